@@ -131,7 +131,7 @@ REASONS = {
     "sigmoid1e6": "bound by arithmetic; a plain division would take 0.75 of its time, but is off by 2.4 ulp.",
     "linear1x1024": "4.2 MB of weights come from the third-level cache.",
 }
-AT_LIMIT = 0.85  # the share of the machine's limit at which a gate counts as met
+AT_LIMIT = 0.85  # a gate counts as met at this share of the machine's limit
 BACKWARD = ("backward per node", "chain100fb", "chain100fwd", 100, 20)  # (fb - fwd) / nodes
 
 
@@ -213,7 +213,7 @@ def libtorch(python):
 
 
 def peers(args, prefix):
-    """(title, command, gates) of every peer that is here."""
+    """(title, command, gates) of every peer that is installed."""
     python = find_python(args.install)
     if python:
         lt = libtorch(python)
@@ -267,7 +267,7 @@ def measure(title, peer, tt, gates, args):
 
 
 def add_limits(rows, worker, tt, args):
-    """What the machine allows at best, beside tt in the same run: rows get "limit", the share of it
+    """Measures the machine's limit beside tt, in the same run: rows get "limit", the share of it
     that tt reaches."""
     a, b = Worker(worker, 0.015), Worker(tt, 0.015)
     known = set(a.ask("?").split())
@@ -320,7 +320,7 @@ def host():
 
 
 def order(row):
-    """Missed rows first, the worst of them at the top."""
+    """Missed rows first, the worst on top."""
     return (
         not verdict(row).startswith("**"),
         row["gate"] is None,

@@ -49,8 +49,8 @@ def measure(functions, rounds):
 
 
 def load_times(compiled):
-    """Of fresh interpreters, in ms: package and first operator, with the bytecode that a first
-    import leaves, or without any."""
+    """Times of fresh interpreters, in ms: import and first operator, with and without cached
+    bytecode."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(
             BINDING / "tt", Path(folder) / "tt", ignore=shutil.ignore_patterns("__pycache__")

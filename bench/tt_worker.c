@@ -431,7 +431,8 @@ static void add_work(const char* name, int (*make)(work*), int (*run)(work*), in
   w->shape[0] = s0;
   w->shape[1] = s1;
   w->shape[2] = s2;
-  w->ndim = s2 ? 3 : s1 ? 2 : 1;
+  w->ndim = s1 ? 2 : 1;
+  if (s2) w->ndim = 3;
 }
 
 static void list_sized(void) {
@@ -531,7 +532,8 @@ static void list_models(void) {
   for (int i = 0; i < 17; i++) {
     char name[32];
     const int attention = i > 14;
-    const int mode = attention ? (i == 15 ? MODEL_FORWARD : MODEL_SGD) : i % 3;
+    const int mha_mode = i == 15 ? MODEL_FORWARD : MODEL_SGD;
+    const int mode = attention ? mha_mode : i % 3;
     if (attention) snprintf(name, sizeof name, "mha%s", mode ? "_fb" : "");
     else snprintf(name, sizeof name, "train_%s_%s", nets[i / 3], modes[mode]);
     add_work(name, make_model, run_model, 1, 0, 0);

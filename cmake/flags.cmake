@@ -1,4 +1,4 @@
-# Compiler flags. Nothing here reaches a user of the library.
+# Compiler flags. None of them is passed on to users of the library.
 foreach(lang C CXX)
   set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -DNDEBUG")
   set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
@@ -28,7 +28,7 @@ if(TT_PREFIX)
   list(APPEND tt_definitions TT_NS=${tt_prefix}tt "TT_PREFIX_HEADER=\"tt_prefix.h\"")
 endif()
 
-# What the code of the library and of its internal tests has in common.
+# Flags of the library and of its internal tests.
 function(tt_internals target)
   target_compile_definitions(${target} PRIVATE ${tt_definitions})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
@@ -36,9 +36,8 @@ function(tt_internals target)
   target_compile_options(${target} PRIVATE -ffp-contract=off ${tt_warnings})
 endfunction()
 
-# The flags of the library itself: FMA only where it is written, no RTTI, nothing exported that is
-# not asked for, thread-local storage that costs one instruction, one section per object for
-# --gc-sections.
+# Flags of the library itself: FMA only where the source says so, no RTTI, hidden visibility,
+# initial-exec thread-local storage (one instruction), one section per object for --gc-sections.
 function(tt_own_code target)
   tt_internals(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -53,7 +52,7 @@ function(tt_own_code target)
   endif()
 endfunction()
 
-# Sources of tt_objects that no tight loop of a host runs through are compiled for size.
+# Compiles sources of tt_objects for size, if no tight loop of an application runs through them.
 function(tt_small)
   if(NOT TT_SANITIZE)
     set_property(SOURCE ${ARGN} TARGET_DIRECTORY tt_objects APPEND PROPERTY COMPILE_OPTIONS
@@ -74,7 +73,7 @@ function(tt_kernels isa)
   target_compile_options(tt_cpu_${isa} PRIVATE ${tt_isa_flags_${isa}} -fno-math-errno
     -fno-trapping-math -Wno-psabi)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-    # Loops that clang cannot vectorize are correct all the same.
+    # A loop that clang cannot vectorize is no error.
     target_compile_options(tt_cpu_${isa} PRIVATE -Wno-pass-failed)
   endif()
   if(NOT TT_SANITIZE)

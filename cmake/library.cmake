@@ -1,4 +1,4 @@
-# libtt.so and libtt.a out of the objects; exactly src/capi/gen/exports.txt is visible.
+# libtt.so and libtt.a from the objects; they export exactly src/capi/gen/exports.txt.
 set(exports_file ${PROJECT_SOURCE_DIR}/src/capi/gen/exports.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${exports_file})
 file(STRINGS ${exports_file} exports)
@@ -19,8 +19,8 @@ foreach(isa IN LISTS TT_ISAS)
   list(APPEND objects $<TARGET_OBJECTS:tt_cpu_${isa}>)
 endforeach()
 
-# Pointers to operators and kernels need relocations: packed, they take 5 kB instead of 456, in a
-# static program 1 instead of 90. Loaders before glibc 2.36 cannot read them.
+# Pointers to operators and kernels need relocations. Packed (DT_RELR), they take 5 kB instead of
+# 456, in a static program 1 kB instead of 90. Loaders before glibc 2.36 cannot read them.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs,--fatal-warnings)
 check_c_source_compiles("#include <features.h>

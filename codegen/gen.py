@@ -26,7 +26,7 @@ from codegen.python import files as python  # noqa: E402
 from codegen.rust import files as rust  # noqa: E402
 from codegen.tests import files as tests  # noqa: E402
 
-# Folders that hold nothing but generated files and these.
+# Folders that contain only generated files and these.
 BY_HAND = {"README.md", "__init__.py"}
 GENERATED_FOLDERS = (
     "src/plan/gen",
@@ -66,7 +66,7 @@ def is_current(path, text):
 
 
 def leftovers(files):
-    """Files in the folders of generated ones that nothing generates any more."""
+    """Files in generated folders that are not generated any more."""
     for folder in GENERATED_FOLDERS:
         for file in sorted((ROOT / folder).glob("*.*")):
             path = str(file.relative_to(ROOT))

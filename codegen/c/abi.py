@@ -24,8 +24,7 @@ def rows(ops, groups):
 
 
 def merged(old, now):
-    """The rows of the lock with the new ones behind them; rows that are gone or changed are
-    refused."""
+    """Appends new rows to the lock. Raises if a row was removed or changed."""
     gone = [line for line in old if line not in set(now)]
     if gone:
         raise DeclError(

@@ -136,8 +136,8 @@ def header(group, classes):
 
 
 def values(cls):
-    """(name, default, is it a flag, C++ expression) of each number of a class, in declared order,
-    then its constants."""
+    """(name, default, whether it is a flag, C++ expression) of each number of a class, in declared
+    order, then of its constants."""
     for a in cls.args[1:]:
         flag = a.type == "Bool"
         if a.type == "Float[2]":

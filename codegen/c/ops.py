@@ -71,7 +71,8 @@ FIELD_TYPES = {
 
 
 def c_name(op, suffix, variant):
-    """tt_add_f64_, tt_fill_f64_: the form stands before the mark of an in-place operator."""
+    """The C name of a form; its suffix precedes the trailing underscore of an in-place operator:
+    tt_add_f64_."""
     base = api_name(op)
     if base.endswith("_"):
         base, variant = base[:-1], "_"
@@ -295,7 +296,7 @@ def body(op, v, suffix, scalar, takes):
     return lines + [f"give(ctx, {', '.join(o.name for o in op.outs)}, {call});"]
 
 
-# How the shared bodies of capi/op_call.h take an argument: (its type there, the expression).
+# How the shared bodies of capi/op_call.h take an argument: (type, expression).
 SHARED = {
     "Tensor": ("const tt_tensor*", "{}"),
     "Tensor!": ("tt_tensor*", "{}"),
@@ -399,7 +400,7 @@ def exported(ops):
 
 
 def enumerations_cpp():
-    """The values that hosts may pass, by the numbers that ops.h gives to the enumerations."""
+    """The values that applications may pass, by the numbers of the enumerations in ops.h."""
     rows = []
     for values in ENUMS.values():
         texts = "\\0".join(values)

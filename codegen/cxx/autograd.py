@@ -46,7 +46,7 @@ def diff_inputs(op):
 
 
 class Formula:
-    """What one operator's gradient formulas read, and their C++."""
+    """The gradient formulas of one operator: what they read, and their C++."""
 
     def __init__(self, op, ops):
         self.op = op
@@ -150,8 +150,8 @@ class Formula:
         return lines
 
     def when(self, kind, what):
-        """ "if (…) " in front of a statement that saves an argument or a result: some formula that
-        reads it will run."""
+        """The condition of a statement that saves an argument or a result: that a formula which
+        reads it will run. Empty if that is certain."""
         readers = sorted(
             {m for members, _, uses in self.blocks if what in getattr(uses, kind) for m in members}
         )
@@ -219,9 +219,7 @@ def wrapper(op, f, v):
     if v == "_":
         self = op.args[0].name
         lines.append(f"  NodeRef prepared = prepare_inplace({self}, node);")
-        saved = [
-            f"s.r{i}" for i in sorted(f.results)
-        ]  # from here on nothing may fail but the computation
+        saved = [f"s.r{i}" for i in sorted(f.results)]  # from here on only the computation may fail
         when = [f.when("results", i) for i in sorted(f.results)]
         lines += [f"  {w}{r}.save_output({self}, 0);" for w, r in zip(when, saved)]
         lines.append(f"  {pass_on};")
@@ -286,13 +284,14 @@ def into_only(op, v):
 
 
 def ends_history(op):
-    """Results without a gradient, of operators that take tensors which may have one."""
+    """Whether the results have no gradient although the operator takes tensors that may have
+    one."""
     integers_only = op.kernel.get("set") == "bitwise"
     return op.get("grad") == "none" and not op.structural and not integers_only
 
 
 def overwrites(op):
-    """In place without a gradient: the history of what it overwrites ends there."""
+    """Whether it is in place without a gradient, so that the history of its target ends."""
     self = op.args[0].name
     values = variant_names(op, "_")
     return [
@@ -305,7 +304,8 @@ def overwrites(op):
 
 
 def replaces(op):
-    """In place as a composite whose parts save what it overwrites: they get a copy."""
+    """Whether it is an in-place composite whose parts save the overwritten tensor: they get a
+    copy."""
     self = op.args[0].name
     values = variant_names(op, "_")
     needs = " || ".join(f"needs_grad({name})" for name in op.get("reads_self"))

@@ -1,4 +1,4 @@
-"""What the build reads: a CMakeLists.txt per folder of generated sources, and the exported
+"""Files that the build reads: a CMakeLists.txt per folder of generated sources, and the exported
 names."""
 from collections import defaultdict
 

@@ -1,5 +1,5 @@
-"""The machine-readable list of all operators: src/ops/gen/all_ops.cpp, which only tt_op_find,
-tt_manifest and the like reach.
+"""The machine-readable list of all operators: src/ops/gen/all_ops.cpp, which is linked only if
+tt_op_find, tt_manifest or a similar function is used.
 
 The text of the manifest is packed: byte 0x80 + i stands for phrase i. The phrases are data
 (src/ops/manifest_phrases.json); `gen.py --phrases` chooses them anew, which changes nothing but the
@@ -15,7 +15,7 @@ from codegen.cxx.ops import HEADER, ROOT, variants_of
 PHRASES = "src/ops/manifest_phrases.json"
 MAX_PHRASES = 128
 LONGEST = 12  # words of a phrase, at most
-POINTER = 9  # bytes that a phrase costs beyond its text
+POINTER = 9  # bytes that a phrase costs in addition to its text
 
 
 def entry(op):
@@ -48,7 +48,7 @@ def packed(text, phrases):
 
 
 def phrase_counts(text):
-    """Runs of words that hold no phrase yet -> how often they occur."""
+    """Runs of words without a phrase so far -> how often they occur."""
     words = re.findall(r"[a-z0-9]+|[^a-z0-9]", text)
     counts = Counter()
     for start in range(len(words)):
@@ -62,7 +62,7 @@ def phrase_counts(text):
 
 
 def choose_phrases(text):
-    """Phrases that make the packed text short: again and again the one that saves most."""
+    """Chooses phrases greedily: at each step the one that saves the most bytes."""
     chosen = []
     while len(chosen) < MAX_PHRASES:
         counts = phrase_counts(packed(text, chosen))
@@ -77,7 +77,7 @@ def write_phrases(ops):
 
 
 def c_literal(text, width=4000):
-    """Bytes as C strings; an octal escape is followed by no digit that it could take in."""
+    """Bytes as C strings. No octal escape is followed by a digit, which would become part of it."""
     quoted = "".join(
         f"\\{ord(ch):03o}" if ord(ch) > 126 else {'"': '\\"', "\\": "\\\\"}.get(ch, ch)
         for ch in text

@@ -58,7 +58,7 @@ def names(op, skip=()):
 
 
 def sig(op, variant=""):
-    """Argument types of a variant's op object."""
+    """The argument types of a variant's op object."""
     types = [a.cpp for a in op.args]
     if variant == "_":
         types[0] = "Tensor&"
@@ -218,12 +218,12 @@ def op_scalar(op):
 
 
 def no_bool(op):
-    """The status of a call with a bool operand."""
+    """The check that refuses a bool operand."""
     return f"TT_{op.kernel['no_bool']}" if "no_bool" in op.kernel else "TT_OK"
 
 
 def arg_names(names):
-    """One literal: each name ends with a zero."""
+    """The names as one literal, each ending with a zero."""
     return '"' + "".join(n + "\\0" for n in names[:-1]) + names[-1] + '"' if names else '""'
 
 
@@ -295,7 +295,7 @@ def composite_impl(op, ops):
 
 
 def other_variants(op):
-    """In-place and into of operators that have no direct form: compute, then copy."""
+    """In-place and into forms of operators without a direct one: they compute, then copy."""
     lines = []
     call = f"{impl_name(op)}(c, {', '.join(names(op))})"
     for v in variants_of(op)[1:]:

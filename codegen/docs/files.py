@@ -1,4 +1,4 @@
-"""Pages of docs/ that follow from the declarations."""
+"""The generated pages of docs/."""
 from codegen.docs import bindings, operators, reference
 
 

@@ -1,4 +1,4 @@
-"""The errors that an operator can raise: read from the functions of src/ops that implement it."""
+"""The errors that an operator can raise, read from the functions of src/ops that implement it."""
 import re
 from collections import defaultdict
 
@@ -11,7 +11,7 @@ FUNCTION = re.compile(
 )
 FAILURE = re.compile(r"fail(_arg)?\(TT_(\w+),\s*((?:\"(?:[^\"\\]|\\.)*\"|[^;])*?)\);", re.S)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-# what every operator does: docs/reference/README.md has its errors
+# shared by all operators: their errors are in docs/reference/README.md
 SHARED = {"elementwise", "impl", "undo"}
 
 
@@ -23,7 +23,7 @@ def literal(text):
 
 
 def split_arguments(text):
-    """At the commas outside brackets and strings."""
+    """Splits at the commas outside brackets and strings."""
     hidden = STRING.sub(lambda m: '"' + re.sub(r"[^\\]", "_", m[1]).replace("\\", "_") + '"', text)
     at, parts = 0, []
     for part in split_top(hidden):
@@ -34,7 +34,7 @@ def split_arguments(text):
 
 
 class Messages:
-    """By operator, the (status, message) that its implementation fails with."""
+    """The errors of each operator's implementation, as (status, message)."""
 
     def __init__(self, ops, root):
         self.ops = ops
@@ -55,7 +55,7 @@ class Messages:
                     self.failures[name].append((status, message.replace("{}", "…")))
 
     def of(self, name):
-        """In the order of the functions, the operator's own ones first."""
+        """The errors of an operator, in the order of the functions, its own functions first."""
         seen, todo, found = set(), [name], []
         while todo:
             function = todo.pop(0)

@@ -1,4 +1,4 @@
-"""docs/operators.md: every operator that hosts can name, by family."""
+"""docs/operators.md: every operator that applications can name, by family."""
 import json
 import re
 import textwrap
@@ -48,20 +48,20 @@ def bodies(root):
             names = set(re.findall(r"\b(\w+)\(", m.group(2)))
             if "kKeyAutograd" in m.group(
                 2
-            ):  # it takes another way where gradients of gradients are wanted
+            ):  # it uses other operators if gradients of gradients are wanted
                 names = {n for n in names if not n.endswith("_backward")}
             calls[m.group(1)] |= names
     return calls
 
 
 class Orders:
-    """How often an operator can be differentiated: 0, 1, or 2 for any."""
+    """How often an operator can be differentiated: 0, 1, or 2 for any number of times."""
 
     def __init__(self, ops, calls):
         self.ops, self.calls, self.known = ops, calls, {}
 
     def reached(self, names):
-        """Operators that these names lead to, through C++ functions."""
+        """The operators that these names call, directly or through C++ functions."""
         found, todo, seen = set(), list(names), set()
         while todo:
             n = todo.pop()
@@ -77,7 +77,7 @@ class Orders:
     def of(self, name):
         if name in self.known:
             return self.known[name]
-        self.known[name] = 2  # operators whose gradients are made of one another
+        self.known[name] = 2  # operators whose gradients use one another
         op = self.ops[name]
         if op.has_grad:
             text = (
@@ -103,7 +103,7 @@ class Orders:
 
 
 def short(dtypes):
-    """In their order; all of a kind by its name."""
+    """The dtypes in their order; a complete kind is replaced by its name."""
     kinds = [("ints", DTYPES[1:6]), ("floats", DTYPES[6:10]), ("complex", DTYPES[10:])]
     out = ["bool"] if "bool" in dtypes else []
     for name, members in kinds:
@@ -113,7 +113,7 @@ def short(dtypes):
 
 
 def linked(op, family):
-    """The name, linked to its section; a form for numbers has the section of the operator."""
+    """The name with a link to its section; a form for numbers links to the operator."""
     section = op.name if op.get("overload_of") else op.scalar_of or op.name
     return f"[`{op.name}`](reference/{family}.md#{section})"
 

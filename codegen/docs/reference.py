@@ -1,4 +1,5 @@
-"""docs/reference: a page per family of operators, one for layers, optimizers and schedules each."""
+"""docs/reference: a page per family of operators, and pages for layers, optimizers and
+schedules."""
 import textwrap
 
 from codegen.c.ops import c_name, forms
@@ -151,7 +152,7 @@ def ordered(parameters):
 
 
 def signature(op):
-    """As Python has it, for this form alone."""
+    """The Python signature of this form."""
     function = Shown(op.host, [Form(op)])
     name, _, rest = function.shown_signature().partition("(")
     out = {1: "Tensor"}.get(len(op.outs), f"({', '.join(o.name for o in op.outs)})")
@@ -202,7 +203,7 @@ def dtypes_of(op):
 
 
 class Gradients:
-    """What the gradients of an operator are."""
+    """A description of an operator's gradients."""
 
     def __init__(self, ops, root):
         self.orders = Orders(ops, bodies(root))
@@ -223,7 +224,7 @@ class Gradients:
 
 
 def derived_errors(op):
-    """What the declaration makes certain: (status, when)."""
+    """Errors that follow from the declaration: (status, condition)."""
     kernel = op.kernel
     names = [a.name for a in operands(op)] if kernel else []
     if len([n for n in names if op.arg(n).is_tensor]) > 1:
@@ -263,7 +264,7 @@ def is_public(name):
 
 
 def names_table(members, names):
-    """Names of each form, with a number and without one."""
+    """The table of names of each form, with and without a number."""
     rows = ["| form | C | Python | Rust | Julia |", "|---|---|---|---|---|"]
     for op in members:
         for variant in variants_of(op):
@@ -360,7 +361,7 @@ def class_section(cls, names):
 
 
 def class_pages(groups, names):
-    """By the first word of their C names."""
+    """Pages by the first word of the classes' C names."""
     titles = {"nn": "layers", "optim": "optimizers", "lr": "schedules"}
     found = {}
     for classes in groups.values():

@@ -1,11 +1,11 @@
-"""What declarations of operators are refused for; src/ops/decl/README.md defines every key."""
+"""The checks of operator declarations; src/ops/decl/README.md defines every key."""
 import ast
 
 from codegen.model import dtypes
 
 
 class DeclError(Exception):
-    """A declaration that says something wrong; the message names the operator and the key."""
+    """An error in a declaration; the message names the operator and the key."""
 
 
 # key -> the type of its value
@@ -67,7 +67,7 @@ FORMULA_NAMES = ("grads", "results", "needs")
 
 
 def check_types(where, table, types):
-    """Every key of the table is known and has a value of its type."""
+    """Checks that every key of the table is known and has a value of its type."""
     unknown = sorted(set(table) - set(types))
     if unknown:
         raise DeclError(f"{where}: unknown keys {unknown}")
@@ -79,7 +79,8 @@ def check_types(where, table, types):
 
 
 def check_enums(enums):
-    """The C API refuses a number by comparing it with the count of the values."""
+    """Checks enumerations: values must be 0, 1, …, since the C API compares a number with their
+    count."""
     for name, values in enums.items():
         if list(values.values()) != list(range(len(values))):
             raise DeclError(f"{name}: its values must be 0, 1, 2 …")
@@ -92,7 +93,7 @@ def check_keys(name, raw):
 
 
 def check_op(op):
-    """Everything about one declaration but what its formulas say."""
+    """Checks one declaration, except its formulas."""
     check_text(op)
     check_way(op)
     check_names(op)
@@ -134,7 +135,7 @@ def check_way(op):
 
 
 def check_names(op):
-    """Keys whose values name arguments."""
+    """Checks keys whose values name arguments."""
     named = [("args", op.get("args", {})), ("positional", op.get("positional", ()))]
     named += [(key, op.get(key, ())) for key in ("nondiff", "reads_self")]
     named += [(key, op.kernel.get(key, ())) for key in ("operands", "params")]
@@ -180,7 +181,7 @@ def check_gradients(op):
 
 
 def check_table(ops):
-    """What concerns several declarations."""
+    """Checks that concern several declarations."""
     for op in ops.values():
         base = op.get("overload_of")
         if base and base not in ops:
@@ -235,11 +236,13 @@ def check_formula(op, tree, callable_names):
 
 
 def check_subscript(op, node):
-    """grads[i] and results[i] exist."""
+    """Checks that grads[i] or results[i] exists."""
     name = getattr(node.value, "id", "")
     place = getattr(node.slice, "value", None)
     if type(place) is not int:
         raise DeclError(f"{op.name}: {ast.unparse(node)} in a formula: the place must be a number")
-    count = max(1, len(op.outs))  # what only writes into its first argument has one, too
+    count = max(
+        1, len(op.outs)
+    )  # an operator that only writes into its first argument has one, too
     if name in ("grads", "results") and place >= count:
         raise DeclError(f"{op.name}: formula uses {name}[{place}] of {count}")

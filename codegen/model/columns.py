@@ -74,7 +74,7 @@ def at_operator(operator, at, brackets, language):
 
 
 def breaks(code, language):
-    """The Breaks of a line of code, and its strings as (begin, end)."""
+    """The Breaks of a line of code, and its strings as (begin, end) pairs."""
     found, strings, brackets = [], [], []
     for token in TOKEN[language].finditer(code):
         at = token.start()
@@ -133,7 +133,7 @@ class Line:
         return self.plain if behind or column > LAST_ALIGNED else column
 
     def best(self, start, column):
-        """The cheapest Break of what begins at start, None if nothing fits."""
+        """The cheapest Break of the text from start on, None if nothing fits."""
         limit = start + WIDTH - column
         fits = [
             b for b in self.breaks if b.at > start + 8 and len(self.code[: b.at].rstrip()) <= limit
@@ -150,7 +150,7 @@ class Line:
         self.lines.append(" " * column + self.code[start:end])
 
     def cut_of_string(self, start, column):
-        """Where a string that is too long for its line is cut; None if it cannot be."""
+        """Where to cut a string that is too long for its line; None if it cannot be cut."""
         limit = start + WIDTH - column - 2
         begin = next((b for b, e in self.strings if max(b, start) < limit < e), None)
         if begin is None or self.language == JULIA or not self.may_cut(begin):
@@ -164,14 +164,15 @@ class Line:
         return found[0] if found and found[0] - begin >= SHORTEST_PIECE else None
 
     def may_cut(self, begin):
-        """Python joins strings inside of brackets; one with a prefix is left alone."""
+        """Whether a string may be cut: Python joins strings only inside brackets, and prefixes are
+        not handled."""
         if self.language != PYTHON:
             return True
         prefixed = begin > 0 and self.code[begin - 1].isalpha()
         return self.inside and not prefixed and self.code[begin] == '"'
 
     def cut(self, start, cut, column):
-        """Ends the line inside of a string; where the next one begins."""
+        """Ends the line inside a string, and returns where the next line begins."""
         if self.language == RUST:
             self.emit(start, cut, column)
             self.lines[-1] += "\\"
@@ -218,7 +219,7 @@ def body_of(line, language):
 
 
 def statements(body):
-    """Those of a body, each with its semicolon."""
+    """The statements of a body, each with its semicolon."""
     parts = split_top(body, ";")
     return [part + ";" for part in parts[:-1]] + [parts[-1] + ";" * body.endswith(";")]
 
@@ -270,7 +271,7 @@ def prose(text, first, rest):
 
 
 def comment(line, language):
-    """A line that is a comment, broken; None if it is none."""
+    """Breaks a line that is a comment; None if it is none."""
     indent = line[: len(line) - len(line.lstrip())]
     for mark in COMMENTS[language]:
         if line.lstrip().startswith(mark):
@@ -281,7 +282,7 @@ def comment(line, language):
 
 
 def behind(line, language):
-    """Code with a comment behind it, which is continued below itself; None if there is none."""
+    """Code followed by a comment, which continues below itself; None if there is no comment."""
     at = line.rfind(" /* ")
     if language != C or at < 0 or not line.endswith(" */") or at > WIDTH // 2:
         return None
@@ -310,14 +311,14 @@ def broken(line, language, inside):
 
 
 class State:
-    """What is open at the begin of a line: a docstring or comment, brackets."""
+    """What is open at the beginning of a line: a docstring, a comment, brackets."""
 
     def __init__(self, language):
         self.language = language
         self.in_text, self.depth = False, 0
 
     def is_text(self, line):
-        """Whether the line is of a text; keeps track of it."""
+        """Returns whether the line is part of a text, and updates the state."""
         before = self.in_text
         if self.language == C:
             opened, closed = line.rfind("/*"), line.rfind("*/")
@@ -336,7 +337,7 @@ class State:
 
 
 def tokens(text):
-    """What wrap may not change."""
+    """The tokens, which wrap must not change."""
     text = re.sub(r'\\\n\s*|"\n\s*"', "", text)
     return re.sub(r"[\s()]|///?!?|#", "", text)
 

@@ -22,7 +22,7 @@ class DocError(Exception):
 @dataclass
 class Doc:
     text: str = ""
-    null: dict = field(default_factory=dict)  # name -> what NULL means
+    null: dict = field(default_factory=dict)  # name -> the meaning of NULL
     numbers: set = field(default_factory=set)
     borrowed: str = ""
     only_c: str = ""
@@ -61,9 +61,8 @@ def in_language(text, absent, status):
 
 
 def described(doc, absent, status, names=None):
-    """The text, and what absent results and parameters mean.
-
-    names: the parameters that may be absent in this language -> their names there."""
+    """The text, and the meaning of absent results and parameters. names: parameters that may be
+    absent in this language -> their names in it."""
     sentences = [doc.text]
     for name, meaning in doc.null.items():
         if name in ("out", RETURNED) and ". " not in doc.text:

@@ -1,4 +1,5 @@
-"""The words for dtypes: those of the key `dtypes` of a declaration, and of the sets of kernels."""
+"""The words for dtypes: of the key `dtypes` of a declaration, and of the compute sets of
+kernels."""
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
@@ -10,7 +11,7 @@ WORDS = {
     "complex": COMPLEX,
     **{name: (name,) for name in NAMES},
 }
-# the set of a kernel -> the operands that it takes; they are converted to what it computes in
+# compute set of a kernel -> the dtypes of its operands, before they are converted
 OF_KERNELS = {
     "all": "all",
     "arith": "all",

@@ -269,7 +269,7 @@ def names_in(kind):
 
 
 def check_doc(fn):
-    """A function of tt.h says what it does, and its tags name what it has."""
+    """Checks that a function of tt.h has a comment, and that its tags name its parameters."""
     names = {p.name for p in fn.params} | {docs.RETURNED}
     if not fn.doc:
         raise HeaderError(f"{fn.name}: no comment says what it does")
@@ -282,7 +282,7 @@ def check_doc(fn):
 
 
 def parse(texts):
-    """The Api of the headers, name -> text; every name that a type uses is known."""
+    """Parses the headers (name -> text) to an Api. Raises if a type uses an unknown name."""
     api = Api()
     for header, text in texts.items():
         read(api, text, header)
@@ -299,6 +299,6 @@ def parse(texts):
 
 
 def load(root, files):
-    """The Api of include/*.h, generated headers as they are in `files` (path -> text)."""
+    """The Api of include/*.h; generated headers are taken from `files` (path -> text)."""
     paths = {name: f"include/{name}" for name in HEADERS}
     return parse({n: files.get(p) or (root / p).read_text() for n, p in paths.items()})

@@ -134,8 +134,8 @@ class Op:
 
     @property
     def symbol_key(self):
-        """(symbol, number of operands) of the operator that has one; its form for numbers has
-        not."""
+        """(symbol, number of operands) of an operator with a symbol, None for its form for
+        numbers."""
         symbol = self.get("symbol")
         tensors = sum(a.is_tensor for a in self.args)
         return (symbol, tensors) if symbol and not self.scalar_of else None
@@ -146,7 +146,7 @@ class Op:
 
     @property
     def structural(self):
-        """Its implementation launches no kernel: a view, an allocation, calls of other
+        """Whether its implementation launches no kernel: it makes a view, allocates, or calls other
         operators."""
         return (
             self.view
@@ -327,6 +327,6 @@ def read(texts, functions):
 
 
 def formula_functions(root):
-    """Names declared in src/autograd/formulas.h: what formulas may call besides operators."""
+    """Names declared in src/autograd/formulas.h, which formulas may call besides operators."""
     path = Path(root) / "src/autograd/formulas.h"
     return set(re.findall(r"\b(\w+)\(", path.read_text())) if path.exists() else set()

@@ -1,4 +1,4 @@
-"""Rows of the tests: operators and their samples, hostile calls, layouts."""
+"""Generated tables of the tests: operators and their samples, hostile calls, layouts."""
 from codegen.tests import abi_dump, class_rows, rows, samples
 
 

@@ -139,8 +139,8 @@ def handle_options(op):
 
 
 def hostile(result, name, params, op, wrong=None):
-    """The caller and the row of one function. wrong: an Enum<> argument, given as a number that is
-    none of its values."""
+    """The caller and the row of one function. wrong: the Enum<> argument that gets an invalid
+    number."""
     places, args, before = [], [], []
     for text in params:
         p = place(text)

@@ -171,7 +171,8 @@ def meant(name, known):
 
 
 class NeedsNumber(Exception):
-    """The operator takes a number where the line has a tensor only: the line is not for it."""
+    """The operator takes a number where the line has only a tensor: the line does not apply to
+    it."""
 
 
 def number(value):
@@ -374,7 +375,8 @@ def encode_line(op, line):
 
 
 def encode_group(group, ops):
-    """The lines of a group, encoded; a line means the same to all operators that it is for."""
+    """Encodes the lines of a group; a line must mean the same to all operators that it applies
+    to."""
     encoded = [None] * len(group.lines)
     for op in ops:
         lines = [encode_line(op, line) for line in group.lines]
@@ -406,7 +408,8 @@ def check_group(group, ops):
 
 
 def users(groups, ops):
-    """The operators of each group; every operator has one, and every group is used or included."""
+    """The operators of each group. Every operator has a group, and every group is used or
+    included."""
     used = {name: [] for name in groups}
     for op in ops.values():
         if op.internal:
@@ -427,7 +430,7 @@ def users(groups, ops):
 
 
 def shown(value):
-    """A value as it is written in TOML, for the messages of a failed sample."""
+    """A value as written in TOML, for messages of failed samples."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

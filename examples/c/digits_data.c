@@ -45,9 +45,9 @@ static const char* read_row(const char* path, long line, const char* p, const ch
     long v = strtol(p, &end, 10);
     int column = (int)(p - start) + 1;
     if (*p < '0' || *p > '9' || end == p) {
-      const char* what = *p == 0 ? (p == end_of_file ? "the file ends" : "a zero byte")
-                         : *p == '\n' || *p == '\r' ? "the line ends"
-                                                    : "not a number";
+      const char* what = "not a number";
+      if (*p == '\n' || *p == '\r') what = "the line ends";
+      if (*p == 0) what = p == end_of_file ? "the file ends" : "a zero byte";
       snprintf(message, (size_t)cap, "%s:%ld:%d: %s where value %d of 65 should be", path, line,
                column, what, k + 1);
       return NULL;

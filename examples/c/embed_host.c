@@ -202,10 +202,10 @@ static int host(long limit_mb, long steps, long threads) {
 int main(int argc, char** argv) {
   long limit_mb = 64, steps = 300, threads = 2;
   for (int i = 1; i < argc; i += 2) {
-    long* to = strcmp(argv[i], "--limit") == 0     ? &limit_mb
-               : strcmp(argv[i], "--steps") == 0   ? &steps
-               : strcmp(argv[i], "--threads") == 0 ? &threads
-                                                   : NULL;
+    long* to = NULL;
+    if (strcmp(argv[i], "--limit") == 0) to = &limit_mb;
+    if (strcmp(argv[i], "--steps") == 0) to = &steps;
+    if (strcmp(argv[i], "--threads") == 0) to = &threads;
     char* end = NULL;
     long value = to && i + 1 < argc ? strtol(argv[i + 1], &end, 10) : 0;
     if (!end || *end || value < 1 || value > 100000) {

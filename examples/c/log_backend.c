@@ -171,9 +171,9 @@ static tt_status logged_compute(void* user, tt_ctx* c, const tt_op* op, const tt
   if (d->logging) {
     printf("  %-22s", tt_op_name(op));
     for (i = 0; i < n_args; i++) print_argument(&args[i]);
-    printf("  -> %s\n", status == TT_OK                ? "computed"
-                        : status == TT_NOT_IMPLEMENTED ? "left to the CPU"
-                                                       : tt_status_name(status));
+    const char* outcome = status == TT_OK ? "computed" : tt_status_name(status);
+    if (status == TT_NOT_IMPLEMENTED) outcome = "left to the CPU";
+    printf("  -> %s\n", outcome);
   }
   return status;
 }

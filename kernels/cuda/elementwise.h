@@ -8,8 +8,9 @@ namespace TT_NS::cuda {
 
 static_assert(sizeof(ElementPlan) <= 4096, "a plan is a kernel parameter");
 
-// Launch on the stream (a cudaStream_t); return 0 or a tt_status. workspace is unused. The
-// signature is that of a device backend's table (core/backend.h).
+// Launch on a stream (a cudaStream_t) of the current device; return 0 or a tt_status. workspace is
+// unused. A device library makes them entries of its table, whose DeviceKernel (core/backend.h)
+// also takes the device.
 int32_t add(const void* plan, void* stream, void* workspace);
 int32_t exp(const void* plan, void* stream, void* workspace);
 

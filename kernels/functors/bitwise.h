@@ -41,9 +41,9 @@ struct BitwiseRightShift {
       return a & !b;
     } else {
       constexpr T kWidth = T(8 * sizeof(T));
-      constexpr T kMost = T(kWidth - 1);
+      constexpr T kMaxShift = T(kWidth - 1);
       const bool over = b < 0 || b >= kWidth;
-      const T by = over ? kMost : b;
+      const T by = over ? kMaxShift : b;
       const T shifted = T(a >> by);
       return over && T(-1) > T(0) ? T(0) : shifted;
     }

@@ -58,9 +58,11 @@ void put_arg(Sink* s, const FmtArg& a) {
     case FmtArg::kInt: s->put_int(a.i); break;
     case FmtArg::kUint: s->put(t, format_uint(t, a.u)); break;
     case FmtArg::kFloat: s->put(t, format_double(t, a.f, false)); break;
-    case FmtArg::kStr:
-      s->put(a.s ? a.s : "NULL", a.s && a.n >= 0 ? a.n : int64_t(strlen(a.s ? a.s : "NULL")));
+    case FmtArg::kStr: {
+      const char* text = a.s ? a.s : "NULL";
+      s->put(text, a.s && a.n >= 0 ? a.n : int64_t(strlen(text)));
       break;
+    }
     case FmtArg::kShape: put_shape(s, a.shape, a.n); break;
     case FmtArg::kDtype: s->put(dtype_text(a.i)); break;
     case FmtArg::kDevice: put_device(s, a.i); break;

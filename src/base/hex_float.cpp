@@ -11,7 +11,8 @@ int format_hex(char* out, double v) noexcept {
   const int e = int(bits >> 52 & 2047);
   const uint64_t m = bits & ((uint64_t(1) << 52) - 1);
   if (e == 2047 || (e == 0 && m == 0)) {
-    const char* text = m ? "nan" : e ? "-inf" : "-0x0.0p+0";
+    const char* text = e ? "-inf" : "-0x0.0p+0";
+    if (m) text = "nan";
     const int skip = !m && !(bits >> 63);
     const int n = int(strlen(text)) - skip;
     memcpy(out, text + skip, size_t(n));
@@ -36,7 +37,8 @@ bool parse_hex(Span<const char> t, double* out) noexcept {
   const auto is = [&](const char* word) {
     return size_t(end - p) == strlen(word) && memcmp(p, word, size_t(end - p)) == 0;
   };
-  double v = is("inf") ? __builtin_inf() : is("nan") ? __builtin_nan("") : 0;
+  double v = is("inf") ? __builtin_inf() : 0;
+  if (is("nan")) v = __builtin_nan("");
   if (v == 0) {
     uint64_t m = 0;
     int64_t e = 0, power = 0;
@@ -45,7 +47,9 @@ bool parse_hex(Span<const char> t, double* out) noexcept {
     if (end - p < 3 || p[0] != '0' || (p[1] | 32) != 'x') return false;
     for (p += 2; p < end; p++) {
       const char c = *p | 32;
-      const int d = *p >= '0' && *p <= '9' ? *p - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+      int d = -1;
+      if (*p >= '0' && *p <= '9') d = *p - '0';
+      else if (c >= 'a' && c <= 'f') d = c - 'a' + 10;
       if (*p == '.' && !point) {
         point = true;
         continue;

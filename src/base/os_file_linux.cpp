@@ -15,10 +15,9 @@ int os_file_open(const char* path) noexcept {
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not block
   if (file < 0) return -errno;
   struct stat s;
-  const int bad = fstat(file, &s)      ? errno
-                  : S_ISREG(s.st_mode) ? 0
-                  : S_ISDIR(s.st_mode) ? EISDIR
-                                       : EINVAL;
+  int bad = 0;
+  if (fstat(file, &s)) bad = errno;
+  else if (!S_ISREG(s.st_mode)) bad = S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
   if (bad) close(file);
   return bad ? -bad : file;
 }
@@ -77,10 +76,11 @@ static int sync_directory_of(const char* path) noexcept {
   if (n >= sizeof folder) return -ENAMETOOLONG;
   memcpy(folder, path, n);
   folder[n] = 0;
-  const int file = open(!slash ? "." : n ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const char* parent = n ? folder : "/";
+  const int file = open(slash ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return -errno;
-  const int status =
-      fsync(file) && errno != EINVAL ? -errno : 0;  // EINVAL: the file system has nothing to sync
+  // EINVAL: the file system has nothing to sync.
+  const int status = fsync(file) && errno != EINVAL ? -errno : 0;
   close(file);
   return status;
 }

@@ -143,8 +143,10 @@ Device device_arg(const tt_device* d, const char* arg, int32_t index) {
   if (d->type < TT_CPU || d->type > TT_EXT)
     fail_arg(TT_DEVICE, arg, "{}.type is {}: must be TT_CPU, TT_CUDA, TT_META or TT_EXT", arg,
              d->type);
-  const int32_t most = d->type == TT_CUDA ? kMaxDevices : d->type == TT_EXT ? kMaxExt : 1;
-  if (d->index < 0 || d->index >= most)
+  int32_t limit = 1;
+  if (d->type == TT_CUDA) limit = kMaxDevices;
+  else if (d->type == TT_EXT) limit = kMaxExt;
+  if (d->index < 0 || d->index >= limit)
     fail_arg(TT_DEVICE, arg, "{}.index is {}: there is no such device", arg, d->index);
   Device out{int8_t(d->type), int8_t(d->index)};
   if (d->type == TT_EXT) ext_device(d->index, arg);
@@ -166,7 +168,8 @@ void fail_enum(int64_t v, const char* arg, int32_t index, const Enumeration& val
   int64_t n = 0;
   const char* name = values.names;
   for (int32_t i = 0; i < values.n; i++) {
-    const FmtArg args[] = {i == 0 ? "" : i + 1 < values.n ? ", " : " or ", name, i};
+    const char* separator = i + 1 < values.n ? ", " : " or ";
+    const FmtArg args[] = {i == 0 ? "" : separator, name, i};
     n += format_to(list + n, int64_t(sizeof list) - n, "{}{} ({})", args);
     name += strlen(name) + 1;
   }

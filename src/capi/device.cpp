@@ -93,7 +93,8 @@ tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
     if (type < TT_CPU || type > TT_EXT)
       fail_arg(TT_DEVICE, "type", "type is {}: there is no such device type", type);
     const DeviceBackend* b = cuda_backend();
-    *out = type == TT_CUDA ? (b ? b->n_devices : 0) : type != TT_EXT;
+    *out = type != TT_EXT;
+    if (type == TT_CUDA) *out = b ? b->n_devices : 0;
     for (int32_t i = 0; type == TT_EXT && find_ext(c.rt, i); i++) *out = i + 1;
   });
 }
@@ -134,11 +135,11 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
                "name is \"{}\": must be [a-z_][a-z0-9_]* of at most {} bytes, and not cpu, cuda, "
                "meta or ext",
                def->name ? def->name : "", kMaxExtName - 1);
-    if (!def->alloc || !def->free || !def->copy)
-      fail_arg(TT_INVALID_ARG, "def", "{} is NULL: must be a function",
-               !def->alloc  ? "alloc"
-               : !def->free ? "free"
-                            : "copy");
+    const char* missing = nullptr;
+    if (!def->copy) missing = "copy";
+    if (!def->free) missing = "free";
+    if (!def->alloc) missing = "alloc";
+    if (missing) fail_arg(TT_INVALID_ARG, "def", "{} is NULL: must be a function", missing);
     const ExtDef d{def->name, def->user, def->alloc, def->free, def->copy, def->compute, def->drop};
     passed_on = true;
     *out = {TT_EXT, register_ext(c.rt, d)};

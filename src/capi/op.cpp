@@ -35,7 +35,8 @@ static const OpInfo* find_builtin(const char* name) {
     int64_t mid = (lo + hi) / 2;
     int order = strcmp(all_ops[mid]->name(), name);
     if (order == 0) return all_ops[mid]->schema->internal ? nullptr : all_ops[mid];
-    (order < 0 ? lo : hi) = order < 0 ? mid + 1 : mid;
+    if (order < 0) lo = mid + 1;
+    else hi = mid;
   }
   return nullptr;
 }

@@ -32,11 +32,9 @@ const char* tt_build_info(void) {
   const char* core = TT_BLAS ? blas_core() : nullptr;
   const char* sleef = sleef_state();
   if (build_info[0] && core == build_info_core && sleef == build_info_sleef) return build_info;
-  const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST,
-                         core      ? core
-                         : TT_BLAS ? "not loaded"
-                                   : "off",
-                         sleef, TT_CHECKED ? "on" : "off"};
+  const char* no_blas = TT_BLAS ? "not loaded" : "off";
+  const FmtArg args[] = {TT_COMPILER, TT_ISA_LIST, core ? core : no_blas, sleef,
+                         TT_CHECKED ? "on" : "off"};
   format_to(build_info, sizeof build_info,
             "tt " TT_VERSION "; {}; kernels: {}; OpenBLAS: {}; SLEEF: {}; checked: {}", args);
   build_info_core = core;

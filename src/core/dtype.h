@@ -32,10 +32,13 @@ constexpr bool is_differentiable(Dtype d) { return d >= Dtype::kF16; }
 // 0 bool, 1 integral, 2 floating, 3 complex: the category that decides promotion of scalars and
 // 0-dim tensors.
 constexpr int category(Dtype d) {
-  return d == Dtype::kBool ? 0 : is_integral(d) ? 1 : is_float(d) ? 2 : 3;
+  if (d == Dtype::kBool) return 0;
+  if (is_integral(d)) return 1;
+  return is_float(d) ? 2 : 3;
 }
 constexpr Dtype real_of(Dtype d) {
-  return d == Dtype::kC64 ? Dtype::kF32 : d == Dtype::kC128 ? Dtype::kF64 : d;
+  if (d == Dtype::kC64) return Dtype::kF32;
+  return d == Dtype::kC128 ? Dtype::kF64 : d;
 }
 constexpr Dtype complex_of(Dtype d) {
   return d == Dtype::kF64 || d == Dtype::kC128 ? Dtype::kC128 : Dtype::kC64;

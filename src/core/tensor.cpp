@@ -127,9 +127,9 @@ static void set_geometry(Tensor* t, Ints sizes, Ints strides) {
   }
   if (strides.ptr) {
     for (int64_t d = 0; d < sizes.n; d++) st[d] = strides[d];
-    t->flags = is_contiguous(sizes, strides) ? kContiguous | kDense
-               : is_dense(sizes, strides)    ? kDense
-                                             : 0;
+    t->flags = 0;
+    if (is_contiguous(sizes, strides)) t->flags = kContiguous | kDense;
+    else if (is_dense(sizes, strides)) t->flags = kDense;
   } else {
     contiguous_strides(sizes, st);
     t->flags = kContiguous | kDense;
@@ -340,9 +340,9 @@ TensorRef new_scalar(const Scalar& v, Dtype dtype) {
 
 void set_data(Tensor& t, const Tensor& src) {
   const bool reuse = src.ndim == t.ndim;  // then tensors of equal rank cannot fail
-  int64_t* more = src.ndim <= kInlineDims ? nullptr
-                  : reuse                 ? t.more
-                                          : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
+  int64_t* more = nullptr;
+  if (src.ndim > kInlineDims)
+    more = reuse ? t.more : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
   if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
   if (!is_embedded_in(t, src.storage)) ref_inc(&src.storage->refs);
   Storage* old = t.storage;

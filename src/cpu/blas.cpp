@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 constexpr int64_t kTileRows = 512;
-// for smaller products the own kernels start faster on every instruction set
+// for smaller matrices tt's own kernels start faster on every instruction set
 constexpr int64_t kMinWork = int64_t(96) * 96 * 96;
 
 using GemmReal32 = void (*)(int, int, int, int, int, int, float, const void*, int, const void*, int,
@@ -55,10 +55,11 @@ bool is_open() noexcept {
 // Returns the leading dimension of a factor stored by rows (or by columns: transposed); 0 if it is
 // neither.
 int64_t leading(int64_t row, int64_t col, int64_t rows, int64_t cols) noexcept {
-  int64_t ld = col == 1 ? row : row == 1 ? col : 0;
-  int64_t least = col == 1 ? cols : rows;
+  if (row != 1 && col != 1) return 0;
+  int64_t ld = col == 1 ? row : col;
+  const int64_t min_ld = col == 1 ? cols : rows;
   if (col == 1 && rows == 1) ld = cols;
-  return ld >= least && ld <= INT32_MAX && ld > 0 ? ld : 0;
+  return ld >= min_ld && ld <= INT32_MAX && ld > 0 ? ld : 0;
 }
 
 }  // namespace

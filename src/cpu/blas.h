@@ -1,4 +1,4 @@
-// OpenBLAS as the second provider of matrix products, opened by the first product that needs it.
+// OpenBLAS as the second provider of matmul, opened by the first matmul that needs it.
 #pragma once
 
 #include "plan/matmul_plan.h"
@@ -6,9 +6,9 @@
 namespace TT_NS {
 
 // Returns true if OpenBLAS is the faster provider of this plan on this instruction set and can be
-// opened: a single product without addend whose factors each have a unit stride.
+// opened: a single matmul without addend whose factors each have a unit stride.
 bool blas_serves(const MatmulPlan& p, Isa isa) noexcept;
-// Computes row tiles of the product: a CpuKernel. The tiles depend on the shape only.
+// Computes row tiles of c: a CpuKernel. The tiles depend on the shape only.
 int64_t blas_units(const MatmulPlan& p) noexcept;
 int32_t blas_tiles(const void* plan, int64_t begin, int64_t end) noexcept;
 // Returns the core type that OpenBLAS detected, NULL before it is opened.

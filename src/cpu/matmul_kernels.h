@@ -1,4 +1,4 @@
-// The CPU kernels of matrix products. The baseline replaces instruction sets that the build omits.
+// The CPU kernels of matmul. The baseline replaces instruction sets that the build omits.
 #pragma once
 
 #include "plan/matmul_plan.h"

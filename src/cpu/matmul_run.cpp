@@ -43,8 +43,8 @@ int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end,
                     MatmulGoOn go_on) {
   const int64_t some = kPollFlops / (unit_flops + 1);
   if (!go_on || end <= some) return run_units(pool, kernel, plan, 0, end, unit_flops);
-  const int64_t least = pool ? pool_threads(pool) : 1;
-  const int64_t step = some < least ? least : some / least * least;
+  const int64_t threads = pool ? pool_threads(pool) : 1;
+  const int64_t step = max(some / threads, int64_t(1)) * threads;
   int32_t status = TT_OK;
   for (int64_t at = 0; !status && at < end; at += step) {
     if (at > 0 && !go_on()) return kMatmulEnded;
@@ -92,7 +92,7 @@ int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& k
   return TT_OK;
 }
 
-// Sets the operands of product `index` of the batch.
+// Sets the operands of matrix `index` of the batch.
 void locate(MatmulBlock& k, int64_t index) {
   const MatmulPlan& p = *k.plan;
   k.a = p.a;
@@ -110,7 +110,7 @@ void locate(MatmulBlock& k, int64_t index) {
   }
 }
 
-// Runs products [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
+// Runs matrices [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
 // f16 or bf16.
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
                      void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
@@ -130,7 +130,7 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
   return TT_OK;
 }
 
-// A product that matmul_split() splits.
+// A matmul that matmul_split() splits.
 struct Cut {
   const MatmulPlan& plan;
   const MatmulSplit split;
@@ -156,7 +156,7 @@ void plan_pieces(MatmulPlan* p) {
   p->c_col = 1;
 }
 
-// Runs parts [begin, end) of a product on one thread.
+// Runs parts [begin, end) of a matmul on one thread.
 int32_t run_parts(const Cut& w, char* panels, int64_t begin, int64_t end) {
   const int64_t size = kItemSize[w.plan.dtype];
   const int64_t per_piece = w.split.units;

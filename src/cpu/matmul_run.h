@@ -11,7 +11,7 @@ namespace TT_NS {
 // matmul_workspace_bytes.
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept;
 
-// Called on the calling thread between parts of long products; false stops them.
+// Called on the calling thread between parts of a long matmul; false stops them.
 using MatmulGoOn = bool (*)() noexcept;
 
 // p.workspace holds matmul_workspace_bytes(p). A NULL pool means serial. Returns 0, a tt_status, or

@@ -42,9 +42,11 @@ void put_real(char* p, int32_t dtype, double v) {
 
 // Stores one result: v holds its parts, d is its addend or NULL.
 void finish(const MatmulPlan& p, const double* v, const char* d, char* c) {
-  if (!matmul_is_complex(p.dtype))
-    return put_real(c, p.dtype,
-                    (p.scaled ? v[0] * p.alpha.re : v[0]) + (d ? p.beta.re * real(d, p.dtype) : 0));
+  if (!matmul_is_complex(p.dtype)) {
+    const double sum = p.scaled ? v[0] * p.alpha.re : v[0];
+    const double addend = d ? p.beta.re * real(d, p.dtype) : 0;
+    return put_real(c, p.dtype, sum + addend);
+  }
   const int32_t part = p.dtype == TT_C64 ? TT_F32 : TT_F64;
   double re = v[0];
   double im = v[1];

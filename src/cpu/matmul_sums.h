@@ -1,4 +1,4 @@
-// Adds the partial results of the pieces of a product.
+// Adds the partial results of a matmul that was split along k.
 #pragma once
 
 #include "plan/matmul_plan.h"

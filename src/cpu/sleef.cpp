@@ -73,7 +73,9 @@ const void* sleef_function(VectorId id, Isa isa) noexcept { return g_function[id
 
 const char* sleef_state() noexcept {
   const int32_t state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
-  return !TT_SLEEF ? "off" : state == 1 ? "open" : state ? "absent" : "not loaded";
+  if (!TT_SLEEF) return "off";
+  if (state == 0) return "not loaded";
+  return state == 1 ? "open" : "absent";
 }
 
 }  // namespace TT_NS

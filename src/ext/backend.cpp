@@ -75,10 +75,10 @@ bool copy_block(Tensor& self, const Tensor& src) {
   const bool from = src.device.type == TT_EXT;
   if (to && from && (!(self.device == src.device) || may_share_memory(self, src))) return false;
   if ((!to && !self.is_cpu()) || (!from && !src.is_cpu())) return false;
-  ext_copy(ext_of(to ? self : src), self.data, src.data, self.numel * self.item_size(),
-           !from ? kHostToDevice
-           : to  ? kDeviceToDevice
-                 : kDeviceToHost);
+  const Tensor& owner = to ? self : src;
+  CopyKind direction = to ? kDeviceToDevice : kDeviceToHost;
+  if (!from) direction = kHostToDevice;
+  ext_copy(ext_of(owner), self.data, src.data, self.numel * self.item_size(), direction);
   self.bump_version();
   return true;
 }

@@ -165,7 +165,8 @@ int64_t find_tensor(const FileHeader& h, const char* name) {
     const int64_t mid = (lo + hi) / 2;
     const int64_t order = strcmp(h.tensors[h.by_name[mid]].name, name);
     if (order == 0) return h.by_name[mid];
-    (order < 0 ? lo : hi) = order < 0 ? mid + 1 : mid;
+    if (order < 0) lo = mid + 1;
+    else hi = mid;
   }
   return -1;
 }

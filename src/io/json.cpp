@@ -3,20 +3,19 @@
 namespace TT_NS {
 
 int hex_digit(char c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = char(c | 32);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
 // RFC 3629, section 4.
 int utf8_bytes(const char* p, const char* end) {
   const auto* u = reinterpret_cast<const uint8_t*>(p);
   if (u[0] < 0x80) return 1;
-  const int n = u[0] >= 0xc2 && u[0] < 0xe0   ? 2
-                : u[0] >= 0xe0 && u[0] < 0xf0 ? 3
-                : u[0] >= 0xf0 && u[0] < 0xf5 ? 4
-                                              : 0;
+  int n = 0;
+  if (u[0] >= 0xc2 && u[0] < 0xe0) n = 2;
+  else if (u[0] >= 0xe0 && u[0] < 0xf0) n = 3;
+  else if (u[0] >= 0xf0 && u[0] < 0xf5) n = 4;
   if (!n || end - p < n) return 0;
   for (int i = 1; i < n; i++)
     if ((u[i] & 0xc0) != 0x80) return 0;

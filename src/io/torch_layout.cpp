@@ -19,7 +19,8 @@ TorchLayout::TorchLayout(const StateDict& state) : state_(state) {
   sort_indices(order.mut(), [&](int64_t a, int64_t b) {
     const void* p = memory(a);
     const void* q = memory(b);
-    return p != q ? p < q : at(a).dtype != at(b).dtype ? at(a).dtype < at(b).dtype : a < b;
+    if (p != q) return p < q;
+    return at(a).dtype != at(b).dtype ? at(a).dtype < at(b).dtype : a < b;
   });
   for (int64_t k = 1; k < order.size(); k++)
     if (same_storage(order[k], order[k - 1])) key_[order[k]] = key_[order[k - 1]];

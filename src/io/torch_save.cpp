@@ -78,9 +78,8 @@ class StructureReader : JsonReader {
   void close(PickleKind kind) {
     expect('}', "expected } after the container");
     const bool tuple = kind == PickleKind::kTuple || kind == PickleKind::kSize;
-    out_.op(tuple                       ? PickleOp::kTuple
-            : kind == PickleKind::kList ? PickleOp::kAppends
-                                        : PickleOp::kSetItems);
+    if (tuple) out_.op(PickleOp::kTuple);
+    else out_.op(kind == PickleKind::kList ? PickleOp::kAppends : PickleOp::kSetItems);
     if (kind == PickleKind::kCounter || kind == PickleKind::kSize) out_.call(PickleOp::kTuple1);
   }
 

@@ -23,7 +23,8 @@ bool signed_as(const char* p, char a, char b) {
 
 int compare(Span<const char> a, Span<const char> b) {
   const int order = memcmp(a.ptr, b.ptr, size_t(min(a.n, b.n)));
-  return order ? order : a.n < b.n ? -1 : a.n > b.n;
+  if (order) return order;
+  return a.n < b.n ? -1 : a.n > b.n;
 }
 
 }  // namespace
@@ -180,7 +181,8 @@ int64_t ZipReader::find(Span<const char> wanted) const {
     const int64_t mid = (lo + hi) / 2;
     const int64_t order = compare(name(by_name_[mid]), wanted);
     if (order == 0) return by_name_[mid];
-    (order < 0 ? lo : hi) = order < 0 ? mid + 1 : mid;
+    if (order < 0) lo = mid + 1;
+    else hi = mid;
   }
   return -1;
 }
@@ -193,8 +195,8 @@ void ZipReader::read(int64_t i, char* out, int64_t bytes) const {
        done += n) {  // in pieces that are still cached when their checksum is computed
     const bool wanted = done < bytes;
     const int64_t left = (wanted ? bytes : e.bytes) - done;
-    const int64_t most = wanted ? 256 * 1024 : int64_t(sizeof rest);
-    n = min(left, most);
+    const int64_t limit = wanted ? 256 * 1024 : int64_t(sizeof rest);
+    n = min(left, limit);
     char* to = wanted ? out + done : rest;
     read_all(open_.file, path_, to, n, e.begin + done);
     crc = crc_(crc, to, n);

@@ -178,7 +178,8 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   const bool batched = call.query->ndim == 3;
   const bool swap = batched && a.batch_first;
   auto rows_first = [&](const Tensor& t) {
-    return !batched ? op::unsqueeze(t, 1) : swap ? op::transpose(t, 0, 1) : TensorRef::share(&t);
+    if (!batched) return op::unsqueeze(t, 1);
+    return swap ? op::transpose(t, 0, 1) : TensorRef::share(&t);
   };
   TensorRef q = rows_first(*call.query);
   TensorRef k = call.key == call.query ? q : rows_first(*call.key);

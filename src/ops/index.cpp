@@ -51,7 +51,7 @@ static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index)
   const int64_t d = wrap_dim(dim, self.ndim);
   if (index.numel == 0) return d;  // may have any shape and dtype
   check_index_dtype(index, "index");
-  if ((self.ndim ? self.ndim : 1) != (index.ndim ? index.ndim : 1))
+  if (TT_NS::max<int>(self.ndim, 1) != TT_NS::max<int>(index.ndim, 1))
     fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have the same number of dimensions",
              index.sizes(), self.sizes());
   const Geometry s(self);

@@ -1,4 +1,4 @@
-// Implementations of the matrix products.
+// The family matmul: implementations.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -161,7 +161,7 @@ TensorRef linear_rows(Call, const Tensor& input, const Tensor& weight, const Ten
   return new_alias(*out, shape, {});
 }
 
-// Checks a factor of a product of dtype d.
+// Checks an operand of a matmul of dtype d.
 static void check_weight(const Scalar& s, Dtype d, const char* arg) {
   check_fits(s, widen(d), arg);
 }

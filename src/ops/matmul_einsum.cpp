@@ -41,7 +41,8 @@ struct Order {
     bool dots = false;
     for (uint8_t l : term) dots |= l == kEllipsis;
     const int64_t named = term.size() - dots;
-    if (dots ? t.ndim < named : t.ndim != named)
+    const bool fits = dots ? t.ndim >= named : t.ndim == named;
+    if (!fits)
       fail_arg(TT_SHAPE, "operands", "operand {} is {}, but its term has {} labels{}", i, t.sizes(),
                named, dots ? " and an ellipsis" : "");
     return dots ? t.ndim - named : -1;

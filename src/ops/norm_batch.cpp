@@ -242,7 +242,8 @@ TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* ru
   if (training && channels && input.numel == channels)
     fail_arg(TT_SHAPE, "input", "input is {}: training needs more than one value per channel",
              input.sizes());
-  if (training ? !(eps > 0) : eps < 0)
+  const bool bad_eps = training ? !(eps > 0) : eps < 0;
+  if (bad_eps)
     fail_arg(TT_INVALID_ARG, "eps", "eps is {}: must be {}", eps,
              training ? "positive in training" : "at least 0");
   check_running(running_mean, running_var, input, channels, training);

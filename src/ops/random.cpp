@@ -89,7 +89,7 @@ static void check_std(double std) {
   if (!(std >= 0)) fail_arg(TT_INVALID_ARG, "std", "std is {}: must not be negative", std);
 }
 static void check_drawn(const Tensor& self, bool complex_too) {
-  if (!(complex_too ? is_differentiable(self.dtype) : is_float(self.dtype)))
+  if (!is_float(self.dtype) && !(complex_too && is_differentiable(self.dtype)))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating{}", fmt(self.dtype),
              complex_too ? " or complex" : "");
 }

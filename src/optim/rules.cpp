@@ -48,7 +48,8 @@ static uint32_t rmsprop_factors(const double* v, double, const double*, OptimIte
   item->factors.rmsprop.weight_decay = v[at(t, "weight_decay")];
   item->factors.rmsprop.momentum = momentum;
   item->flags = ascends(v[at(t, "maximize")]);
-  return 1u | (v[at(t, "centered")] != 0 ? 2u : 0u) | (momentum > 0 ? 4u : 0u);
+  const bool centered = v[at(t, "centered")] != 0;
+  return 1u | uint32_t(centered) << 1 | uint32_t(momentum > 0) << 2;
 }
 
 static uint32_t adagrad_factors(const double* v, double step, const double*, OptimItem* item) {

@@ -50,7 +50,8 @@ static constinit const SchedulerClass kExponential = {"ExponentialLR", exponenti
 // ---- constant, linear, polynomial: for the first total_iters steps ----
 
 static Rate constant_next(Scheduler& s, int64_t e, int64_t, double lr, double) {
-  return only_lr(e == 0 ? lr * s.real[0] : e == s.count[0] ? lr * (1 / s.real[0]) : lr);
+  if (e == 0) return only_lr(lr * s.real[0]);
+  return only_lr(e == s.count[0] ? lr * (1 / s.real[0]) : lr);
 }
 static Rate constant_closed(Scheduler& s, int64_t e, int64_t, double, double base) {
   return only_lr(base * (e >= s.count[0] ? 1 : s.real[0]));
@@ -264,8 +265,10 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
     check_per_group(a.max_momentum, o, "max_momentum");
   }
   SchedulerRef s = make(kOneCycle, o, a.pct_start, 0, total_steps(a));
-  s->count[1] = (a.anneal_strategy ? kLinearAnneal : 0) | (a.cycle_momentum ? kCycleMomentum : 0) |
-                (a.three_phase ? kThreePhase : 0);
+  s->count[1] = 0;
+  if (a.anneal_strategy) s->count[1] |= kLinearAnneal;
+  if (a.cycle_momentum) s->count[1] |= kCycleMomentum;
+  if (a.three_phase) s->count[1] |= kThreePhase;
   SmallVec<ParamGroup, 1> before(o.groups.span());
   if (a.last_epoch == -1)
     for (int64_t i = 0; i < o.groups.size(); i++) {

@@ -76,7 +76,7 @@ template <class T> inline void exchange(T& x, T& y) {
   y = t;
 }
 
-// Transposes the product: c^T = b^T·a^T.
+// Transposes the matmul: c^T = b^T·a^T.
 inline void transpose_plan(MatmulPlan* p) {
   exchange(p->m, p->n);
   exchange(p->a, p->b);
@@ -101,7 +101,7 @@ inline bool is_rows(const MatmulPlan& p) {
   return p.m <= kMatmulRowsMax && p.b_col == 1 && p.n * p.k > 64 * 64;
 }
 
-// Many rows but few columns: transposed, the product takes the rows path and reads a once, in
+// Many rows but few columns: transposed, the matmul takes the rows path and reads a once, in
 // order.
 inline bool is_thin(const MatmulPlan& p) {
   return p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) &&
@@ -171,7 +171,7 @@ inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a,
   matmul_choose(p);
 }
 
-// The common case: a single product of matrices a (m, k) and b (k, n) with any strides, into
+// The common case: one matmul of a (m, k) and b (k, n) with any strides, into
 // contiguous c.
 inline void matmul_build_2d(MatmulPlan* p, int32_t dtype, int64_t m, int64_t n, int64_t k,
                             const void* a, int64_t a_row, int64_t a_col, const void* b,

@@ -10,7 +10,7 @@ constexpr int kMaxMatmulBatch = 62;
 enum MatmulPath : int32_t {
   kMatmulPacked = 0,  // operands are copied into panels, block by block (workspace)
   kMatmulSmall =
-      1,  // straight from the operands; one unit is kMatmulSmallCols columns of one product
+      1,  // straight from the operands; one unit is kMatmulSmallCols columns of one matrix
   kMatmulRows = 2,  // few rows: b read once in the order of its memory; one unit is
                     // matmul_rows_unit(plan) columns
   kMatmulBlas = 3,  // OpenBLAS on fixed tiles
@@ -40,7 +40,7 @@ struct MatmulPlan {
   bool scaled;   // alpha != 1
   int32_t n_batch;
   MatmulScalar alpha, beta;
-  int64_t batch;    // products: the product of batch_dim[].size
+  int64_t batch;    // number of matrices: the product of batch_dim[].size
   int64_t n_units;  // small and rows paths
   void* workspace;  // matmul_workspace_bytes(plan) of matmul_split.h, 64-byte aligned; NULL if 0
   // dimension 0 is the innermost; the rest left uninitialised

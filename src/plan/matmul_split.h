@@ -66,7 +66,7 @@ TT_INLINE void cut_depth(MatmulSplit* s, int64_t k, int64_t units, int64_t min_d
   s->pieces = matmul_ceil(k, s->depth);
 }
 
-// Each part of the packed path runs on one thread, which pays off if a single product has few
+// Each part of the packed path runs on one thread, which pays off if a single matrix has few
 // units.
 TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
   // Flops per k position; packing an element costs about as much as 16.
@@ -108,9 +108,8 @@ TT_INLINE int64_t matmul_workspace_bytes(const MatmulPlan& p) {
     return 0;
   const MatmulSplit s = matmul_split(p);
   const int64_t sums = s.pieces > 1 ? matmul_ceil(s.pieces * matmul_piece_bytes(p), 64) * 64 : 0;
-  return p.path == kMatmulPacked
-             ? sums + (s.tasks ? s.tasks : 1) * matmul_layout(p, s.pieces > 1).bytes()
-             : sums;
+  if (p.path != kMatmulPacked) return sums;
+  return sums + max<int64_t>(s.tasks, 1) * matmul_layout(p, s.pieces > 1).bytes();
 }
 
 }  // namespace TT_NS

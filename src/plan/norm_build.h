@@ -69,7 +69,8 @@ inline void split_layer_norm_backward(LayerNormBackwardPlan* p) {
 }
 
 inline int64_t layer_norm_backward_workspace_bytes(const LayerNormBackwardPlan* p) {
-  return p->run.units[2] ? p->n_chunks * 2 * p->n * (p->dtype == TT_F64 ? 8 : 4) : 0;
+  if (!p->run.units[2]) return 0;
+  return p->n_chunks * 2 * p->n * (p->dtype == TT_F64 ? 8 : 4);
 }
 
 // ---- batch_norm ----

@@ -103,7 +103,8 @@ inline void build_pool(PoolPlan* p) {
 }
 // Size of `parts` in bytes: values and, with `index`, the indices of maxima.
 inline int64_t pool_parts_bytes(const PoolPlan* p, bool index) {
-  return p->n_parts > 1 ? p->n_parts * p->results * (index ? 16 : 8) : 0;
+  if (p->n_parts <= 1) return 0;
+  return p->n_parts * p->results * (index ? 16 : 8);
 }
 
 // maxima: for pool_max_backward. A tile of dx searches all windows that overlap it. If windows are

@@ -26,12 +26,12 @@ enum VectorId : int32_t {
 };
 
 // SLEEF uses different formulas for |x| < near and near <= |x| <= far. The C library computes the
-// rest: beyond far, nan and 0 < |x| < least. A register with elements of both ranges is computed
+// rest: beyond far, nan and 0 < |x| < tiny. A register with elements of both ranges is computed
 // twice, so that no value depends on its neighbours.
 struct VectorFunction {
   const char* name;
   double (*scalar)(double);  // the C library's
-  double least, near, far;
+  double tiny, near, far;
 };
 extern const VectorFunction kVectorFunctions[kNumVectorId];
 

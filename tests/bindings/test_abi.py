@@ -1,5 +1,5 @@
-"""Struct layouts and constants: what a C compiler sees (tests/gen/abi_dump.c) and what each
-language sees, line by line."""
+"""Struct layouts and constants of each language equal those of a C compiler (tests/gen/abi_dump.c),
+line by line."""
 import ctypes
 
 import pytest

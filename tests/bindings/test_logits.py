@@ -1,5 +1,5 @@
-"""One checkpoint of the C program's CNN, evaluated by the example of each language: the same
-bits."""
+"""A checkpoint of the C example's CNN, evaluated by the example of each language, gives bit-equal
+logits."""
 import re
 
 import pytest
@@ -47,7 +47,7 @@ def test_logits_are_bit_equal(language, checkpoint):
 
 
 def test_a_module_of_python_takes_the_state_of_c(checkpoint):
-    """The same without an example's help: tt.load, a Module of Python, its logits."""
+    """The same without an example: tt.load into a Python Module."""
     import tt
     from tt import nn
 

@@ -1,4 +1,4 @@
-"""The README's program in each language, as it stands there: all print the same."""
+"""The README's program in each language, verbatim: all print the same."""
 import os
 import re
 import sys

@@ -1,4 +1,4 @@
-"""The generator knows no operator: what is special about one is said in its declaration."""
+"""The generator names no operator: special cases are in declarations."""
 import ast
 import functools
 import re
@@ -7,7 +7,7 @@ import pytest
 from codegen.model import schema
 from conftest import ROOT
 
-# names of operators that are words of the generator as well
+# names of operators that are also words of the generator
 WORDS = {
     "all": "a set of dtypes",
     "any": "a number of derivatives",

@@ -1,4 +1,4 @@
-"""The identity of a device library covers every plan struct and follows every change of one."""
+"""The identity of a device library covers every plan struct and changes with each of them."""
 import re
 
 import pytest

@@ -1,4 +1,5 @@
-"""What the generator refuses in the samples of the op table, and what it makes of accepted ones."""
+"""The samples of the op table: what the generator refuses, and the C that it writes for valid
+ones."""
 import pytest
 from codegen.model.schema import Op, parse_schema
 from codegen.tests import samples

@@ -17,7 +17,7 @@
 namespace tt {
 namespace {
 
-// A host allocator that checks sizes and alignments, counts, and fails when told to.
+// An allocator that checks sizes and alignments, counts, and fails on request.
 struct Host {
   std::mutex lock;
   std::unordered_map<void*, std::pair<size_t, size_t>> live;
@@ -116,7 +116,9 @@ TEST(Heap, RandomTrafficOnTheSystemAllocator) {
   std::vector<Block> blocks;
   for (int i = 0; i < 40000; i++) {
     if (blocks.size() < 300 || rng() % 2) {
-      const size_t n = i % 100 == 0 ? rng() % 8000000 : i % 10 == 0 ? rng() % 100000 : rng() % 3000;
+      size_t limit = i % 10 == 0 ? 100000 : 3000;
+      if (i % 100 == 0) limit = 8000000;
+      const size_t n = rng() % limit;
       blocks.push_back(make(h, n, (unsigned char)rng()));
     } else {
       const size_t k = rng() % blocks.size();
@@ -151,7 +153,7 @@ TEST(Heap, LargeBlocksAreReused) {
   void* p = heap_alloc(h, 100000);
   mem_free(p, 100000);
   const int64_t calls = host.calls;
-  void* q = heap_alloc(h, 95000);  // a little less fits too
+  void* q = heap_alloc(h, 95000);  // a little less fits, too
   EXPECT_EQ(q, p);
   EXPECT_EQ(host.calls, calls);
   void* r = heap_alloc(h, 50000);
@@ -204,13 +206,13 @@ TEST(Heap, OtherThreadsFree) {
   const int64_t calls = host.calls;
   if (!TT_HEAP_DIRECT) {
     for (int i = 0; i < 5000; i++) blocks[size_t(i)] = make(h, size_t(i), (unsigned char)i);
-    EXPECT_EQ(host.calls, calls);  // what came back was used again
+    EXPECT_EQ(host.calls, calls);  // freed blocks were reused
     for (const Block& b : blocks) check_and_free(b);
   }
   arena_release(a);
 }
 
-// One thread makes, the other frees; memory must not grow.
+// One thread allocates, the other frees; memory must not grow.
 TEST(Heap, ProducerAndConsumer) {
   Arena* a = arena_new(nullptr);
   Heap* h = arena_heap(a);
@@ -335,7 +337,7 @@ TEST(Heap, EachHostAllocationMayFail) {
       failures++;
     }
     if (host.fail_at >= 0) break;  // nothing was left to fail
-    EXPECT_LE(failures, 1);        // a failure may also be cured by giving up a cache
+    EXPECT_LE(failures, 1);        // an allocation may also succeed after a cache is freed
   }
 }
 
@@ -399,7 +401,7 @@ TEST(Arena, GoesWhileAnotherThreadLives) {
   EXPECT_GT(host.count(), 0u);
   check_and_free(c);
   EXPECT_EQ(host.count(),
-            0u);  // and the host may now destroy its allocator, though the thread lives on
+            0u);  // the application may now destroy its allocator, although the thread still runs
   step = 4;
   other.join();
 }

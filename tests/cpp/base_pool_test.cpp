@@ -112,8 +112,8 @@ int threads_now() {
   fclose(f);
   return n;
 }
-// A thread that has been joined stands in the list until the system has run its end: the fewest of
-// the next 100 ms.
+// A joined thread is listed until the system has ended it: returns the smallest count within 100
+// ms.
 int count_threads() {
   int n = threads_now();
   for (int i = 0; i < 100; i++) {
@@ -123,7 +123,7 @@ int count_threads() {
   }
   return n;
 }
-// The count once it is `want`, or what it is after five seconds.
+// Waits until the count is `want`, at most five seconds, and returns it.
 int settled(int want) {
   for (int i = 0; i < 5000 && threads_now() != want; i++) usleep(1000);
   return threads_now();
@@ -133,8 +133,8 @@ TEST_F(Pools, ThreadsStartLateAndGo) {
   const int before = count_threads();
   pool_set_threads(pool, 4);
   EXPECT_EQ(settled(before), before);
-  // Too little work to start a thread for; but one who is interrupted in its first range takes it
-  // for more.
+  // Too little work to start a thread; but a thread that is interrupted in its first range
+  // overestimates it.
   for (int i = 0; i < 3; i++) {
     pool_set_threads(pool, 1);
     pool_set_threads(pool, 4);
@@ -225,7 +225,7 @@ TEST_F(Pools, ManySmallHotRegions) {
   }
 }
 
-// Regions of 60 µs each, in which nobody would be woken for one alone: the stream is worth it.
+// Regions of 60 µs: one alone would not wake a worker, a stream of them does.
 TEST_F(Pools, AStreamOfShortRegionsWakesWorkers) {
   struct Seen {
     std::thread::id caller = std::this_thread::get_id();
@@ -289,7 +289,7 @@ struct HostPool {
   int calls = 0;
   tt_executor table = {sizeof(tt_executor), this, num_threads, run};
   static int32_t num_threads(void* user) { return static_cast<HostPool*>(user)->threads; }
-  // From the back, two ranges a call: allowed, though unlike tt's own order.
+  // From the end, two ranges per call: allowed, although tt's own order is another.
   static int32_t run(void* user, int64_t n, int64_t grain, tt_range_fn body, void* ctx) {
     HostPool* h = static_cast<HostPool*>(user);
     h->calls++;

@@ -1,4 +1,4 @@
-// OpenBLAS beside tt's own products: the same plans, both providers, against each other.
+// OpenBLAS against tt's own matmul: both providers run the same plans.
 #include "base/pool.h"
 #include "cpu/blas.h"
 #include "cpu/matmul_run.h"
@@ -22,9 +22,9 @@ template <class T> std::vector<T> values(size_t n, unsigned seed) {
   return v;
 }
 
-// Runs a (m, k) x (k, n) product with either provider; parts is 2 for complex numbers.
-template <class T> std::vector<T> product(int32_t dtype, int parts, int64_t m, int64_t n, int64_t k,
-                                          bool a_turned, bool b_turned, bool blas) {
+// Runs a (m, k) x (k, n) matmul with either provider; parts is 2 for complex numbers.
+template <class T> std::vector<T> multiply(int32_t dtype, int parts, int64_t m, int64_t n,
+                                           int64_t k, bool a_turned, bool b_turned, bool blas) {
   std::vector<T> a = values<T>(size_t(m * k * parts), 1);
   std::vector<T> b = values<T>(size_t(k * n * parts), 2);
   std::vector<T> c(size_t(m * n * parts), T(7));
@@ -44,8 +44,8 @@ template <class T> std::vector<T> product(int32_t dtype, int parts, int64_t m, i
 template <class T> void compare(int32_t dtype, int parts, double tolerance) {
   for (int turned = 0; turned < 4; turned++) {
     const int64_t m = 600, n = 270, k = 300;
-    std::vector<T> own = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false);
-    std::vector<T> blas = product<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
+    std::vector<T> own = multiply<T>(dtype, parts, m, n, k, turned & 1, turned & 2, false);
+    std::vector<T> blas = multiply<T>(dtype, parts, m, n, k, turned & 1, turned & 2, true);
     double worst = 0;
     for (size_t i = 0; i < own.size(); i++)
       worst = std::max(worst, std::fabs(double(own[i]) - double(blas[i])));
@@ -71,7 +71,7 @@ TEST(Blas, AgreesWithOwnProducts) {
   compare<double>(TT_C128, 2, 2e-12);
 }
 
-// The serial flavour gives two calls at once the same buffer.
+// OpenBLAS built without threads uses one buffer for concurrent calls.
 TEST(Blas, IsCalledByOneThreadAtATime) {
   if (!available()) GTEST_SKIP() << "no OpenBLAS here";
   const int64_t n = 21, k = 64;

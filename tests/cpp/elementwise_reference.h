@@ -31,7 +31,8 @@ int64_t floor_div(int64_t a, int64_t b) {
   return wrap(q - (__int128(a) % b != 0 && (a < 0) != (b < 0)));
 }
 int64_t int_pow(int64_t a, int64_t b) {
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+  if (b < 0 && a == -1) return b & 1 ? -1 : 1;
+  if (b < 0) return a == 1;
   uint64_t r = 1;
   uint64_t base = uint64_t(a);
   for (; b; b >>= 1, base *= base)

@@ -18,7 +18,7 @@ TT_ENTRY_END
 #undef TT_ELEMENTWISE
 
 #define TT_ELEMENTWISE(name, functor, arity, set, out) DECLARE_KERNEL(name)
-// The op table proves the activations; these two have integer loops, too.
+// Activations are tested by the op table; these two have integer loops, too.
 TT_ELEMENTWISE(relu, Relu, 1, real, same)
 TT_ELEMENTWISE(threshold_backward, ThresholdBackward, 2, real, same)
 #include "kernels/functors/gen/arith.inc"
@@ -70,7 +70,7 @@ const std::vector<Entry>& entries() {
 #define TT_ELEMENTWISE(name, functor, arity, set, out) \
   {#name,      KERNEL_ROW(name),  arity,               \
    kSet_##set, kOut_##out##_bool, bool_operands(#name, kOut_##out##_bool)},
-      // The op table proves the activations; these two have integer loops, too.
+      // Activations are tested by the op table; these two have integer loops, too.
       TT_ELEMENTWISE(relu, Relu, 1, real, same)
           TT_ELEMENTWISE(threshold_backward, ThresholdBackward, 2, real, same)
 #include "kernels/functors/gen/arith.inc"
@@ -147,8 +147,8 @@ double ulp_of(Wide want, int32_t t) {
   int e;
   std::frexp(want, &e);
   const int digits = t == TT_F32 ? 24 : 53;
-  const int least = t == TT_F32 ? -125 : -1021;
-  return std::ldexp(1.0, std::max(e, least) - digits);
+  const int min_exponent = t == TT_F32 ? -125 : -1021;
+  return std::ldexp(1.0, std::max(e, min_exponent) - digits);
 }
 
 bool near_real(double got, Wide want, int32_t t, double ulp) {
@@ -163,9 +163,10 @@ bool near_real(double got, Wide want, int32_t t, double ulp) {
 struct Inputs {
   std::vector<Buffer> in;
   Inputs(const Entry& e, int32_t compute) {
-    const size_t s = is_complex(compute) ? special_complex().size()
-                     : is_float(compute) ? special_reals(compute).size()
-                                         : special_integers(native(e, 1, compute)).size();
+    size_t s = 0;
+    if (is_complex(compute)) s = special_complex().size();
+    else if (is_float(compute)) s = special_reals(compute).size();
+    else s = special_integers(native(e, 1, compute)).size();
     int64_t n = 1;
     for (int k = 0; k < e.arity; k++) n *= int64_t(s);
     int64_t period = 1;
@@ -231,7 +232,7 @@ void check_numbers(const Entry& e, int32_t compute, const Reference& ref, tt_sca
         for (int k = 0; k < e.arity; k++)
           a[k] = WideC(x.in[size_t(k)][i].real(), x.in[size_t(k)][i].imag());
         const WideC want = ref.complex(a);
-        if (!std::isfinite(std::abs(want))) continue;  // C99's special values: the C library's
+        if (!std::isfinite(std::abs(want))) continue;  // special values of C99, as in the C library
         const WideC got(out[i].real(), out[i].imag());
         ASSERT_LE(double(std::abs(got - want)),
                   ref.complex_eps * epsilon(compute) * double(std::abs(want)) + 1e-300)
@@ -253,7 +254,8 @@ void check_numbers(const Entry& e, int32_t compute, const Reference& ref, tt_sca
 }
 
 bool has_reference(const Reference& r, int32_t t) {
-  return is_complex(t) ? bool(r.complex) : is_float(t) ? bool(r.real) : bool(r.whole);
+  if (is_complex(t)) return bool(r.complex);
+  return is_float(t) ? bool(r.real) : bool(r.whole);
 }
 
 TEST(Elementwise, NumbersAgreeWithReferences) {
@@ -439,13 +441,14 @@ TEST(Elementwise, GradientsFromResults) {
 
 TEST(Elementwise, ShiftsAndComplements) {
   for (int32_t t : kSet_bitwise) {
-    const int width = t == TT_BOOL ? 1 : t == TT_U8 ? 8 : t == TT_I32 ? 32 : 64;
+    const int width = t == TT_BOOL ? 1 : int(8 * kItemSize[t]);
     Reference left, right, flip;
     left.whole = [width](I a) {
       return a[1] < 0 || a[1] >= width ? 0 : int64_t(uint64_t(a[0]) << a[1]);
     };
     right.whole = [width](I a) {
-      return a[1] < 0 || a[1] >= width ? (a[0] < 0 ? -1 : 0) : a[0] >> a[1];
+      const int64_t sign = a[0] < 0 ? -1 : 0;
+      return a[1] < 0 || a[1] >= width ? sign : a[0] >> a[1];
     };
     flip.whole = [t](I a) { return t == TT_BOOL ? !a[0] : ~a[0]; };
     check_numbers(entry("bitwise_left_shift"), t, left);
@@ -477,10 +480,9 @@ TEST(Elementwise, MaskedMovesAndScales) {
           const Value a = in[0][i];
           const Value b = in[1][i];
           const Value fill = t == TT_BOOL ? 1 : 3;
-          const Value want = where     ? (a != 0. ? b : in[2][i])
-                             : scales  ? (b != 0. ? a * 3. : 0.)
-                             : b != 0. ? fill
-                                       : a;
+          Value want = b != 0. ? fill : a;
+          if (where) want = a != 0. ? b : in[2][i];
+          else if (scales) want = b != 0. ? a * 3. : 0.;
           ASSERT_EQ(out[i], want) << i;
         }
       });
@@ -601,7 +603,7 @@ std::vector<Layout> layouts() {
   return v;
 }
 
-// dst <- src, by the rules of cpu/convert.h, written apart from it.
+// dst <- src, by the rules of cpu/simd/convert.h, implemented independently.
 void convert_reference(Buffer* dst, int64_t i, Buffer& src, int64_t j) {
   const int32_t d = dst->dtype;
   const int32_t s = src.dtype;
@@ -625,7 +627,8 @@ void convert_reference(Buffer* dst, int64_t i, Buffer& src, int64_t j) {
     } else {
       const double x = std::trunc(v.real());
       const double limit = d == TT_I64 ? 0x1p63 : 0x1p31;
-      w = x >= -limit && x < limit ? int64_t(x) : d == TT_I64 ? INT64_MIN : int64_t(INT32_MIN);
+      const int64_t lowest = d == TT_I64 ? INT64_MIN : INT32_MIN;
+      w = x >= -limit && x < limit ? int64_t(x) : lowest;
     }
     switch (d) {
       case TT_U8: *reinterpret_cast<uint8_t*>(dst->at(i)) = uint8_t(w); break;

@@ -210,7 +210,7 @@ TEST(Index, LargeNestsAreSplit) {
   EXPECT_EQ(plan_of(scattered({10}, {300000}, 0), TT_F32, TT_I64, true).run.units[0], 1);
 }
 
-// What was checked may have been written since: it stands for 0, whichever loop meets it.
+// An index may change after it was checked: an invalid one counts as 0 in every loop.
 TEST(Index, OneThatHasLeftItsRangeStandsForTheFirst) {
   for (const Scattered& s : cases())
     for (int32_t index_dtype : {TT_I64, TT_I32}) {
@@ -274,7 +274,7 @@ TEST(Index, CheckReportsTheFirstBadIndex) {
           EXPECT_EQ(bad, n / 2);
           EXPECT_EQ(index_at(&p, bad), -8);
         }
-  // Class targets: no negative ones but the ignored.
+  // Class targets: negative ones are refused, except ignore_index.
   for (int64_t value : {-1, -100, 4, 5}) {
     int64_t bad = INT64_MAX;
     const int64_t size[] = {1};
@@ -361,7 +361,8 @@ TEST(Index, Nonzero) {
       const int64_t size[] = {50, 70, 20};
       Buffer x(dtype, 70000);
       x.fill([](int64_t i) -> Value {
-        return i % 11 == 3 || i > 69990 ? 1.0 : i % 5 ? 0.0 : -0.0;
+        if (i % 11 == 3 || i > 69990) return 1.0;
+        return i % 5 ? 0.0 : -0.0;
       });
       if (dtype == TT_F32) x.put(0, std::nan(""));
       if (is_complex(dtype)) x.put(1, Value(0, 2));
@@ -399,8 +400,8 @@ TEST(Index, Nonzero) {
   EXPECT_EQ(total, 0);
 }
 
-// Elements that became zero, or no longer are, after they were counted: what is written is as much
-// as was counted.
+// Elements that become zero or nonzero after they were counted: as many positions are written as
+// were counted.
 TEST(Index, NonzeroOfWhatHasChanged) {
   const int64_t n = 40000;
   const int64_t size[] = {n / 40, 40};

@@ -1,4 +1,4 @@
-// What the kernel tests share: the three builds of a kernel, buffers of any dtype, split runs.
+// Shared by the kernel tests: the builds of a kernel, buffers of any dtype, split runs.
 #pragma once
 
 #include "base/cpuid.h"
@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-// An instruction set that the build leaves out is served by the next lower one.
+// An instruction set that the build lacks is replaced by the next lower one.
 namespace TT_NS {
 namespace baseline {}
 namespace avx2 {

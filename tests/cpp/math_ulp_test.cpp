@@ -36,7 +36,7 @@ DECLARE_KERNEL(mish)
 namespace {
 using namespace kernel_test;
 
-constexpr double kMostUlp = 1.5;
+constexpr double kMaxUlp = 1.5;
 constexpr int64_t kChunk = 4096;
 
 // In units of the last place of want as a float; infinite where one is nan, infinite or of the
@@ -60,7 +60,7 @@ uint64_t step() {
 constexpr uint64_t kAllFloats = uint64_t(1) << 32;
 // The floats whose bits are first, first + by … below end.
 template <class F> void measure(const char* name, const KernelRow& row, F reference,
-                                double most = kMostUlp, uint64_t first = 0,
+                                double max_ulp = kMaxUlp, uint64_t first = 0,
                                 uint64_t end = kAllFloats, uint64_t by = step()) {
   alignas(64) static float in[kChunk], out[kChunk];
   double worst[kNumIsa] = {}, want[kChunk];
@@ -88,7 +88,7 @@ template <class F> void measure(const char* name, const KernelRow& row, F refere
   }
   for (int isa = 0; isa <= best_isa(); isa++) {
     if (!row.isa[isa]) continue;
-    EXPECT_LE(worst[isa], most) << name << " on " << isa_name(Isa(isa)) << " at " << where[isa];
+    EXPECT_LE(worst[isa], max_ulp) << name << " on " << isa_name(Isa(isa)) << " at " << where[isa];
     testing::Test::RecordProperty(std::string(name) + "_" + isa_name(Isa(isa)),
                                   std::to_string(worst[isa]));
     std::fprintf(stderr, "%s %s: %.3f ulp at %a\n", name, isa_name(Isa(isa)), worst[isa],
@@ -138,27 +138,27 @@ TEST(MathUlp, reciprocal) {
 }
 
 // ---- activations: products of x and a gate ----
-constexpr double kMostUlpOfGated = 4;
+constexpr double kMaxUlpOfGated = 4;
 TEST(MathUlp, gelu) {
   measure(
       "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); },
-      kMostUlpOfGated);
+      kMaxUlpOfGated);
 }
 TEST(MathUlp, gelu_tail) {  // from -1 to -16
   measure(
       "gelu", KERNEL_ROW(gelu), [](double x) { return x * 0.5 * std::erfc(-x * M_SQRT1_2); },
-      kMostUlpOfGated, 0xbf800000, 0xc1800000, 23);
+      kMaxUlpOfGated, 0xbf800000, 0xc1800000, 23);
 }
 TEST(MathUlp, gelu_tanh) {
   constexpr double kTwice = 2 * M_SQRT2 * 0.564189583547756286948;  // 2 sqrt(2 / pi)
   measure(
       "gelu_tanh", KERNEL_ROW(gelu_tanh),
       [](double x) { return x / (1 + std::exp(-kTwice * (x + 0.044715 * x * x * x))); },
-      kMostUlpOfGated);
+      kMaxUlpOfGated);
 }
 TEST(MathUlp, silu) {
   measure(
-      "silu", KERNEL_ROW(silu), [](double x) { return x / (1 + std::exp(-x)); }, kMostUlpOfGated);
+      "silu", KERNEL_ROW(silu), [](double x) { return x / (1 + std::exp(-x)); }, kMaxUlpOfGated);
 }
 TEST(MathUlp, mish) {
   measure(
@@ -166,7 +166,7 @@ TEST(MathUlp, mish) {
       [](double x) {
         return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
       },
-      kMostUlpOfGated);
+      kMaxUlpOfGated);
 }
 
 }  // namespace

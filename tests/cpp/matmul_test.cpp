@@ -1,4 +1,4 @@
-// Matrix products against exact references. Values are small integers (and halves), so that every
+// Matmul against exact references. Values are small integers (and halves), so that every
 // sum is exact in every dtype and any difference is an error; one test with random reals bounds the
 // rounding.
 #include "core/half.h"
@@ -73,7 +73,7 @@ struct Matrix {
     for (size_t i = 0; i < index.size(); i++) o += index[i] * stride[i];
     return data() + o * kItemSize[dtype];
   }
-  // Element (i, j) of the product `batch` of a stack with sizes `full`, broadcast.
+  // Element (i, j) of matrix `batch` of a stack with sizes `full`, broadcast.
   char* broadcast_at(const std::vector<int64_t>& batch, int64_t i, int64_t j) {
     std::vector<int64_t> index(size.size());
     const size_t lead = size.size() - 2;
@@ -308,7 +308,7 @@ TEST(Matmul, BatchesBroadcast) {
       const int64_t which = pick(0, 3);
       c.c_batch.push_back(size);
       c.a_batch.push_back(which == 1 ? 1 : size);
-      c.b_batch.push_back(which == 2 || (which == 1 && size != 1) ? (which == 2 ? 1 : size) : size);
+      c.b_batch.push_back(which == 2 ? 1 : size);
     }
     // A shorter batch broadcasts on the left.
     if (pick(0, 2) == 0) c.b_batch.erase(c.b_batch.begin());
@@ -363,7 +363,7 @@ TEST(Matmul, DeepSums) {
     }
 }
 
-// Cut into pieces of k: every way that their sums are stored.
+// k divided into pieces: every way in which their sums are stored.
 TEST(Matmul, LongSumsInPieces) {
   for (int32_t dtype : kDtypes)
     for (int layout : {kRowMajor, kColMajor, kEveryOther}) {
@@ -396,7 +396,7 @@ TEST(Matmul, LongSumsInPieces) {
     }
 }
 
-// Each product of a batch on one thread.
+// Each matrix of a batch on one thread.
 TEST(Matmul, BatchesOfShortSums) {
   for (int32_t dtype : kDtypes) {
     Case c = simple(dtype, 24, 20, 60);

@@ -1,5 +1,5 @@
-// A host in C++ whose callbacks throw: what leaves drop, a deleter, free or a logger is dropped,
-// the rest becomes a status.
+// A C++ application whose callbacks throw: exceptions of drop, deleter, free and logger are
+// discarded, others become a status.
 #include "tt.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-"""char_lm: the loss falls, text comes out, a resumed run goes on as if it had not stopped, and
-wrong input is explained."""
+"""char_lm: the loss falls, text is generated, a resumed run equals an uninterrupted one, and wrong
+input is explained."""
 import os
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""embed_host: survives running out of memory in a training step and gives every byte back."""
+"""embed_host: survives running out of memory in a training step, and frees every byte."""
 import os
 import re
 import subprocess

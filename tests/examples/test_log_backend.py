@@ -1,4 +1,5 @@
-"""log_backend: trains on a device that only the host knows; the log tells who computed what."""
+"""log_backend: trains on a device that the application registers; the log says which side computed
+each operator."""
 import os
 import re
 import subprocess

@@ -1,5 +1,4 @@
-"""train_digits as a user runs it: five seeds, its options, its outputs, and data files that are
-broken."""
+"""train_digits as a user runs it: five seeds, options, outputs, and broken data files."""
 import os
 import pty
 import re

@@ -1,5 +1,5 @@
-"""The Python example learns, saves what it can read again, draws its figure where matplotlib is,
-and names what is wrong."""
+"""The Python example learns, loads what it saved, draws its figure if matplotlib is installed, and
+explains errors."""
 import os
 import re
 import subprocess

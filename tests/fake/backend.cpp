@@ -50,8 +50,8 @@ void set_pending(int32_t device, int32_t status) {
   if (status) g_pending[device].compare_exchange_strong(none, status);
 }
 
-// Runs body() as the work of one launch: it may touch device memory; what goes wrong in it is known
-// only later.
+// Runs body() as the work of one launch. It may access device memory; its failure is reported
+// later.
 template <class F> int32_t launch(int32_t device, F body) {
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
   g_launches++;
@@ -89,8 +89,7 @@ template <CpuKernel kKernel> int32_t run_element(int32_t device, const void* p, 
   return launch(device, [&] { return kKernel(&plan, 0, plan.n); });
 }
 
-// The stages run in order. The running one is noted in the caller's plan, as the host does on the
-// CPU.
+// The stages run in order; the caller's plan has the number of the running one, as on the CPU.
 template <CpuKernel kKernel> int32_t run_staged(int32_t device, const void* p, void*, void*) {
   auto* run = static_cast<Stages*>(const_cast<void*>(p));
   return launch(device, [&] {
@@ -140,7 +139,7 @@ int32_t stream_sync(int32_t device, void*) {
   return device >= 0 && device < TT_FAKE_DEVICES ? take_pending(device) : TT_DEVICE;
 }
 
-// Work is done when its launch returns, so that an event is done once it is recorded.
+// Work is complete when its launch returns, so an event is complete once it is recorded.
 int32_t event_new(int32_t, void** out) {
   *out = new int32_t(0);
   return TT_OK;

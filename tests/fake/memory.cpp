@@ -19,14 +19,14 @@ constexpr size_t kPage = 4096;
 constexpr unsigned char kPoison = 0xff, kCanary = 0xa5;
 
 struct Block {
-  size_t bytes, room;  // as asked for; with the canary behind it, whole pages
+  size_t bytes, room;  // the size asked for; with the canary behind it, whole pages
   int32_t device;
 };
 
 struct Memory {
   std::mutex lock;
   char* base = nullptr;
-  size_t used = 0;  // pages below this have been handed out at least once
+  size_t used = 0;  // pages below this were allocated at least once
   int open = 0;
   std::map<char*, Block> blocks;
   std::multimap<size_t, char*> free_blocks;
@@ -34,7 +34,7 @@ struct Memory {
   int64_t capacity[TT_FAKE_DEVICES] = {int64_t(1) << 31, int64_t(1) << 31};
 };
 Memory& memory() {
-  static Memory* m = new Memory;  // outlives static destruction: tensors may be freed late
+  static Memory* m = new Memory;  // never destroyed: tensors may be freed after static destructors
   return *m;
 }
 

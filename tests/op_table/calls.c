@@ -126,7 +126,7 @@ Sample with_layout(const Sample* s, Layout layout) {
   for (int i = 0; i < n; i++) *places[i] = laid_out(*places[i], layout);
   return out;
 }
-/* A device argument says where a new tensor lies, unless the tensors of the sample do. */
+/* A device argument is the device of a new tensor, unless the sample has tensors, which decide. */
 Sample on_device(const Sample* s, int type) {
   Sample out = *s;
   tt_tensor** places[kMaxArgs + kMaxItems];

@@ -1,4 +1,4 @@
-/* What the checks of the op table share: calls, samples in other forms, comparisons, messages. */
+/* Shared by the checks of the op table: calls, samples in other forms, comparisons, messages. */
 #ifndef TT_TEST_OP_TABLE_CHECKS_H
 #define TT_TEST_OP_TABLE_CHECKS_H
 
@@ -20,7 +20,7 @@ tt_tensor* clone_of(const tt_tensor* t);
 tt_tensor* cast(const tt_tensor* t, tt_dtype d);
 int is_integer(tt_dtype d); /* or bool */
 int is_random(const Row* r);
-int has_values(const Row* r); /* not so for empty and empty_like */
+int has_values(const Row* r); /* false for empty and empty_like */
 
 /* ---- a sample in another form ---- */
 typedef enum Layout { kColumnsFirst, kEverySecond, kBehindOffset, kNumLayouts } Layout;
@@ -33,20 +33,21 @@ tt_tensor* on_cpu(const tt_tensor* t);
 /* ---- comparisons ---- */
 int have_equal_shapes(const tt_tensor* a, const tt_tensor* b);
 void check_shape(const Sample* s, const tt_tensor* t, const int64_t* shape, int ndim);
-/* ulps: allowed of each value; share: of the largest value, for what is summed up. */
+/* ulps: tolerance in units in the last place of each value; share: tolerance as a share of the
+   largest value, for sums. */
 void check_close(const Sample* s, const tt_tensor* t, const double* want, int64_t n, double ulps,
                  double share);
 /* The same dtype, shape and, with ulps = 0, bits (any nan equals any nan). */
 void check_same(const Sample* s, const tt_tensor* a, const tt_tensor* b, double ulps, double share);
 
 /* ---- checks of their own files ---- */
-/* Values in a dtype, against the reference or, of random operators, what they have in common.
- * *exact as reference() sets it. */
+/* Values in a dtype: against the reference, or, for random operators, against their known range
+   and statistics. *exact is set by reference(). */
 void check_values(const Sample* s, tt_dtype d, int* exact);
 /* First and second derivatives against finite differences. */
 void check_derivatives(const Sample* s);
 /* Gradients on a device against those on the CPU. */
 void check_device_gradients(const Sample* s, int device_type);
-int count_derivatives(void); /* compared so far with differences, of first and second order */
+int count_derivatives(void); /* derivatives compared so far, of first and second order */
 
 #endif

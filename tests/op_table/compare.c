@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Of floating dtypes; complex ones have those of their parts. */
+/* Tolerances of floating dtypes; complex dtypes have those of their parts. */
 typedef struct Limits {
   double epsilon, largest, smallest; /* normal */
 } Limits;
@@ -33,7 +33,7 @@ void check_shape(const Sample* s, const tt_tensor* t, const int64_t* shape, int 
       lost(s, "size", (double)tt_tensor_shape(t)[d], (double)shape[d]);
 }
 
-/* What an integer dtype keeps of x: the low bits. */
+/* x in an integer dtype: the low bits. */
 static double wrapped(double x, tt_dtype d) {
   const double range = ldexp(1, (int)(8 * tt_dtype_size(d)));
   if (d == TT_BOOL || d == TT_U8 || fabs(x) < range / 2) return x;
@@ -42,12 +42,13 @@ static double wrapped(double x, tt_dtype d) {
   return x < -range / 2 ? x + range : x;
 }
 static int is_equal(double got, double want) { return got == want || (isnan(got) && isnan(want)); }
-/* At the end of the range rounding decides between the largest value and infinity. */
+/* At the end of the range, rounding may give the largest value or infinity. */
 static int is_equal_at_the_end(double got, double want, const Limits* l) {
   if (fabs(want) <= l->largest * (1 - 2 * l->epsilon)) return 0;
   return got == copysign(INFINITY, want) || fabs(got) >= l->largest * (1 - 4 * l->epsilon);
 }
-static double largest_of(const double* values, int64_t n) { /* of the finite ones, absolute */
+static double largest_of(const double* values,
+                         int64_t n) { /* largest absolute value of the finite elements */
   double largest = 0;
   for (int64_t i = 0; i < n; i++)
     if (fabs(values[i]) > largest && !isinf(values[i])) largest = fabs(values[i]);

@@ -1,5 +1,5 @@
-/* First and second derivatives of a sum of all results, weighted so that no two elements count
-   alike, against central differences. */
+/* First and second derivatives of a weighted sum of all results, against central differences. No
+   two elements have the same weight. */
 #include "checks.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct Leaves {
 static int n_derivatives;
 int count_derivatives(void) { return n_derivatives; }
 
-/* Running statistics and class weights have no gradient, in PyTorch neither. */
+/* Running statistics and class weights have no gradient, as in PyTorch. */
 static int takes_gradient(const Sample* s, tt_tensor* const* place) {
   const char* const* without = row_samples(s->row)->no_gradient;
   for (int i = 0; i < kMaxNoGradient && without[i]; i++)
@@ -39,7 +39,8 @@ static Leaves make_leaves(Sample* s) {
 
 /* ---- the weighted sum ---- */
 
-/* The fractions of multiples of the golden ratio, which are spread evenly, in [0.5, 1.5). */
+/* Weights in [0.5, 1.5): fractions of multiples of the golden ratio, which are evenly
+   distributed. */
 static double weight_at(int64_t i, int k) {
   return 0.5 + fmod(0.6180339887498949 * (double)(i + 1 + 7 * k), 1.0);
 }
@@ -54,7 +55,7 @@ static tt_tensor* weights_like(const tt_tensor* t, int k) {
   OK(tt_to(c, weights, &there, &weights));
   return weights;
 }
-/* NULL if there are no floating tensors; those that are NULL do not count. */
+/* NULL if there are no floating tensors. NULL tensors are skipped. */
 static tt_tensor* weighted_sum(tt_tensor** t, int n) {
   tt_tensor* total = NULL;
   for (int k = 0; k < n; k++) {
@@ -91,7 +92,7 @@ static void first_gradients(const Sample* s, const Leaves* l, int create_graph, 
 
 typedef enum Order { kFirst, kSecond } Order;
 
-/* What is differentiated: the weighted sum of the results, or of their gradients. */
+/* The function that is differentiated: the weighted sum of the results, or of their gradients. */
 static double differentiated(const Sample* s, Order order) {
   Sample t = *s;
   tt_tensor* tensors[kMaxOuts];

@@ -1,7 +1,7 @@
-/* Every operator on its samples with one or two arguments replaced by values that no caller means:
-   integers at the ends of their range, numbers outside an enumeration, nan, tensors on META, empty,
-   of no dimension or of another dtype. Each call ends in seconds with a result or with a status
-   that leaves no result and its inputs as they were. A result that requires a gradient is
+/* Every operator on its samples with one or two arguments replaced by senseless values: integers
+   at the ends of their range, numbers outside an enumeration, nan, tensors on META, empty,
+   0-dimensional or of another dtype. Each call must end within seconds with a result, or with a
+   status that leaves no result and unchanged inputs. A result that requires a gradient is
    differentiated. TT_HOSTILE_TRACE=1 prints every call before it is made. */
 #include "op_table.h"
 
@@ -17,8 +17,8 @@ enum {
 };
 static const int64_t kMemoryLimit = (int64_t)48 << 20;
 
-static const int64_t kLongSum =
-    (int64_t)1 << 24; /* results of more elements, which are views, are not summed */
+static const int64_t kLongSum = (int64_t)1
+                                << 24; /* larger results, which are views, are not summed */
 
 static char doing[kDoing]; /* the call in progress, for messages */
 static int traced, n_calls, n_accepted, n_wrong, samples_left;
@@ -116,7 +116,7 @@ static tt_tensor* to_device(const tt_tensor* t, int type) {
   OK(tt_to(c, t, &to, &out));
   return out;
 }
-/* NULL where t cannot be converted. */
+/* NULL if t cannot be converted. */
 static tt_tensor* cast(const tt_tensor* t, tt_dtype d) {
   const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
   tt_tensor* out;
@@ -153,7 +153,7 @@ static const tt_tensor* first_tensor(const Sample* s) {
   return s->args[0].tag == TT_VAL_TENSOR ? s->args[0].tensor : NULL;
 }
 
-/* All variants of the operator on s. `usual`: results of the sample that s was made of. */
+/* Calls all variants of the operator on s. `usual`: the results of the original sample. */
 static void try_variants(const Sample* s, tt_tensor** usual, int n_usual) {
   tt_tensor* outs[kMaxOuts];
   tt_tensor* none[kMaxOuts];
@@ -219,8 +219,8 @@ static const int64_t kIntegers[] = {INT64_MIN,
                                     INT64_MAX};
 enum { kNumIntegers = sizeof kIntegers / sizeof *kIntegers };
 
-/* Argument i of s becomes v, or a list of `n` such; a negative n: one entry of the list, number -1
- * - n. 0 if there is no such entry. */
+/* Argument i of s becomes v, or a list of n such values; if n is negative, entry -1 - n of the
+   list becomes v. Returns 0 if there is no such entry. */
 static int put_integer(Sample* s, int i, int64_t v, int n) {
   const tt_value old = s->args[i];
   int64_t k;
@@ -299,7 +299,7 @@ static void replace_numbers(const Sample* s, tt_tensor** usual, int n_usual) {
   }
 }
 
-/* A number outside its enumeration is refused by name. */
+/* A number outside its enumeration is refused by the argument's name. */
 static void replace_enumerators(const Sample* s) {
   static const int64_t kNumbers[] = {-1, 8, 100000, (int64_t)1 << 32, INT64_MIN, INT64_MAX};
   const Row* r = s->row;
@@ -338,7 +338,7 @@ static tt_tensor* filled_with(const tt_tensor* t, int64_t v) {
   return out;
 }
 
-/* Without elements; other sizes or strides are no number of bytes. */
+/* Without elements; with elements, sizes or strides in bytes would overflow. */
 static tt_tensor* empty_but_wide(const tt_tensor* t, int kind) {
   const int64_t ndim = tt_tensor_ndim(t);
   int64_t shape[kMaxDims], strides[kMaxDims], d;
@@ -358,7 +358,7 @@ static tt_tensor* empty_but_wide(const tt_tensor* t, int kind) {
 }
 
 enum { kTensorKinds = 22 };
-/* What stands in for t; NULL: nothing. */
+/* The replacement of t; NULL: none. */
 static tt_tensor* stand_in(const tt_tensor* t, int kind) {
   static const int64_t kOnes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
   static const int64_t kZero[8] = {0, 0, 0, 0, 0, 0, 0, 0};
@@ -399,7 +399,7 @@ static int64_t chance(int64_t below) { /* Knuth's MMIX generator */
   chance_now = chance_now * 6364136223846793005u + 1442695040888963407u;
   return (int64_t)((chance_now >> 33) % (uint64_t)below);
 }
-/* Some of the tensors of s, at random; adds what they become to a message of length `at`. */
+/* Replaces some tensors of s at random and appends what they become to a message of length `at`. */
 static void replace_some_tensors(Sample* s, int at) {
   tt_tensor** places[kMaxArgs + kMaxItems];
   const int n = tensor_places(s, places);
@@ -443,7 +443,7 @@ static void replace_tensors(const Sample* s, tt_tensor** usual, int n_usual) {
   tt_tensor** places[kMaxArgs + kMaxItems];
   const int n = tensor_places(&plain, places);
   int i, k, points, others, kind;
-  for (points = 0; points < 2; points++) /* all tensors as they are, or of no dimension */
+  for (points = 0; points < 2; points++) /* all tensors as they are, or 0-dimensional */
     for (i = 0; i < n; i++)
       for (others = 0; others < 2; others++) /* as they are, or on META */
         for (kind = -1; kind < kTensorKinds; kind++) {
@@ -463,8 +463,8 @@ static void replace_tensors(const Sample* s, tt_tensor** usual, int n_usual) {
         }
 }
 
-/* All tensors with one dimension cut to no or to one element; counted from the front and from the
- * back. */
+/* All tensors with one dimension cut to 0 or 1 elements, counted from the front and from the
+   back. */
 static void replace_sizes(const Sample* s, tt_tensor** usual, int n_usual) {
   Sample t;
   tt_tensor** places[kMaxArgs + kMaxItems];

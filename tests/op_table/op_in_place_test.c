@@ -1,7 +1,7 @@
-/* Every in-place operator of the table, on every smooth sample of its family, on tensors with a
-   history: clones of leaves, views of several layouts, bases of views. Value, gradients and second
-   derivatives are those of the same formula with the operator on a tensor of its own, which
-   op_table_test.c holds against finite differences. */
+/* Every in-place operator, on every smooth sample of its family, on tensors with a history:
+   clones of leaves, views of several layouts, bases of views. Values, gradients and second
+   derivatives must equal those of the same formula with the pure operator, which op_table_test.c
+   compares with finite differences. */
 #include "op_table.h"
 
 #include <float.h>
@@ -37,15 +37,15 @@ static tt_tensor* clone_of(const tt_tensor* t) {
   return out;
 }
 
-/* ---- where self lies ---- */
+/* ---- self as a base or a view ---- */
 
-/* The base of self and the view that self is of it; kWhole and kBase: the base itself. */
+/* The base of self, and self as a view of it; for kWhole and kBase, the base itself. */
 typedef enum Place { kWhole, kBase, kRows1, kColumns2, kTransposed, kView, kNumPlaces } Place;
 static const char* const kPlaceNames[] = {"a clone",           "the base of a view",
                                           "a view of rows",    "a view of every second element",
                                           "a transposed view", "a view of all"};
 
-/* The shape of a base in which self has a place. */
+/* The shape of a base that contains self. */
 static int base_shape(Place place, const tt_tensor* self, int64_t* shape) {
   const int nd = (int)tt_tensor_ndim(self);
   int d;
@@ -64,7 +64,7 @@ static int base_shape(Place place, const tt_tensor* self, int64_t* shape) {
   return nd;
 }
 
-/* The part of a base (or of what is shaped like it) that self is. */
+/* The part of a base, or of a tensor of its shape, that is self. */
 static tt_tensor* part_of(Place place, tt_tensor* base, const tt_tensor* self) {
   const int nd = (int)tt_tensor_ndim(self);
   int64_t back[kMaxDims];
@@ -115,10 +115,13 @@ static tt_tensor* numbers_like(const tt_tensor* t, int k) {
 
 enum { kMaxLeaves = kMaxArgs + kMaxItems };
 typedef struct Leaves {
-  tt_tensor* at[kMaxLeaves]; /* of the base and of the other tensors that require a gradient */
+  tt_tensor*
+      at[kMaxLeaves]; /* leaves: of the base and of the other tensors that require a gradient */
   int n;
 } Leaves;
 typedef enum Wish { kAll, kSelf, kOthers, kNumWishes } Wish; /* what requires a gradient */
+static const char* const kWishNames[] = {"", ", only self requires a gradient",
+                                         ", self requires none"};
 
 /* The leaf of the base, holding self's values, and s's other float64 tensors as leaves. */
 static tt_tensor* make_leaves(Sample* s, Place place, Wish wish, Leaves* l) {
@@ -163,13 +166,13 @@ static tt_status call_on(const Sample* s, tt_tensor* self, const char* suffix, t
   return tt_op_call(c, op, args, s->row->n_args, outs, outs ? kMaxOuts : 0, &n_outs);
 }
 
-/* Squares of the base and the view itself, weighted: both histories take part, and second
-   derivatives are not 0. */
+/* The weighted sum of the squares of the base and of the view: both histories take part, and
+   second derivatives are not 0. */
 static tt_tensor* loss_of(const tt_tensor* squares, const tt_tensor* of_view) {
   return add(sum_of(squares), sum_of(mul(of_view, numbers_like(of_view, 1))));
 }
 
-/* In place on a part of the base. NULL: the operator refuses a result of another shape. */
+/* The in-place operator on a part of the base. NULL: it refuses a result of another shape. */
 static tt_tensor* in_place(const Sample* s, Place place, tt_tensor* leaf_of_base) {
   tt_tensor *base = clone_of(leaf_of_base), *view = NULL, *self;
   tt_status st;
@@ -181,8 +184,8 @@ static tt_tensor* in_place(const Sample* s, Place place, tt_tensor* leaf_of_base
   return loss_of(mul(mul(base, base), numbers_like(base, 0)), view ? view : self);
 }
 
-/* The same with the operator on a tensor of its own: the base's other elements and the result,
-   weighted apart. */
+/* The same with the pure operator: the base's other elements and the result, weighted
+   separately. */
 static tt_tensor* apart(const Sample* s, Place place, tt_tensor* leaf_of_base) {
   tt_tensor *base = clone_of(leaf_of_base), *self, *outs[kMaxOuts] = {NULL}, *result,
             *w = numbers_like(base, 0), *mine, *rest, *sum;
@@ -215,7 +218,7 @@ static void check_close(const Sample* s, const tt_tensor* got, const tt_tensor* 
   free(w);
 }
 
-/* The sum of the gradients that there are, weighted; NULL without any. */
+/* The weighted sum of the gradients; NULL if there are none. */
 static tt_tensor* weighted(tt_tensor** t, int n) {
   tt_tensor* total = NULL;
   int k;
@@ -253,10 +256,7 @@ static void check_case(const Sample* s, Place place, Wish wish) {
   tt_tensor *base, *loss;
   static char text[96];
   int k;
-  snprintf(text, sizeof text, "on %s%s", kPlaceNames[place],
-           wish == kSelf     ? ", only self requires a gradient"
-           : wish == kOthers ? ", self requires none"
-                             : "");
+  snprintf(text, sizeof text, "on %s%s", kPlaceNames[place], kWishNames[wish]);
   doing = text;
   OK(tt_scope_push(c));
   base = make_leaves(&t, place, wish, &l);
@@ -274,7 +274,8 @@ static void check_case(const Sample* s, Place place, Wish wish) {
   OK(tt_scope_pop(c, NULL, 0));
 }
 
-/* A leaf that requires a gradient, and its views, are not written: nothing changes. */
+/* A leaf that requires a gradient and its views cannot be written: the call fails and changes
+   nothing. */
 static void check_leaf(const Sample* s) {
   Sample t = *s;
   Leaves l;

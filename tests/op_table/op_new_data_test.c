@@ -1,5 +1,6 @@
-/* Every differentiable operator, one of whose leaves gets data of another geometry before backward:
-   the run fails or does not need what changed, and reads nothing outside (a sanitizer looks). */
+/* Every differentiable operator; before backward, one of its leaves gets data of another shape
+   or other strides. Backward fails or does not use the leaf, and reads nothing outside the
+   tensors, which a sanitizer checks. */
 #include "op_table.h"
 
 static int n_runs, n_refused;
@@ -19,7 +20,7 @@ static int make_leaves(Sample* s, tt_tensor** leaves) {
   return n_leaves;
 }
 
-/* The sum of all results that have a history; NULL: none has. */
+/* The sum of all results that have a history; NULL if none has. */
 static tt_tensor* total_of(Sample* s) {
   tt_tensor *outs[kMaxOuts] = {NULL}, *total = NULL;
   const tt_op* op;
@@ -39,7 +40,7 @@ static tt_tensor* total_of(Sample* s) {
   return total;
 }
 
-/* Data of another geometry than t's. */
+/* Data of another shape or other strides than t's. */
 typedef enum Change { kScalar, kOnes, kEmpty, kFloat32, kComplex, kNumChanges } Change;
 static tt_tensor* other_data(const tt_tensor* t, Change change) {
   const int64_t ones[kMaxDims] = {1, 1, 1, 1, 1, 1, 1, 1}, empty[] = {0, 0};

@@ -1,4 +1,4 @@
-/* The op-table test: every operator that hosts can name, its samples, its reference. */
+/* The op table: every operator that an application can name, its samples and its reference. */
 #ifndef TT_TEST_OP_TABLE_H
 #define TT_TEST_OP_TABLE_H
 
@@ -24,12 +24,12 @@ int row_arg(const Row* r, const char* name); /* its position; fails the test if 
 
 /* ---- samples: generated from samples/FAMILY.toml, whose README explains the words ---- */
 
-/* What the results of a random operator have in common. 0 where nothing is known. */
+/* Range and statistics of the results of a random operator; 0 where nothing is known. */
 typedef struct Drawn {
   double low, high; /* low <= x < high */
   double mean, variance;
-  double tolerance;   /* of the mean, and of the variance relative to it */
-  double ulps, share; /* allowed between instruction sets and devices, as in check_close */
+  double tolerance;   /* tolerances: of the mean, and of the variance relative to it */
+  double ulps, share; /* tolerance between instruction sets and devices, as in check_close */
   int has_low, has_mean, has_variance, integers;
   int permutation;       /* of 0, 1, ... */
   const double* weights; /* positions are drawn by these weights */
@@ -40,7 +40,7 @@ typedef struct SampleGroup {
   const struct SampleLine* lines;
   int n_lines;
   int summed;            /* the operators sum up: errors are relative to the largest value */
-  int shape_from_values; /* META cannot know the shape of the results */
+  int shape_from_values; /* on META the shape of the results is unknown */
   const char* no_gradient[kMaxNoGradient];
   const Drawn* drawn; /* NULL: the results are not random */
 } SampleGroup;
@@ -52,16 +52,16 @@ typedef struct Sample {
   tt_value args[kMaxArgs];
   tt_tensor* items[kMaxItems]; /* of the tensor list among args */
   int smooth;                  /* finite differences are meaningful */
-  int special;                 /* holds inf or nan: no integers are made of it */
+  int special;                 /* contains inf or nan: not converted to integers */
   int big;                     /* for the comparison of thread counts only */
 } Sample;
 typedef void (*SampleFn)(const Sample* s, void* user);
 /* Calls fn for every sample of the row. */
 void each_sample(const Row* r, SampleFn fn, void* user);
-/* Pointers to the tensor places of a sample, the list's items included. */
+/* Pointers to the tensors of a sample, items of a list included. */
 int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]);
 
-/* ---- references, in double precision, sharing nothing with tt ---- */
+/* ---- references in double precision, which share no code with tt ---- */
 typedef struct Array {
   int ndim;
   int64_t shape[kMaxDims];

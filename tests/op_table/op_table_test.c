@@ -1,7 +1,8 @@
-/* Every operator that hosts can name, on every sample of its group: values against a reference in
-   double precision, gradients and second derivatives against finite differences, in place and into
-   against pure, other layouts, META, the instruction set (TT_TEST_ISA) against the baseline, a
-   device (TT_TEST_DEVICE: fake, ext) against the CPU, two threads against one. */
+/* Every operator that an application can name, on every sample of its group: values against a
+   reference in double precision, gradients and second derivatives against finite differences,
+   in-place and into forms against the pure one, other layouts, META, the instruction set
+   TT_TEST_ISA against the baseline, the device TT_TEST_DEVICE (fake, ext) against the CPU, two
+   threads against one. */
 #include "checks.h"
 
 #include "ext_backend.h"
@@ -14,7 +15,7 @@ static int n_samples;
 
 /* ---- layouts ---- */
 
-/* The strides that as_strided takes are those of one layout. */
+/* as_strided takes strides, which fit one layout only. */
 static int depends_on_layout(const Row* r) {
   for (int k = 0; k < r->n_args; k++)
     if (strcmp(r->args[k].name, "stride") == 0 && strcmp(r->args[k].type, "Size") == 0) return 1;
@@ -119,7 +120,7 @@ static void check_meta(const Sample* s) {
   }
 }
 
-/* The same call through another ctx, compared. Both ctxs take the CPU's tensors. */
+/* Compares the same call through another ctx. Both take CPU tensors. */
 static void check_other_ctx(const Sample* s, tt_ctx* other, double ulps, double share) {
   tt_ctx* mine = c;
   tt_tensor* want[kMaxOuts];
@@ -249,7 +250,7 @@ static tt_ctx* new_ctx(const tt_allocator* a, int isa, int threads) {
   tt_manual_seed(ctx, 0);
   return ctx;
 }
-/* Opens the device that the environment names, if it does. */
+/* Opens the device that the environment names, if any. */
 static int open_device(void) {
   const char* name = getenv("TT_TEST_DEVICE");
   if (!name || strcmp(name, "cpu") == 0) return 0;

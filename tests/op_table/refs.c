@@ -1,4 +1,4 @@
-/* References in double precision, written from the definitions and sharing nothing with tt:
+/* References in double precision, written from the definitions, without code of tt:
    refs/FAMILY.h. */
 #include "op_table.h"
 
@@ -17,7 +17,7 @@ typedef struct Reference {
 
 /* ---- memory ---- */
 
-typedef union Block { /* what lies before the memory given out */
+typedef union Block { /* header in front of each allocation */
   union Block* next;
   long double alignment;
 } Block;
@@ -39,7 +39,8 @@ void scratch_clear(void) {
 
 /* ---- families; a later one may use an earlier one ---- */
 
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* functions that a row leaves out */
+#pragma GCC diagnostic ignored \
+    "-Wmissing-field-initializers" /* functions that a row leaves out are NULL */
 #include "refs/arrays.h"
 
 #include "refs/activation.h"

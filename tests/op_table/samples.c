@@ -1,5 +1,5 @@
-/* Makes the tensors and arguments of samples/NAME.toml. Layouts other than row-major are made of
-   every sample by op_table_test.c. */
+/* Creates the tensors and arguments of samples/FAMILY.toml. op_table_test.c makes other layouts
+   from every sample. */
 #include "op_table.h"
 
 #include <math.h>
@@ -73,7 +73,8 @@ typedef struct SampleLine SampleLine;
   (const double[]) { __VA_ARGS__ }
 #define FLOAT(x) .number = (x), .has_number = 1
 #define INTEGER(x) .number = (x), .has_number = 1, .is_integer = 1
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* what a line leaves out is 0 */
+#pragma GCC diagnostic ignored \
+    "-Wmissing-field-initializers" /* fields that a line leaves out are 0 */
 #include "op_samples.inc"
 
 const SampleGroup* row_samples(const Row* r) {
@@ -202,8 +203,8 @@ static tt_value list_value(int32_t tag, int n) {
   v.n = n;
   return v;
 }
-/* An argument of s. Tensors are drawn even where a number takes their place: overloads then have
- * the same values. */
+/* An argument of s. Tensors are drawn even where a number replaces them, so that overloads get
+   the same values. */
 static tt_value argument(Sample* s, const RowArg* arg, const SampleArg* from) {
   tt_value v = {0};
   int i;
@@ -230,7 +231,7 @@ static tt_value argument(Sample* s, const RowArg* arg, const SampleArg* from) {
 
 /* ---- samples ---- */
 
-/* A line whose tensor has no number is not for an operator that takes a number in its place. */
+/* A line whose tensor has no number does not apply to an operator that takes a number instead. */
 static int is_for(const SampleLine* line, const Row* r) {
   int i;
   for (i = 0; i < line->n_args; i++) {
@@ -255,7 +256,7 @@ static void apply(Sample* s, const SampleLine* line) {
 
 void each_sample(const Row* r, SampleFn fn, void* user) {
   const SampleGroup* group = row_samples(r);
-  Sample first; /* the last line that repeats none */
+  Sample first; /* the last line that does not repeat another one */
   int i;
   memset(&first, 0, sizeof first);
   random_state = 1;

@@ -1,4 +1,5 @@
-/* Values against the reference in double precision; random operators against what is known. */
+/* Values against the reference in double precision; random operators against their known range
+   and statistics. */
 #include "checks.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ static Inputs inputs_of(const Sample* s) {
 
 /* ---- random numbers: a range, a mean and a variance ---- */
 
-static const int64_t kMany = 1000; /* numbers, of which statistics are taken */
+static const int64_t kMany = 1000; /* numbers, for statistics */
 
 static void check_distribution(const Sample* s, const Drawn* want, const double* values,
                                int64_t n) {

@@ -189,7 +189,7 @@ struct InterleavedUnit {
 
   explicit InterleavedUnit(const ConvInterleavedPlan& plan) : p(plan), s(plan.s) {}
 
-  // Limits a tile to the part of the window that lies in the image for one of the pixels [at, at +
+  // Limits a tile to the part of the window that is in the image for one of the pixels [at, at +
   // kTilePixels).
   void clip(PixelTile* t, int64_t at, int64_t pixels) const {
     const int64_t end = min<int64_t>(at + kTilePixels, pixels);

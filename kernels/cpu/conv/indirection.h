@@ -13,7 +13,7 @@
 TT_ISA_BEGIN
 
 // Position of a walk over the pixels of images, in row-major order. If the number of images is
-// given, it leads over the first row of all images, then the second: adjacent pixels then meet the
+// given, it leads over the first row of all images, then the second: adjacent pixels then have the
 // same padding above and below.
 struct ConvWalk {
   int64_t size[kConvDims];

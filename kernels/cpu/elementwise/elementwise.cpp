@@ -1,7 +1,7 @@
 // run_elementwise: gives a functor's loop contiguous arrays of its own types, whatever the strides
 // and dtypes of the plan. Operands that are not such arrays are copied through blocks on the stack.
 //
-//   run_few      dense, at block_n kBlockBytes / 16 elements
+//   run_few      dense, at most kBlockBytes / 16 elements
 //   run_dense    dense; scalars are expanded to a block, large outputs are streamed
 //   run_strided  everything else: fetch inputs to blocks, compute, store the block
 #include "kernels/cpu/elementwise/elementwise.h"

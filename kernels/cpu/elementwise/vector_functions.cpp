@@ -2,7 +2,7 @@
 // by the C library. SLEEF is called with elements of one range of magnitude; per function, a table
 // gives the bounds `near` and `far`:
 //
-//   0 < |x| < least   scalar
+//   0 < |x| < tiny    scalar
 //   |x| < near        one call of SLEEF
 //   |x| <= far        a second call of SLEEF
 //   beyond, nan       scalar
@@ -25,17 +25,17 @@ TT_INLINE uint32_t bits(Mask m) { return uint32_t(_mm256_movemask_pd(__m256d(m))
 #endif
 TT_INLINE V select(Mask m, V a, V b) { return V((Mask(a) & m) | (Mask(b) & ~m)); }
 
-TT_INLINE Mask tiny(const VectorFunction& f, V magnitude) {
-  return (magnitude < splat(f.least)) & (magnitude > splat(0.0));
+TT_INLINE Mask is_tiny(const VectorFunction& f, V magnitude) {
+  return (magnitude < splat(f.tiny)) & (magnitude > splat(0.0));
 }
 TT_INLINE Mask near_zero(const VectorFunction& f, V magnitude) {
-  return (magnitude < splat(f.near)) & ~tiny(f, magnitude);
+  return (magnitude < splat(f.near)) & ~is_tiny(f, magnitude);
 }
 
 // A vector with elements outside the near range.
 TT_NOINLINE V mixed(const VectorFunction& f, Function fn, V x, V magnitude) {
   const Mask near = near_zero(f, magnitude);
-  const Mask far = ~(magnitude <= splat(f.far)) | tiny(f, magnitude);
+  const Mask far = ~(magnitude <= splat(f.far)) | is_tiny(f, magnitude);
   const Mask between = ~(near | far);  // far: nan too
   V y = fn(select(near, x, splat(kNear)));
   if (bits(between)) y = select(between, fn(select(between, x, splat(kBetween))), y);

@@ -13,12 +13,12 @@ TT_INLINE F32v if_negative(F32v x, F32v a, F32v b) {
 #endif
 
 // (1 + e) b c with about one rounding; *a = 1 + e.
-TT_INLINE float product(float e, float b, float c, float* a) {
+TT_INLINE float scaled_product(float e, float b, float c, float* a) {
   *a = e + 1.0f;
   return float((double(e) + 1.0) * b * c);
 }
 #if defined(__AVX512F__)
-TT_INLINE F32v product(F32v e, F32v b, F32v c, F32v* a) {
+TT_INLINE F32v scaled_product(F32v e, F32v b, F32v c, F32v* a) {
   const F32v bc = b * c;
   *a = e + 1.0f;
   return fma(*a, bc, fma(e - (*a - 1.0f), bc, *a * product_rest(b, c, bc)));
@@ -48,7 +48,7 @@ template <class V> TT_INLINE V tail_parts(V x, V* bell, V* n) {
   p = fma(p, y, 0x1.87a534p-2f);
   p = fma(p, y, 0x1.72edb8p-2f);
   p = fma(p, y, 0x1.e3917ep-3f);
-  return product(e, p, z, bell);
+  return scaled_product(e, p, z, bell);
 }
 TT_INLINE float normal_tail(float x, float* bell) {
   float n;

@@ -96,7 +96,9 @@ TT_INLINE float tan(float x) {
   const double c = 1.0 + z * polynomial(z, -0.5, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800,
                                         1.0 / 479001600);
   const bool odd = f64_bits(shifted) & 1;
-  const float y = float((odd ? -c : s) / (odd ? s : c));
+  const double top = odd ? -c : s;
+  const double bottom = odd ? s : c;
+  const float y = float(top / bottom);
   return x == 0 ? x : y;
 }
 TT_INLINE float tan_hard(float x) { return float(__builtin_tan(double(x))); }

@@ -1,5 +1,5 @@
 // Packed matmul of complex types, by the micro-kernels of their real type R. One complex k position
-// becomes two real ones, which the columns of b meet as re and im:
+// becomes two real ones, which are multiplied by (re, im) and (-im, re) of b:
 //
 //   a panel of a, [nk][2][w]         re    im
 //   a panel of b, [nk][2][2][kL]     (re, im)   (-im, re)

@@ -1,8 +1,7 @@
 // Packed matmul of real types, after GotoBLAS: panels of a and b, and a micro-kernel that
 // multiplies one panel of each. Instantiated by f32.cpp, f64.cpp, int.cpp and bf16.cpp.
 //
-//                    k            n
-//   panel of a: [nk][kMr]     panel of b: [nk][kNr]     tile of c: (kMr, kNr)
+//   panel of a: [nk][kMr]     panel of b: [nk][kNr]     tile of c: [kMr][kNr]
 //
 // S: stored type; T: compute type; P: packed type, which is T, or Bf16Pair for two k positions that
 // one instruction multiplies and adds.

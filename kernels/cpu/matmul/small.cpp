@@ -125,7 +125,7 @@ template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int l
   return kTable[rows - 1][vecs - 1][last != kLanes<T>];
 }
 
-// Columns [begin, end) of one matrix product.
+// Columns [begin, end) of one matrix.
 template <class T> void small_matmul(const MatmulPlan& p, const char* a, const char* b, char* c,
                                      const char* d, int begin, int end) {
   constexpr int kL = kLanes<T>;
@@ -166,7 +166,7 @@ template <class T> void small_matmul(const MatmulPlan& p, const char* a, const c
   }
 }
 
-// Matrix products of one tile each.
+// Matrices of one tile each.
 template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   constexpr int kL = kLanes<T>;
   constexpr int64_t kSize = sizeof(T);

@@ -1,4 +1,4 @@
-// BatchWalk: the operands of one matrix product of a batch. It starts at any index and steps to the
+// BatchWalk: the operands of one matmul of a batch. It starts at any index and steps to the
 // next one by adding strides; at[i] counts along batch dimension i, 0 being the innermost.
 #pragma once
 

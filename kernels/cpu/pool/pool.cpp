@@ -176,8 +176,7 @@ template <class T, class Op> struct Planes {
   }
 
   // d = the rows of window h joined, columns [from, from + n) of x; the identity if there are no
-  // rows.
-  // onto: joined with d, too.
+  // rows. onto: joined with d, too.
   TT_NOINLINE void fold_rows(int64_t plane, const Window& h, int64_t from, int64_t n, T* d,
                              bool onto) {
     int64_t r = h.begin;

@@ -74,9 +74,12 @@ template <bool kMax, bool kNan> TT_NOINLINE float extreme(const float* x, int64_
     for (int k = 0; k < h; k++) m[k] = pick<kMax>(m[k + h], m[k]);
   }
   float two[2];
-  fold_lanes<float, L>(
-      m[0], two, [](auto low, auto high) { return (kMax ? high > low : high < low) ? high : low; });
-  const float r = (kMax ? two[1] > two[0] : two[1] < two[0]) ? two[1] : two[0];
+  const auto better = [](auto low, auto high) {
+    if constexpr (kMax) return high > low ? high : low;
+    else return high < low ? high : low;
+  };
+  fold_lanes<float, L>(m[0], two, better);
+  const float r = better(two[0], two[1]);
   return kNan && any(nan) ? __builtin_nanf("") : r;
 }
 

@@ -33,8 +33,8 @@ template <class Elem, class Real> struct Sum {
     return cascade.total();
   }
 
-  // low, high: [n][kParts]. Eight rows are added as a tree into low; after kFlush of them, low goes
-  // to high. A column has at most kReduceMaxColumnSplit rows, so errors stay small.
+  // low, high: [n][kParts]. Eight rows are added as a tree into low; after kFlush of them, low is
+  // added to high. A column has at most kReduceMaxColumnSplit rows, so errors stay small.
   struct Columns {
     static constexpr int kFlush = 16;
     alignas(64) Real low[kReduceMaxTile / sizeof(Real)], high[kReduceMaxTile / sizeof(Real)];

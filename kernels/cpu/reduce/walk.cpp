@@ -147,9 +147,9 @@ inline void run_rows(const ReduceOps& ops, const ReducePlan& p, int64_t begin, i
 // Accumulates rows piece.from … piece.to of a tile of n columns, rows_at_once at a time.
 inline void reduce_tile(const ReduceOps& ops, const ReducePlan& p, void* acc, const char* base,
                         int64_t n, Piece piece) {
-  constexpr int kMost = 8;
-  alignas(64) char buffer[kMost][kReduceLoadTile];
-  const void* row[kMost];
+  constexpr int kMaxRows = 8;
+  alignas(64) char buffer[kMaxRows][kReduceLoadTile];
+  const void* row[kMaxRows];
   const bool direct = ops.native == p.dtype && p.kept_stride[0] == ops.item;
   Odometer odometer;
   odometer.start(p.red_size, 0, p.n_red, piece.from);

@@ -242,8 +242,7 @@ TT_INLINE void go_on_rows(A* product, const V* in, V* out, int64_t pitch, int64_
   for (int64_t g = 0; g < groups; g++) put_four(product + 4 * g, held.get(g));
 }
 // n <= kRowTile columns. A column is computed by the same instructions however a row is cut into
-// tiles
-// of whole cache lines: a strip is no longer than a line, and only the last tile has a rest.
+// tiles of whole cache lines: a strip is no longer than a line, and only the last tile has a rest.
 template <class V, class A> TT_NOINLINE void go_on_columns(A* product, const V* in, V* out,
                                                            int64_t pitch, int64_t rows, int64_t n,
                                                            bool strips) {
@@ -262,8 +261,7 @@ template <class V, class A> TT_NOINLINE void go_on_columns(A* product, const V* 
 }
 
 // kQuads x 4 blocks of kCumprodBlock rows of n columns. before: [kQuads][4][n], the product before
-// each
-// block. kN: n, or 0 for any.
+// each block. kN: n, or 0 for any.
 template <int kQuads, int kN, class V>
 TT_NOINLINE void go_on_blocks(const C128* before, const V* in, V* out, int64_t n) {
   const int64_t apart = kCumprodBlock * n;

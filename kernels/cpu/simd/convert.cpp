@@ -1,8 +1,9 @@
 // Any dtype to any dtype in at most three vectorised passes: some fifty loops for 12 x 12
 // conversions.
 //
-//   src dtype  --widening-->  i32 i64 f32 f64 c64 c128  --between-->  the same six  --narrowing-->
-//   dst
+//   source dtype        --widening-->   i32 i64 f32 f64 c64 c128
+//   one of these six    --between-->    another one of them
+//   one of these six    --narrowing-->  destination dtype
 #include "kernels/cpu/simd/convert.h"
 
 #include "kernels/cpu/simd/loop.h"

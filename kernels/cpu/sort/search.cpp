@@ -41,7 +41,7 @@ template <class T> TT_NOINLINE void insertion_points(const T* sorted, int64_t n,
     start[j] = 0;
     left[j] = n;
   }
-  for (int64_t most = n; most > 0; most /= 2)
+  for (int64_t width = n; width > 0; width /= 2)
     for (int64_t j = 0; j < kLanes; j++) {
       const int64_t half = left[j] / 2;
       const int64_t at = start[j] + half;

@@ -1,4 +1,4 @@
-/* Autograd through the C API: what accumulates, what is kept, what is refused. */
+/* Autograd through the C API: accumulation, lifetimes of graphs, in-place writes, refusals. */
 #include "harness.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static void test_gradient_does_not_alias_its_source(void** state) {
   tt_tensor* g = numbers(TT_F64, DATA(1, 1));
   const tt_backward_opts opts = {.set = TT_BACKWARD_GRADIENT, .gradient = g};
   (void)state;
-  OK(tt_backward(c, add(a, b), &opts)); /* both gradients are g itself */
+  OK(tt_backward(c, add(a, b), &opts)); /* both gradients are the tensor g itself */
   OK(tt_mul_f64_(c, grad_of(a), 100));
   VALUES(grad_of(b), 1, 1);
   VALUES(g, 1, 1);
@@ -129,9 +129,8 @@ static void test_graph_is_freed(void** state) {
   VALUES(grad_of(x), 8);
 }
 
-/* What a node saved is written in place with a value that comes from the node. Closing the ctx
- * finds what owns itself.
- */
+/* A saved tensor is written in place with a value computed from its own node. A cycle of
+   references would be found when the ctx closes. */
 static void test_no_graph_owns_itself(void** state) {
   tt_tensor* w = leaf(DATA(2, 3));
   tt_tensor* data = numbers(TT_F64, DATA(5, 7));
@@ -246,7 +245,7 @@ static void test_no_grad(void** state) {
   assert_int_equal(before, 1);
   assert_int_equal(tt_grad_enabled(c), 0);
   y = mul(x, x);
-  OK(tt_mul_f64_(c, x, 4)); /* the way optimizers write */
+  OK(tt_mul_f64_(c, x, 4)); /* as optimizers write */
   OK(tt_set_grad_enabled(c, 1, NULL));
   assert_int_equal(tt_tensor_requires_grad(y), 0);
   VALUES(x, 4);
@@ -361,7 +360,7 @@ static void test_buffer_element_assigned(void** state) {
   OK(tt_copy_(c, first, mul(x, x))); /* buf[0] = x * x */
   assert_int_equal(tt_tensor_requires_grad(buf), 1);
   VALUES(buf, 4, 9, 0, 0);
-  d = derive(first, x, 1); /* the view itself leads there too */
+  d = derive(first, x, 1); /* the view itself has this history, too */
   VALUES(d, 4, 6);
   backward(mul(buf, buf)); /* x^4 */
   VALUES(grad_of(x), 32, 108);
@@ -394,7 +393,7 @@ static void test_view_of_changed_base(void** state) {
   tt_tensor* y = times(x, 2);
   tt_tensor* v = pick(y, 1);
   (void)state;
-  OK(tt_mul_f64_(c, y, 7)); /* v is stale: its history now leads through the new y */
+  OK(tt_mul_f64_(c, y, 7)); /* v is stale: its history now goes through the new y */
   VALUES(v, 28);
   backward(v);
   VALUES(grad_of(x), 0, 14);
@@ -418,8 +417,8 @@ static void test_views_of_views(void** state) {
   VALUES(derive(d, x, 0), 0, 0, 2, 0, 0, 2);
 }
 
-/* What an in-place operator saves of the tensor that it overwrites is stale at once; the graph must
- * not own itself. */
+/* What an in-place operator saves of the tensor that it overwrites is stale at once; the graph
+   must not own itself through it. */
 static void test_in_place_with_itself(void** state) {
   tt_tensor* x = leaf(DATA(1, 2));
   tt_tensor* y = times(x, 2);
@@ -469,9 +468,8 @@ static void test_leaves_in_a_buffer(void** state) {
   VALUES(grad_of(p), 40);
 }
 
-/* A leaf over memory of another tensor: its views are views of a leaf, and writes to the memory
- * take no history away.
- */
+/* A leaf over another tensor's memory: its views are views of a leaf, and writes to the memory
+   do not change a history. */
 static void test_leaf_over_a_part(void** state) {
   tt_tensor *buf = numbers(TT_F64, DATA(1, 2, 3, 4)), *p, *v, *w;
   (void)state;
@@ -490,13 +488,13 @@ static void test_leaf_over_a_part(void** state) {
   VALUES(buf, 10, 20, 60, 80);
   w = leaf(DATA(3));
   OK(tt_view(c, buf, SHAPE(2, 2), &v));
-  OK(tt_mul_(c, buf, w)); /* v has a history by it: no leaf */
+  OK(tt_mul_(c, buf, w)); /* v has a history then: it is no leaf */
   OK(tt_requires_grad_(c, v, 1));
   backward(v);
   VALUES(grad_of(w), 170);
 }
 
-/* What detach returns shares values, not history. */
+/* The result of detach shares values, not history. */
 static void test_detached_is_written_freely(void** state) {
   tt_tensor* x = leaf(DATA(1, 2));
   tt_tensor* d;
@@ -529,7 +527,7 @@ static void test_results_partly_used(void** state) {
   VALUES(grad_of(x), 0, 1, 0, 1);
 }
 
-/* A gradient that meets a tensor of another history than the one that recorded it. */
+/* A tensor whose history is another one when backward runs than when it was recorded. */
 static void test_retain_grad_follows_in_place(void** state) {
   tt_tensor* x = leaf(DATA(2));
   tt_tensor* y = times(x, 3);
@@ -568,8 +566,8 @@ static void test_set_data(void** state) {
   VALUES(grad_of(x), 10, 12, 14);
 }
 
-/* A view of a tiny tensor takes no reference to the storage: the base, in whose block it lies,
- * keeps it. */
+/* A view of a tiny tensor holds no reference to the storage: the base holds it, whose block the
+   data is in. */
 static void test_views_keep_their_memory(void** state) {
   tt_tensor *x, *v, *row, *other = numbers(TT_F64, DATA(5, 6, 7));
   (void)state;
@@ -580,7 +578,7 @@ static void test_views_keep_their_memory(void** state) {
   OK(tt_tensor_set_data(c, x, other));
   VALUES(x, 5, 6, 7);
   OK(tt_mul_f64_(c, row, 10));
-  OK(tt_scope_pop(c, &v, 1)); /* x and its other view go */
+  OK(tt_scope_pop(c, &v, 1)); /* x and its other view are released */
   VALUES(v, 1, 2, 30, 40);
   assert_int_equal(tt_tensor_version(v), 1);
   VALUES(other, 5, 6, 7);
@@ -612,7 +610,7 @@ static void test_nodes(void** state) {
 
 enum { kUses = 1000, kWide = 16384 };
 
-/* One weight used 1,000 times: its gradient is summed as it comes, never collected. */
+/* One weight used 1,000 times: its gradient is summed at once, not collected. */
 static void test_thousand_uses_hold_two_gradients(void** state) {
   tt_tensor *w, *y;
   const int64_t wide = kWide;
@@ -632,8 +630,7 @@ static void test_thousand_uses_hold_two_gradients(void** state) {
   host.peak = held;
   OK(tt_backward(c, y, NULL));
   assert_true(host.peak - held <
-              4 * gradient +
-                  (512 << 10)); /* the sum, the one that is added, slabs of small blocks */
+              4 * gradient + (512 << 10)); /* the sum, the summand, slabs of small blocks */
   assert_true(value_of(sum_of(grad_of(w))) == 2.0 * kUses * kWide);
 }
 
@@ -658,8 +655,8 @@ static tt_status mark_grad(void* user, tt_ctx* ctx, const tt_tensor* grad,
   return mark_leaf(user, ctx, grad);
 }
 
-/* A leaf's hook fires right after its last consumer: the last layer's before the first layer's
- * backward. */
+/* A leaf's hook runs right after its last consumer: the last layer's before the backward of the
+   first layer. */
 static void test_leaves_fire_early(void** state) {
   tt_tensor* w1 = leaf(DATA(2));
   tt_tensor* w2 = leaf(DATA(3));

@@ -1,4 +1,4 @@
-/* What tt calls in the host: gradient, node and accumulate hooks, executor, allocator. */
+/* Callbacks of the application: gradient, node and accumulate hooks, executor, logger, polls. */
 #include "harness.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct Seen {
   double last;
   double factor;    /* 0: no replacement */
   tt_status status; /* what the hook returns */
-  int fail_inside;  /* a call of its own that fails first */
+  int fail_inside;  /* a failing call that the callback makes first */
   int64_t bad_shape;
 } Seen;
 
@@ -111,7 +111,7 @@ static void test_drop_runs_once(void** state) {
   OK(tt_scope_push(c));
   x = leaf(DATA(1));
   plain = numbers(TT_F64, DATA(1));
-  OK(tt_register_hook(c, times(x, 2), on_grad, &s, drop_seen, &id)); /* goes with the node */
+  OK(tt_register_hook(c, times(x, 2), on_grad, &s, drop_seen, &id)); /* released with the node */
   FAILS(tt_register_hook(c, plain, on_grad, &refused, drop_seen, &id), TT_AUTOGRAD, "gradient");
   FAILS(tt_register_hook(c, x, NULL, &refused, drop_seen, &id), TT_INVALID_ARG, "fn");
   FAILS(tt_register_hook(c, NULL, on_grad, &refused, drop_seen, &id), TT_BAD_HANDLE, "self");
@@ -149,7 +149,7 @@ static void test_failing_hook(void** state) {
   s.bad_shape = 3;
   FAILS(tt_backward(c, square(h), NULL), TT_CALLBACK, "[3]");
   s.bad_shape = 0;
-  backward(square(h)); /* nothing is left pending by the failures */
+  backward(square(h)); /* the failures leave nothing pending */
   VALUES(grad_of(x), 24);
 }
 
@@ -190,7 +190,7 @@ static void test_reentrant_hook(void** state) {
   assert_int_equal(tt_grad_enabled(c), 1);
 }
 
-/* Scopes of the caller are put aside: what a callback makes is its own. */
+/* The caller's scopes are set aside: a callback owns what it creates. */
 static tt_status make_and_release(void* user, tt_ctx* x, const tt_tensor* grad,
                                   tt_tensor** replacement) {
   tt_tensor* t;
@@ -278,7 +278,7 @@ static void test_accumulate_hook(void** state) {
   assert_int_equal(s.calls, 3);
 }
 
-/* The optimizer inside the hook: the gradient is consumed as soon as it is complete. */
+/* An optimizer step inside the hook uses each gradient as soon as it is complete. */
 static tt_status step(void* user, tt_ctx* x, const tt_tensor* t) {
   tt_tensor *g, *scaled;
   int32_t before;
@@ -377,7 +377,7 @@ static void test_hook_under_create_graph(void** state) {
   d = derive(square(h), x, 1);
   VALUES(d, 12);
   VALUES(derive(d, x, 0),
-         8); /* the replacement is differentiated too, and the hook runs again on the way */
+         8); /* the replacement is differentiated, too, and the hook runs again meanwhile */
 }
 
 /* ---- executor and logger ---- */
@@ -467,7 +467,7 @@ static void test_logger_of_the_host(void** state) {
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
   ok_at(x, tt_ones(x, shape, 2, NULL, &a), "ones", __FILE__, __LINE__);
   ok_at(x, tt_ones(x, wide, 1, NULL, &b), "ones", __FILE__, __LINE__);
-  assert_int_equal(log.lines, 1); /* what works is silent */
+  assert_int_equal(log.lines, 1); /* calls that succeed are not logged */
   assert_int_equal(tt_add(x, a, b, &none), TT_SHAPE);
   assert_int_equal(log.lines, 2);
   assert_int_equal(log.level, TT_LOG_DEBUG);
@@ -541,7 +541,7 @@ static void test_poll_ends_a_call(void** state) {
   OK(tt_neg(c, a, &out));
 }
 
-/* Before each callback, however little time has gone by. */
+/* Polled before each callback, however little time has passed. */
 static void test_poll_before_callbacks(void** state) {
   Seen s = {0};
   Seen hook = {0};
@@ -565,7 +565,7 @@ static void test_poll_before_callbacks(void** state) {
 static tt_status on_last_poll(void* user, tt_ctx* x) {
   const Seen* s = user;
   const tt_status status = tt_ctx_set_poll(x, NULL, NULL, NULL);
-  assert_int_equal(s->drops, 0); /* it runs still */
+  assert_int_equal(s->drops, 0); /* it is still running */
   return status;
 }
 

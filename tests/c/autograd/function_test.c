@@ -1,8 +1,7 @@
-/* tt_function_apply: functions of the host with gradients of their own. */
+/* tt_function_apply: functions of the application with their own gradients. */
 #include "support.h"
 
-/* y = x^2 (and, with two outputs, y = x^2 and 3 x), what its callbacks were told to do, and what
- * they saw. */
+/* y = x^2 (with two outputs: x^2 and 3 x); how its callbacks behave, and what they saw. */
 typedef struct Square {
   int forwards, backwards, drops;
   tt_status fail_forward, fail_backward;
@@ -182,7 +181,7 @@ static void test_two_outputs_and_undefined_gradients(void** state) {
   HOLDS(g, 3, 3);
   assert_int_equal(s.seen_null_grad, 1);
   tt_tensor_release(g);
-  s.null_grad = 1; /* the function has no gradient for its input */
+  s.null_grad = 1; /* the function gives no gradient for its input */
   OK(tt_grad(c, (const tt_tensor* const*)&loss, 1, (const tt_tensor* const*)&x, 1, &opts, &g));
   assert_null(g);
   tt_tensor_release(x);
@@ -283,7 +282,7 @@ static void test_failures(void** state) {
   FAILS(TT_CALLBACK, tt_backward(c, loss, NULL));
   s.fail_backward = TT_OK;
   tt_tensor_release(loss);
-  OK(tt_sum(c, y, NULL, &loss)); /* what failed can run again */
+  OK(tt_sum(c, y, NULL, &loss)); /* a failed backward can run again */
   OK(tt_backward(c, loss, NULL));
   tt_tensor_release(y);
   tt_tensor_release(loss);

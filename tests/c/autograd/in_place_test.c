@@ -1,6 +1,6 @@
-/* In-place operators on views, on bases of views, over new data and on former leaves: histories,
-   memory, what is refused. tests/op_table/in_place_test.c drives every operator through the common
-   cases. */
+/* In-place operators on views, bases of views, tensors with new data and former leaves:
+   histories, memory, refusals. tests/op_table/op_in_place_test.c runs every operator through the
+   common cases. */
 #include "harness.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static tt_tensor* detached(const tt_tensor* a) {
 
 /* ---- second derivatives ---- */
 
-/* What the operator saved of its result leads to its own node, not to the base's. */
+/* The operator's saved result has its own node as history, not the base's. */
 static void test_saved_result_of_a_view(void** state) {
   tt_tensor* x = leaf(DATA(0.5, 1, 2));
   tt_tensor* b = times(x, 1);
@@ -62,7 +62,8 @@ static void test_exponent_of_a_view(void** state) {
   NEAR(derive(first, y, 0), 1e-14, 2.25 * l * l, 8 * m * m);
 }
 
-/* A leaf that only the view's operator consumes is complete when both nodes have run. */
+/* The gradient of a leaf that only the view's operator uses is complete when both nodes have
+   run. */
 static void test_leaf_of_both_nodes(void** state) {
   tt_tensor* x = leaf(DATA(1, 2));
   tt_tensor* w = leaf(DATA(3, 4));
@@ -123,7 +124,7 @@ static void test_integers_record_nothing(void** state) {
 
 /* ---- new data ---- */
 
-/* A tensor's data is a view of its own, and again, and what it was before. */
+/* A tensor's data becomes a view of itself, again, and then what it was before. */
 static void test_data_is_its_own_view(void** state) {
   tt_tensor* t = numbers(TT_F64, DATA(1, 2, 3, 4));
   tt_tensor* old = detached(t);
@@ -136,7 +137,7 @@ static void test_data_is_its_own_view(void** state) {
   VALUES(t, 1, 2, 3, 4);
 }
 
-/* Small tensors lie with their data in one block, large ones do not. */
+/* A small tensor and its data are one block; a large tensor's data is a block of its own. */
 static void test_data_is_swapped(void** state) {
   const int64_t kSizes[][2] = {{2, 3}, {2, 1000}, {1000, 2}, {1000, 2000}};
   size_t i;
@@ -161,7 +162,7 @@ static void test_data_is_swapped(void** state) {
   }
 }
 
-/* A view of what a tensor held before is no view of what it holds now. */
+/* A view of a tensor's former data is no view of its new data. */
 static void test_view_of_former_data(void** state) {
   tt_tensor* t = numbers(TT_F64, DATA(1, 2, 3));
   tt_tensor* v = part(t, 1, 3);
@@ -177,7 +178,7 @@ static void test_view_of_former_data(void** state) {
   VALUES(derive(mul(v, v), x, 0), 40, 108);
 }
 
-/* What a graph saved of a leaf has the geometry that it had, or backward refuses. */
+/* A saved leaf must have the shape and strides that it had, or backward refuses. */
 static void test_saved_leaf_gets_another_shape(void** state) {
   const tt_grad_opts keep = {.set = TT_GRAD_RETAIN_GRAPH, .retain_graph = 1};
   tt_tensor *w = leaf(DATA(1, 2, 3)), *x = leaf(DATA(4, 5, 6)), *y = mul(w, x), *g;
@@ -267,7 +268,8 @@ static void test_view_made_without_recording(void** state) {
     assert_int_equal(tt_tensor_version(bases[i]), version);
     VALUES(bases[i], 1, 2, 3);
     VALUES(mul(v, v), 1, 4);
-    OK(tt_mul_f64_(c, detached(v), 1)); /* which is no view of b to autograd, as in PyTorch */
+    OK(tt_mul_f64_(c, detached(v),
+                   1)); /* which autograd does not treat as a view of b, as in PyTorch */
     set_recording(0);
     OK(tt_mul_f64_(c, v, 1));
     set_recording(1);
@@ -302,7 +304,7 @@ static void test_views_of_one_call(void** state) {
     if (k < 3) FAILS(tt_zero_(c, parts[1]), TT_AUTOGRAD, kRule);
     else OK(tt_mul_f64_(c, parts[1], 1)); /* nothing is recorded */
     VALUES(b, 1, 2, 3, 4);
-    OK(tt_mul_f64_(c, b, 2)); /* the base may be written, and the views follow */
+    OK(tt_mul_f64_(c, b, 2)); /* the base may be written; the views show it */
     if (k < 3) VALUES(derive(mul(parts[1], operand), x, 1), 0, k ? 0 : 10, k ? 10 : 0, k ? 12 : 0);
     set_recording(0);
     OK(tt_mul_f64_(c, parts[1], 2));
@@ -312,7 +314,7 @@ static void test_views_of_one_call(void** state) {
 
 /* ---- failures ---- */
 
-/* The data is written after all memory was had. */
+/* The data is written only after all memory was allocated. */
 static void test_out_of_memory_writes_nothing(void** state) {
   tt_tensor *x = leaf(DATA(2, 3)), *b, *v;
   int64_t k, shape[7] = {2, 1, 1, 1, 1, 1, 2};

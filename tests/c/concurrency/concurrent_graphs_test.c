@@ -1,5 +1,5 @@
-/* What several threads do at once to tensors, graphs and generators that they share: right results
-   or an error, never a crash. ThreadSanitizer runs this too. */
+/* Several threads use the same tensors, graphs and generators at once: calls give right results
+   or an error, and never crash. Also run under ThreadSanitizer. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -10,14 +10,14 @@ typedef struct Job {
   pthread_t thread;
   int id;
   tt_ctx* x;
-  int done, refused; /* calls that succeeded, that failed as they may */
+  int done, refused; /* calls that succeeded, and that failed in an allowed way */
   const char* failed;
 } Job;
 static Job jobs[kThreads];
 static void (*body)(Job* j);
 static pthread_barrier_t start;
 
-/* What all jobs of a test use. */
+/* Shared by all jobs of a test. */
 static struct {
   tt_tensor *leaf, *other, *middle, *out;
   tt_generator* gen;
@@ -59,7 +59,7 @@ static int total(int refused) {
   return n;
 }
 
-/* A call that may meet another thread's: OK, or AUTOGRAD with such a text. */
+/* A call that may collide with another thread's: OK, or AUTOGRAD with one of these texts. */
 static void may_meet(Job* j, tt_status s, const char* text) {
   if (s == TT_OK) {
     j->done++;
@@ -92,14 +92,15 @@ static void test_one_graph(void** state) {
   all.leaf = leaf(DATA(1, 2));
   OK(tt_mul(c, all.leaf, all.leaf, &e));
   OK(tt_mul_f64(c, e, 3, &e));
-  OK(tt_sum(c, e, NULL,
-            &all.out)); /* a chain: a run that meets another one never reaches the leaf */
+  OK(tt_sum(
+      c, e, NULL,
+      &all.out)); /* a chain: a backward that collides with another one never reaches the leaf */
   run_all(backward_retained);
   assert_int_equal(total(0) + total(1), kThreads * kRounds);
   assert_true(total(0) > 0);
   VALUES(grad_of(all.leaf), total(0) * 6, total(0) * 12);
   OK(tt_tensor_set_grad(c, all.leaf, NULL));
-  OK(tt_backward(c, all.out, NULL)); /* nobody has left anything behind */
+  OK(tt_backward(c, all.out, NULL)); /* nothing is left behind */
   VALUES(grad_of(all.leaf), 6, 12);
 }
 
@@ -207,8 +208,8 @@ static void test_hooks_come_and_go(void** state) {
 
 /* ---- gradients ---- */
 
-/* One thread trains, the others take gradients away, set and read them. (They do not look into
-   them: numbers that one thread writes while another reads are nobody's.) */
+/* One thread trains; the others clear, set and get gradients. They do not read the values, which
+   would be a data race. */
 static void train(Job* j) {
   int i;
   for (i = 0; i < kRounds; i++) {
@@ -250,7 +251,7 @@ static void test_gradients_come_and_go(void** state) {
   tt_optim_release(all.optim);
 }
 
-/* ---- tensors that retain their gradient go while others run through their node ---- */
+/* ---- tensors that retain their gradient are released while other threads run their node ---- */
 
 static void retain_and_drop(Job* j) {
   int i;
@@ -279,7 +280,7 @@ static void test_retained_gradients(void** state) {
   assert_true(value_of(sum_of(grad_of(all.middle))) > 0);
 }
 
-/* ---- a view of what has been written since: whoever comes first makes its node anew ---- */
+/* ---- a view whose base was written since: the first thread replaces its node ---- */
 
 static void use_view(Job* j) {
   const tt_tensor *out, *in = all.leaf;
@@ -324,7 +325,7 @@ static void step_or_use_view(Job* j) {
       MUST(tt_optim_step(j->x, all.optim));
       continue;
     }
-    MUST(tt_tensor_grad_fn(j->x, all.middle, &node)); /* anew after each step */
+    MUST(tt_tensor_grad_fn(j->x, all.middle, &node)); /* a new one after each step */
     if (!node || !tt_tensor_requires_grad(all.middle)) j->failed = "no node";
     tt_node_release(node);
   }
@@ -339,11 +340,11 @@ static void test_view_of_what_is_stepped(void** state) {
   OK(tt_retain_grad(c, all.middle));
   OK(tt_mul_f64(c, all.middle, 3, &z));
   run_all(step_or_use_view);
-  OK(tt_backward(c, z, NULL)); /* by the node that the view had */
+  OK(tt_backward(c, z, NULL)); /* through the view's former node */
   tt_optim_release(all.optim);
 }
 
-/* ---- a generator: each draw has numbers of its own ---- */
+/* ---- a generator: each call draws numbers of its own ---- */
 
 static void draw(Job* j) {
   tt_rand_opts opts = {.set = TT_RAND_GENERATOR | TT_RAND_DTYPE};

@@ -1,6 +1,6 @@
-/* Operators whose inputs another thread writes meanwhile: indices that leave their range, masks and
-   numbers that change after they were counted or compared. What comes out may be any number, or
-   INDEX; memory stays within bounds. */
+/* Operators whose inputs another thread writes meanwhile: indices leave their range, masks and
+   numbers change after they were counted or compared. Results may be any values, or the status
+   INDEX; no memory outside the tensors is accessed. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 enum { kCount = 70000, kPlaces = 64, kWidth = 8, kTargets = 4000, kMilliseconds = 1000 };
 
-/* What the other thread writes: as many of each. */
+/* The arrays that the other thread writes, kCount elements each. */
 static struct {
   tt_tensor *index, *narrow, *mask, *value;
   int stop;
@@ -27,12 +27,14 @@ static void* write_all(void* unused) {
     const struct timespec pause = {0, (long)(round * 7919u % 300u) * 1000};
     const float top = (float)(round & 255);
     int64_t i;
+    const int64_t modulus = bad ? 2 : 7;
     for (i = 0; i < kCount; i++) {
       const int64_t far = i & 1 ? -((int64_t)1 << 30) : (int64_t)1 << 30;
       __atomic_store_n(&index[i], bad ? far : i % kPlaces, __ATOMIC_RELAXED);
       __atomic_store_n(&narrow[i], (int32_t)(bad ? far : i % kPlaces), __ATOMIC_RELAXED);
       __atomic_store_n(&mask[i], (uint8_t)(bad || i % 3 == 0), __ATOMIC_RELAXED);
-      __atomic_store(&value[i], &(float){i % (bad ? 2 : 7) ? top + (float)i : 0}, __ATOMIC_RELAXED);
+      const float number = i % modulus ? top + (float)i : 0;
+      __atomic_store(&value[i], &number, __ATOMIC_RELAXED);
     }
     nanosleep(&pause, NULL);
   }
@@ -110,7 +112,8 @@ static void pick_by_value(void) {
   MAY(tt_nonzero(c, all.mask, &y));
   MAY(tt_masked_select(c, source, all.mask, &y));
   MAY(tt_index_get(c, source, &by_mask, 1, &y));
-  for (i = 0; i < 20; i++) MAY(tt_argmax(c, all.value, NULL, &y)); /* it is quick: a rare moment */
+  for (i = 0; i < 20; i++)
+    MAY(tt_argmax(c, all.value, NULL, &y)); /* it is quick, so a collision is rare */
   MAY(tt_max_dim(c, all.value, 0, NULL, &y, &z));
   MAY(tt_sort(c, all.value, NULL, &y, &z));
   MAY(tt_topk(c, all.value, 5, NULL, &y, &z));
@@ -155,7 +158,7 @@ static void test_contents_change(void** state) {
   assert_int_equal(pthread_create(&thread, NULL, write_all, NULL), 0);
   do {
     OK(tt_scope_push(c));
-    OK(tt_set_num_threads(c, threads ^= 3)); /* 2 and 1 by turns */
+    OK(tt_set_num_threads(c, threads ^= 3)); /* 2 and 1 alternately */
     move_single_elements(all.index);
     move_single_elements(all.narrow);
     move_rows(all.index);

@@ -1,6 +1,6 @@
-/* cumprod of long rows and of columns of complex numbers on several threads: as if multiplied one
-   by one, also where products leave the normal numbers, and equal bit by bit.
- */
+/* cumprod of long complex rows and columns on several threads: results are those of
+   multiplication one by one, also where products overflow or underflow, and bit-equal for every
+   number of threads. */
 #include "everywhere.h"
 
 typedef struct Z {
@@ -17,29 +17,36 @@ static Z axis(void) { /* products are exact */
   const uint32_t i = draw() % 5;
   return i == 4 ? k[4 + (up = !up)] : k[i];
 }
-static Z scattered(void) { /* with factors near 0 now and then */
+static Z scattered(void) { /* with some factors near 0 */
   return (Z){((double)(draw() % 20001) - 10000) / 7000, ((double)(draw() % 20001) - 10000) / 7000};
 }
 static Z falling(void) { return polar(0.99); }
 static Z growing(void) { return polar(1.007); }
-static int64_t turn;
-static Z dipping(void) { /* to 2^-768 in a chunk, to 2^-1408 in the next, and back */
-  const int64_t i = turn++ % 98304;
-  const double step = i < 32768 ? 0x1p-3 : i < 49152 ? 0x1p-5 : i < 65536 ? 0x1p5 : 0x1p3;
+static int64_t calls;    /* of dipping() or deep() */
+static Z dipping(void) { /* falls to 2^-768 in a chunk, to 2^-1408 in the next, and back */
+  const int64_t i = calls++ % 98304;
+  double step = 0x1p3;
+  if (i < 32768) step = 0x1p-3;
+  else if (i < 49152) step = 0x1p-5;
+  else if (i < 65536) step = 0x1p5;
   return polar(i % 128 ? 1 : step);
 }
-static Z deep(void) { /* three quarters of a block give a denormal product */
-  const int64_t i = turn++ % 1024;
-  const int fall = i % 4 == 3 ? 4 : i % 16 ? -11 : -12;
-  const double size = ldexp(1 + (double)(draw() % 1000) / 1e8, i < 128   ? 4
-                                                               : i < 256 ? fall
-                                                               : i < 384 ? 3
-                                                                         : i < 420);
+static Z deep(void) { /* three quarters of a block have a denormal product */
+  const int64_t i = calls++ % 1024;
+  int power = i < 420;
+  double size;
+  if (i < 128) power = 4;
+  else if (i < 256 && i % 4 == 3) power = 4;
+  else if (i < 256) power = i % 16 ? -11 : -12;
+  else if (i < 384) power = 3;
+  size = ldexp(1 + (double)(draw() % 1000) / 1e8, power);
   return draw() % 2 ? (Z){size, 0} : (Z){0, -size};
 }
-static Z swinging(void) { /* products of a few are out of range, those from the first on are not */
+static Z swinging(
+    void) { /* products of a few factors are out of range, those from the first factor on are not */
   static int up;
-  return polar((up = !up) ? 1e200 : 1e-200);
+  up = !up;
+  return polar(up ? 1e200 : 1e-200);
 }
 static Z stretched(void) { /* for float32, too */
   static int up;
@@ -57,7 +64,7 @@ static tt_tensor* filled_complex(const int64_t* shape, int64_t ndim, tt_dtype d,
   Z* v;
   for (i = 0; i < ndim; i++) n *= shape[i];
   v = malloc((size_t)n * sizeof *v);
-  turn = 0;
+  calls = 0;
   for (i = 0; i < n; i++) v[i] = value();
   OK(tt_tensor_from_data(c, v, TT_C128, shape, ndim, &t));
   OK(tt_to(c, t, &o, &out));
@@ -70,17 +77,17 @@ static Z at(const tt_tensor* t, int64_t i) {
   return tt_tensor_dtype(t) == TT_C64 ? (Z){f[2 * i], f[2 * i + 1]} : (Z){d[2 * i], d[2 * i + 1]};
 }
 
-/* A part that has become 0, infinite or nan is so for good, and its sign is that of the product
- * factor by factor. */
+/* A part that has become 0, infinite or nan stays so, and has the sign of the product factor by
+   factor. */
 static void check_part(double got, double want, double bound, int zero, double huge) {
   if (isnan(want)) assert_true(isnan(got));
   else if (fabs(want) > huge) assert_true(fabs(got) > huge / 2 && (got > 0) == (want > 0));
   else if (zero) assert_true(got == 0 && signbit(got) == signbit(want));
   else assert_true(fabs(got - want) <= bound);
 }
-/* Of elements as they are stored, multiplied one by one, in double for what overflow and 0 give,
-   and in long double. Each product in double is off by at most sqrt(5) 2^-53 of its size. `falls`:
-   numbers come close to 0, so that what is left of them is not compared. */
+/* The reference multiplies the stored elements one by one, in double, which shows overflow and
+   0, and in long double. Each product in double has a relative error of at most sqrt(5) 2^-53.
+   `falls`: numbers come close to 0, where too few digits are left to compare. */
 static void check_products(const tt_tensor* t, const tt_tensor* products, int64_t length,
                            int64_t inner, int falls) {
   const int single = tt_tensor_dtype(t) == TT_C64;
@@ -161,7 +168,7 @@ static void test_columns(void** state) {
     }
 }
 
-/* 0, infinity and nan in every chunk and around their edges; 0 before them. */
+/* 0, infinity and nan in every chunk and around the edges of chunks; 0 before them. */
 static void test_special_factors(void** state) {
   static const double kSpecial[] = {0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, 1.7e308};
   static const int64_t kAt[] = {0, 5, 32767, 32768, 32769, 70000, 140002};
@@ -182,7 +189,7 @@ static void test_special_factors(void** state) {
   OK(tt_set_num_threads(c, 1));
 }
 
-/* Transposed and with a step. */
+/* Transposed, and with a step. */
 static void multiply_views(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const tt_slice_opts odd = {.set = TT_SLICE_START | TT_SLICE_STEP, .start = 1, .step = 2};
   tt_tensor *turned, *part, *whole, *products, *want;

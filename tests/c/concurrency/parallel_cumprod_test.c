@@ -1,17 +1,16 @@
-/* cumprod of long rows and columns on several threads: as if multiplied one by one, wherever the
-   products leave the normal numbers, and equal bit by bit.
- */
+/* cumprod of long rows and columns on several threads: results are those of multiplication one
+   by one, also where products overflow or underflow, and bit-equal for every number of threads. */
 #include "everywhere.h"
 
 static double near_one(void) { return 1 + ((double)(draw() % 2001) - 1000) / 1000000; }
 static double sign(void) { return draw() % 2 ? 1 : -1; }
 static double power(void) { return ldexp(draw() % 2 ? -1 : 1, (int)(draw() % 61) - 30); }
 static double around_zero(void) { return ((double)(draw() % 4001) - 2000) / 700; } /* falls to 0 */
-static double falling(void) { return 0.99; } /* to a denormal, which stays */
+static double falling(void) { return 0.99; } /* falls to a denormal, which stays */
 static double falling_unevenly(void) { return 0.6 + (double)(draw() % 1000) / 1400; } /* likewise */
 static double growing(void) { return (draw() % 2 ? -1 : 1) * (1 + (double)(draw() % 100) / 1000); }
 static double swinging(
-    void) { /* products of a few are out of range, those from the first on are not */
+    void) { /* products of a few factors are out of range, those from the first factor on are not */
   static int up;
   return (up = !up) ? 1e200 : -1e-200;
 }
@@ -20,7 +19,7 @@ static double (*const kValues[])(void) = {near_one,         sign,    power,    a
                                           falling_unevenly, growing, swinging, counted};
 enum { kKinds = sizeof kValues / sizeof *kValues };
 
-/* Of elements as they are stored, multiplied one by one in double. */
+/* The reference multiplies the stored elements one by one, in double. */
 static void check_products(const tt_tensor* t, const tt_tensor* products, int64_t length,
                            int64_t inner) {
   const tt_dtype d = tt_tensor_dtype(products);
@@ -28,8 +27,10 @@ static void check_products(const tt_tensor* t, const tt_tensor* products, int64_
   double* got = values_of(products);
   double* product = calloc((size_t)inner, sizeof *product);
   const double eps = 2e-11 + epsilon(d);
-  const double tiny = d == TT_F64 ? 1e-310 : d == TT_F16 ? 1e-7 : 1e-37;
-  const double huge = d == TT_F64 ? 1e308 : d == TT_F16 ? 65504 : 3e38;
+  const double narrow_tiny = d == TT_F16 ? 1e-7 : 1e-37;
+  const double narrow_huge = d == TT_F16 ? 65504 : 3e38;
+  const double tiny = d == TT_F64 ? 1e-310 : narrow_tiny;
+  const double huge = d == TT_F64 ? 1e308 : narrow_huge;
   const int64_t n = tt_tensor_numel(t);
   int64_t i;
   for (i = 0; i < n; i++) {
@@ -69,7 +70,7 @@ static void test_floats(void** state) {
     }
 }
 
-/* More columns than are cut into chunks, in few rows: tiles of columns. */
+/* Few rows, and so many columns that tiles of columns are divided instead of chunks of rows. */
 static void test_columns(void** state) {
   static const int64_t kColumns[] = {16, 17, 64, 255, 256, 300};
   static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_F16};
@@ -84,8 +85,8 @@ static void test_columns(void** state) {
     }
 }
 
-/* 0, infinity and nan in every chunk and around their edges, of products in range, fallen to 0,
- * stuck or infinite. */
+/* 0, infinity and nan in every chunk and around the edges of chunks, while the product is
+   normal, 0, constant or infinite. */
 static void test_special_factors(void** state) {
   static const double kSpecial[] = {0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, 1.7e308};
   static const int64_t kAt[] = {0, 5, 32767, 32768, 32769, 70000, 140002};

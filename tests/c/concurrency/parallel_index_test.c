@@ -1,6 +1,5 @@
-/* Many rows and single elements written through indices on several threads, tt's own and a host's:
-   each sum adds up, and the last value stays, in the order of the positions, whoever writes it.
- */
+/* Rows and single elements written through indices on several threads: sums add up in the order
+   of the positions, and of several values the last one stays, whichever thread writes it. */
 #include "everywhere.h"
 
 enum { kRows = 5000, kWidth = 20, kPlaces = 300 };
@@ -13,8 +12,8 @@ static tt_tensor* places(tt_ctx* x, int64_t size) { /* of both signs */
   return out;
 }
 
-/* sums (places, width) of floats are those of a loop over the rows; skip: a place that is left out.
- */
+/* sums: (places, width) floats, compared with a loop over the rows; skip: a place that is left
+   out. */
 static void check_sums(const tt_tensor* rows, const tt_tensor* index, const tt_tensor* sums,
                        int64_t skip) {
   const int64_t* at = tt_tensor_data(index);
@@ -69,10 +68,10 @@ static void test_embedding(void** state) {
   same_everywhere(look_up, filled(SHAPE(kRows, kWidth), TT_F32, wide));
 }
 
-/* Single elements of so large a target that ranges of it are written at once. */
+/* Single elements of a target so large that threads write ranges of it. */
 enum { kElements = 600000, kApart = 16, kWrites = 70003 };
 
-/* Half of them meet in a few places; below: what is taken from every second one. */
+/* Half of the indices point to a few places; `below` is subtracted from every second one. */
 static tt_tensor* element_places(tt_ctx* x, tt_dtype d, int64_t below) {
   const tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
   int64_t* v = malloc(kWrites * sizeof *v);
@@ -110,7 +109,7 @@ static tt_tensor* zeros_apart(tt_ctx* x) {
   DO(tt_select(x, all, 1, 3, &out));
   return out;
 }
-/* Every second value of two in a row. */
+/* Every second value of a row of two. */
 static tt_tensor* twice(tt_ctx* x, const tt_tensor* t) {
   tt_tensor* out;
   DO(tt_unsqueeze(x, t, 1, &out));

@@ -1,8 +1,8 @@
-/* One long row, channel or plane (or a few) on several threads: normalisation, losses of classes
-   and pooling are right, and equal bit by bit. */
+/* One or a few long rows, channels or planes on several threads: normalisation, class losses and
+   pooling are right, and bit-equal for every number of threads. */
 #include "everywhere.h"
 
-/* The gradient of y with respect to leaf_of, where y's is g. */
+/* The gradient of leaf_of if the gradient of y is g. */
 static tt_tensor* gradient_of(tt_ctx* x, const tt_tensor* y, const tt_tensor* leaf_of,
                               const tt_tensor* g) {
   const tt_grad_opts o = {.set = TT_GRAD_GRAD_OUTPUTS | TT_GRAD_RETAIN_GRAPH,
@@ -23,10 +23,10 @@ static tt_tensor* leaf_like(tt_ctx* x, const tt_tensor* t) {
 /* ---- layer_norm: [rows][n]; the gradient of y is x ---- */
 
 typedef struct Norm {
-  double *x, *y, *dx;          /* of one row of n elements, `step` apart */
+  double *x, *y, *dx;          /* a row of n elements, `step` apart */
   const double *weight, *bias; /* NULL: 1 and 0 */
   long double *dw, *db,
-      *sizes; /* sums over rows: what they should be, and of what size their terms are */
+      *sizes; /* sums over rows: the expected values, and the magnitude of their terms */
 } Norm;
 static void check_row(const Norm* r, int64_t n, double eps) {
   long double mean = 0, square = 0, su = 0, suh = 0, size = 0, size_h = 0;
@@ -85,7 +85,7 @@ static void normalise(tt_ctx* x, const tt_tensor* t, Bytes* b) {
     db = gradient_of(x, y, e, t);
     keep(b, db);
   }
-  if (w && e) { /* both at once */
+  if (w && e) { /* weight and bias */
     const tt_backward_opts o = {.set = TT_BACKWARD_GRADIENT, .gradient = t};
     tt_tensor* g;
     DO(tt_backward(x, y, &o));
@@ -176,8 +176,8 @@ static void test_group_norm(void** state) {
 
 static double class_number(void) { return draw() % 5 ? (double)(draw() % 50001) : -100; }
 static double small_class(void) { return draw() % 301; }
-/* Of one row: log sum exp of the n classes, `step` apart, by which the loss and its gradient are
- * checked. */
+/* A row: log-sum-exp of the n classes, `step` apart; the loss and its gradient are checked with
+   it. */
 static void check_classes(const double* x, double loss, const double* dx, int64_t target, int64_t n,
                           int64_t step, int log_of, double eps) {
   long double sum = 0;
@@ -248,7 +248,7 @@ static void test_losses(void** state) {
   }
 }
 
-/* ---- batch_norm: of a channel, and of a few ---- */
+/* ---- batch_norm: one channel, and a few ---- */
 
 static void normalise_channels(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const tt_batch_norm_opts training = {.set = TT_BATCH_NORM_TRAINING, .training = 1};
@@ -340,7 +340,7 @@ static void pool(tt_ctx* x, Pool kind, const tt_tensor* t, tt_tensor** y) {
   if (kind == kFewMaxima) DO(tt_adaptive_max_pool2d(x, t, SHAPE(7, 5), y, &index));
   if (kind == kFewAverages) DO(tt_adaptive_avg_pool2d(x, t, SHAPE(7, 5), y));
 }
-/* Elements [*begin, *end) of n are window o of `out`. */
+/* Sets *begin and *end to the elements of n that window o of `out` covers. */
 static void window_of(Pool kind, int64_t o, int64_t n, int64_t out, int64_t* begin, int64_t* end) {
   static const int64_t kStep[] = {2, 2, 1};
   static const int64_t kSize[] = {3, 2, 3};
@@ -349,7 +349,7 @@ static void window_of(Pool kind, int64_t o, int64_t n, int64_t out, int64_t* beg
   *begin = *begin < 0 ? 0 : *begin;
   *end = *end < n ? *end : n;
 }
-/* Of one plane; dx is the gradient of x where y's is y. */
+/* A plane; dx is the gradient of x if the gradient of y is y. */
 static void check_plane(Pool kind, const int64_t* in, const int64_t* out, const double* x,
                         const double* y, const double* dx, double eps) {
   double* want = calloc((size_t)(2 * in[0] * in[1]), sizeof *want);
@@ -409,8 +409,7 @@ static void test_pooling(void** state) {
   same_everywhere(pool_planes, filled(SHAPE(1, 1, 703, 301), TT_F32, wide));
   same_everywhere(pool_planes, filled(SHAPE(1, 1, 640, 256), TT_F64, few));
 }
-static void pool_pixels(tt_ctx* x, const tt_tensor* t,
-                        Bytes* b) { /* the same with the channels innermost */
+static void pool_pixels(tt_ctx* x, const tt_tensor* t, Bytes* b) { /* the same, channels last */
   tt_tensor* pixels;
   Pool kind;
   DO(tt_permute(x, t, SHAPE(0, 2, 3, 1), &pixels));

@@ -1,8 +1,8 @@
-/* Pooling of one plane, or a few, on several threads: long rows, tall and huge windows are right in
-   values, positions and gradients, and equal bit by bit. */
+/* Pooling of one or a few planes on several threads: with long rows, tall and huge windows,
+   values, positions and gradients are right, and bit-equal for every number of threads. */
 #include "everywhere.h"
 
-/* out: of an adaptive one, whose kernel is 0 */
+/* out: the output size of adaptive pooling, whose kernel is 0 */
 typedef struct Case {
   int64_t n, c, in[2], kernel[2], stride[2], pad[2], dilation[2], out[2];
   int ceil;
@@ -44,13 +44,13 @@ static const Case kTall[] = {
 };
 
 static Case now;
-static int pixels; /* with channels innermost */
+static int pixels; /* channels last */
 static int adaptive(void) { return !now.kernel[0]; }
 
 /* ---- reference, one plane at a time ---- */
 
-/* Of window o of dimension d: its elements first, first + step … below the result; *padded counts
- * padding too. */
+/* Window o of dimension d has elements first, first + step … below the return value; *padded
+   counts padding, too. */
 static int64_t window_of(int d, int64_t o, int64_t out, int64_t* first, int64_t* padded) {
   const int64_t n = now.in[d];
   const int64_t reach = (now.kernel[d] - 1) * now.dilation[d] + 1;
@@ -144,7 +144,7 @@ static void check_pooling(const tt_tensor* x, const tt_tensor* y, const tt_tenso
   free(want);
 }
 
-/* ---- what is computed ---- */
+/* ---- the computations ---- */
 
 static void pool(tt_ctx* x, const tt_tensor* t, int max, tt_tensor** y, tt_tensor** index) {
   const tt_max_pool2d_with_indices_opts with = {.set = 15,
@@ -155,14 +155,14 @@ static void pool(tt_ctx* x, const tt_tensor* t, int max, tt_tensor** y, tt_tenso
                                                 .dilation = now.dilation,
                                                 .n_dilation = 2,
                                                 .ceil_mode = now.ceil};
-  const tt_max_pool2d_opts most = {.set = 15,
-                                   .stride = now.stride,
-                                   .n_stride = 2,
-                                   .padding = now.pad,
-                                   .n_padding = 2,
-                                   .dilation = now.dilation,
-                                   .n_dilation = 2,
-                                   .ceil_mode = now.ceil};
+  const tt_max_pool2d_opts values_only = {.set = 15,
+                                          .stride = now.stride,
+                                          .n_stride = 2,
+                                          .padding = now.pad,
+                                          .n_padding = 2,
+                                          .dilation = now.dilation,
+                                          .n_dilation = 2,
+                                          .ceil_mode = now.ceil};
   const tt_avg_pool2d_opts mean = {.set = 7,
                                    .stride = now.stride,
                                    .n_stride = 2,
@@ -173,7 +173,7 @@ static void pool(tt_ctx* x, const tt_tensor* t, int max, tt_tensor** y, tt_tenso
   else if (adaptive()) DO(tt_adaptive_avg_pool2d(x, t, now.out, 2, y));
   else if (!max) DO(tt_avg_pool2d(x, t, now.kernel, 2, &mean, y));
   else if (index) DO(tt_max_pool2d_with_indices(x, t, now.kernel, 2, &with, y, index));
-  else DO(tt_max_pool2d(x, t, now.kernel, 2, &most, y));
+  else DO(tt_max_pool2d(x, t, now.kernel, 2, &values_only, y));
 }
 static tt_tensor* in_order(tt_ctx* x, const tt_tensor* t) {
   tt_tensor* r;
@@ -227,10 +227,14 @@ static void pool_both(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   if (wide == 1 && tt_tensor_dtype(t) != TT_I64) pool_one(x, t, 0, b);
 }
 
-static double ties(void) { return draw() % 5000 ? few() : draw() % 2 ? NAN : -INFINITY; }
+static double ties(void) {
+  if (draw() % 5000) return few();
+  return draw() % 2 ? NAN : -INFINITY;
+}
 static double plain(void) { return (double)(draw() % 2001 - 1000) / 64; }
 static void pool_all(const Case* cases, size_t n) {
   static const tt_dtype kDtypes[] = {TT_F32, TT_F32, TT_F64, TT_F16, TT_BF16, TT_I64};
+  static double (*const kFills[])(void) = {plain, ties, plain, plain, plain, few};
   size_t i, d;
   for (i = 0; i < n; i++)
     for (pixels = 0; pixels < 2; pixels++)
@@ -241,10 +245,8 @@ static void pool_all(const Case* cases, size_t n) {
           now.in[0] = (now.in[0] + 1) / 2;
         }
         if (pixels && (d > 2 || (!adaptive() && now.kernel[0] > now.in[0]))) continue;
-        same_everywhere(pool_both, filled(SHAPE(now.n, now.c, now.in[0], now.in[1]), kDtypes[d],
-                                          d == 1   ? ties
-                                          : d == 5 ? few
-                                                   : plain));
+        same_everywhere(pool_both,
+                        filled(SHAPE(now.n, now.c, now.in[0], now.in[1]), kDtypes[d], kFills[d]));
       }
 }
 static void test_lines(void** state) {

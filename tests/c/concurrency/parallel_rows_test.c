@@ -1,6 +1,5 @@
-/* One long row (or a few) on several threads, tt's own and a host's: sorts, scans, softmax and long
-   sums of products are right, and equal bit by bit.
- */
+/* One or a few long rows on several threads: sorts, scans, softmax and long dot products are
+   right, and bit-equal for every number of threads. */
 #include "everywhere.h"
 
 enum { kLength = 70001 };
@@ -11,7 +10,7 @@ static int goes_before(double a, double b, int descending) { /* nan is the large
   if (descending) return isnan(a) ? !isnan(b) : a > b;
   return isnan(b) ? !isnan(a) : a < b;
 }
-/* The indices order the values of x, equal ones by position; values are x's at them. */
+/* The indices sort x, equal values by position; values are those of x at the indices. */
 static void check_order(const tt_tensor* x, const tt_tensor* values, const tt_tensor* indices,
                         int descending) {
   double* v = values_of(x);
@@ -30,7 +29,7 @@ static void check_order(const tt_tensor* x, const tt_tensor* values, const tt_te
     assert_false(goes_before(here, last, descending));
     assert_true(i == 0 || goes_before(last, here, descending) || at[i - 1] < at[i]);
   }
-  for (i = 0; i < n && k; i++) /* what is left out comes later */
+  for (i = 0; i < n && k; i++) /* values that are left out come later */
     assert_true(seen[i] || goes_before(v[at[k - 1]], v[i], descending) ||
                 (!goes_before(v[i], v[at[k - 1]], descending) && i > at[k - 1]));
   free(v);
@@ -86,7 +85,7 @@ static void test_order_of_other_dtypes(void** state) {
     same_everywhere(order_once, filled(SHAPE(40000), kDtypes[d], wide));
 }
 
-/* Rows that lie apart, a few of them and many: each as if alone. */
+/* Strided rows, a few and many: each is sorted as if it were alone. */
 static void order_of_columns(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const tt_sort_opts first = {.set = TT_SORT_DIM, .dim = 0};
   const tt_topk_opts top = {.set = TT_TOPK_DIM, .dim = 0};
@@ -138,7 +137,7 @@ static void test_unique(void** state) {
   same_everywhere(find_unique, filled(SHAPE(kLength), TT_I64, few));
 }
 
-/* Every way in which the scratch memory of a sort can be missing. */
+/* Every allocation of a sort's scratch memory fails once. */
 static void test_order_without_memory(void** state) {
   const tt_tensor* t = filled(SHAPE(kLength), TT_F32, wide);
   tt_status s = TT_OOM;
@@ -162,7 +161,7 @@ static void test_order_without_memory(void** state) {
 
 /* ---- running sums ---- */
 
-/* Of numbers whose sums are exact: equal to the rounded ones. */
+/* Numbers whose sums are exact: results equal the rounded sums. */
 static void check_sums(const tt_tensor* t, const tt_tensor* sums, int64_t length, int64_t inner) {
   const int f32 = tt_tensor_dtype(sums) == TT_F32;
   double* v = values_of(t);
@@ -222,7 +221,7 @@ static void test_complex_sums(void** state) {
   same_everywhere(sum_complex, t);
 }
 
-/* A million times 0.1: within a few units of the last place everywhere, though each sum rounds. */
+/* A million times 0.1: every sum is within a few units in the last place. */
 static double tenth(void) { return 0.1; }
 static void test_accuracy(void** state) {
   const int64_t n = 1000000;
@@ -240,7 +239,7 @@ static void test_accuracy(void** state) {
   }
 }
 
-/* Infinities stay, and two of them meet in nan, in each way along. */
+/* An infinite sum stays, and becomes nan after the opposite infinity, on every path. */
 static void test_infinite_sums(void** state) {
   const int64_t n = 100000, at = 40000;
   int64_t inner, i;
@@ -254,10 +253,9 @@ static void test_infinite_sums(void** state) {
     }
     OK(tt_cumsum(c, t, 0, NULL, &sums));
     got = values_of(sums);
-    for (i = 0; i < n; i++)
-      assert_true(i < at       ? isfinite(got[i * inner])
-                  : i < 2 * at ? got[i * inner] == INFINITY
-                               : isnan(got[i * inner]));
+    for (i = 0; i < at; i++) assert_true(isfinite(got[i * inner]));
+    for (; i < 2 * at; i++) assert_true(got[i * inner] == INFINITY);
+    for (; i < n; i++) assert_true(isnan(got[i * inner]));
     free(got);
   }
 }
@@ -267,7 +265,7 @@ static void test_infinite_sums(void** state) {
 static double holes(void) { return draw() % 3 ? -INFINITY : few(); }
 
 static int64_t softmax_dim;
-/* Results y of x, and the gradient dx that x has where y's is x; n elements, `step` apart. */
+/* Results y of x, and the gradient dx of x if the gradient of y is x; n elements, `step` apart. */
 static void check_softmax_row(const double* x, const double* y, const double* dx, int64_t n,
                               int64_t step, int log_of, double eps) {
   long double sum = 0, weighted = 0, sizes = 0;
@@ -347,7 +345,7 @@ static void test_softmax(void** state) {
 
 /* ---- sums of products ---- */
 
-/* Products of the five rows of t with each other, in every way that adds up long sums. */
+/* Dot products of the five rows of t with each other, by every operator with long sums. */
 static void multiply(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const tt_addmm_opts twice_and_thrice = {.set = TT_ADDMM_BETA | TT_ADDMM_ALPHA,
                                           .beta = {.kind = TT_SCALAR_FLOAT, .re = 2},
@@ -355,7 +353,7 @@ static void multiply(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const int64_t k = tt_tensor_shape(t)[1];
   const double eps = epsilon(tt_tensor_dtype(t));
   double* v = values_of(t);
-  long double want[25], size[25]; /* doubles would lose more than what is tested */
+  long double want[25], size[25]; /* double would round more than the tolerance */
   tt_tensor *first, *second, *two, *turned, *columns, *out[5];
   int64_t i, j, p, o;
   for (i = 0; i < 5; i++)
@@ -377,7 +375,8 @@ static void multiply(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   for (o = 0; o < 5; o++) {
     double* got = values_of(out[o]);
     for (i = 0; i < tt_tensor_numel(out[o]); i++) {
-      const int64_t at = o == 0 ? 1 : o == 1 ? i * 5 : i;
+      const int64_t row = o == 1 ? i * 5 : i;
+      const int64_t at = o == 0 ? 1 : row;
       const double factor = o == 4 ? 5 : 1;
       check_near(got[i], (double)(factor * want[at]), factor * eps * 8 * (double)size[at]);
     }

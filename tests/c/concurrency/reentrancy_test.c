@@ -1,8 +1,9 @@
-/* What a trace, a poll or a hook takes away or changes amid a call that uses it: the call goes on
-   with what it had, or fails; it never reads what is gone. (The sanitizers' builds see that.) */
+/* Re-entrant calls: a trace, poll or hook replaces or releases objects that the running call uses.
+   The call continues with the objects that it had, or fails; it never reads freed memory, which the
+   builds with sanitizers would report. */
 #include "harness.h"
 
-/* The objects of the running test, and what is done to them at every operator. */
+/* The objects of the running test, and the change that is made at every operator. */
 static struct {
   tt_module *m, *spare;
   tt_optimizer* optim;
@@ -30,19 +31,19 @@ static tt_status on_poll(void* user, tt_ctx* x) {
 /* Calls inside callbacks: their outs are ours. */
 #define IN(call) assert_int_equal((call), TT_OK)
 
-static void changing(void (*change)(void)) {
+static void start_changes(void (*change)(void)) {
   now.change = change;
   now.changes = 0;
   OK(tt_ctx_trace_dispatch(c, on_op, NULL));
   OK(tt_ctx_set_poll(c, on_poll, NULL, NULL));
 }
-static void done(void) {
+static void end_changes(void) {
   OK(tt_ctx_trace_dispatch(c, NULL, NULL));
   OK(tt_ctx_set_poll(c, NULL, NULL, NULL));
   assert_true(now.changes > 0);
 }
 
-/* Another leaf of the shape of what has this name. */
+/* Registers another leaf of the same shape under this name. */
 static void replace(tt_module* m, const char* name) {
   tt_tensor *old = NULL, *fresh = NULL;
   IN(tt_set_grad_enabled(c, 0, NULL));
@@ -87,9 +88,9 @@ static void forward_while_parameters_go(tt_module* m, const tt_tensor* const* in
   tt_tensor* outs[4];
   int64_t n_outs, i;
   now.m = m;
-  changing(replace_parameters);
+  start_changes(replace_parameters);
   OK(tt_module_forward(c, m, inputs, n, outs, 4, &n_outs));
-  done();
+  end_changes();
   for (i = 0; i < n_outs; i++)
     if (outs[i] && tt_tensor_requires_grad(outs[i])) OK(tt_backward(c, sum_of(outs[i]), &kRetain));
   tt_module_release(m);
@@ -132,9 +133,9 @@ static void test_children(void** state) {
   now.spare = linear(2, 2);
   OK(tt_module_append(c, now.m, now.spare));
   tt_module_release(now.spare);
-  changing(replace_children);
+  start_changes(replace_children);
   OK(tt_module_call(c, now.m, ones(SHAPE(1, 2)), &y));
-  done();
+  end_changes();
   tt_module_release(now.m);
 }
 
@@ -159,7 +160,7 @@ static void test_trees(void** state) {
   (void)state;
   now.m = linear(2, 2);
   OK(tt_state_dict_new(c, &now.dict));
-  changing(grow);
+  start_changes(grow);
   OK(tt_module_copy(c, now.m, &copy));
   OK(tt_module_to(c, now.m, NULL, TT_F64));
   OK(tt_ctx_trace_dispatch(c, NULL, NULL));
@@ -167,9 +168,9 @@ static void test_trees(void** state) {
   tt_state_dict_release(now.dict);
   now.dict = had;
   OK(tt_ctx_trace_dispatch(c, on_op, NULL));
-  s = tt_module_load_state_dict(c, copy, had, NULL); /* its values change amid */
+  s = tt_module_load_state_dict(c, copy, had, NULL); /* its values change meanwhile */
   assert_true(s == TT_OK || s == TT_SHAPE);
-  done();
+  end_changes();
   tt_state_dict_release(now.dict);
   tt_module_release(now.m);
   tt_module_release(copy);
@@ -203,20 +204,20 @@ static void test_gradients(void** state) {
   OK(tt_optim_adam(c, params, 2, NULL, &now.optim));
   for (i = 0; i < 4; i++) {
     OK(tt_backward(c, loss_of(), i % 2 ? &create : NULL));
-    OK(tt_transpose(c, now.leaf, 0, 1, &t)); /* a gradient whose strides are not the parameter's */
+    OK(tt_transpose(c, now.leaf, 0, 1, &t)); /* a gradient with other strides than the parameter */
     OK(tt_transpose(c, two_by_three(), 0, 1, &t));
     OK(tt_contiguous(c, t, &t));
     OK(tt_transpose(c, t, 0, 1, &t));
     OK(tt_detach(c, t, &t));
     OK(tt_tensor_set_grad(c, now.leaf, t));
     t = loss_of();
-    changing(drop_gradients);
+    start_changes(drop_gradients);
     OK(tt_backward(c, t, i % 2 ? &create : NULL));
     OK(tt_optim_step(c, now.optim));
     OK(tt_clip_grad_norm_(c, params, 2, 1, NULL, &norm));
     OK(tt_clip_grad_value_(c, params, 2, 1));
     OK(tt_optim_zero_grad(c, now.optim, 0));
-    done();
+    end_changes();
   }
   tt_optim_release(now.optim);
 }
@@ -236,12 +237,12 @@ static void test_parameters_of_an_optimizer(void** state) {
   now.out = ones(SHAPE(2, 3));
   OK(tt_optim_adam(c, params, 2, NULL, &now.optim));
   OK(tt_backward(c, loss_of(), NULL));
-  changing(add_parameters);
+  start_changes(add_parameters);
   OK(tt_optim_step(c, now.optim));
   OK(tt_optim_zero_grad(c, now.optim, 0));
   OK(tt_optim_set_state(c, now.optim, 0, "exp_avg", value));
   OK(tt_optim_set_state(c, now.optim, 0, "step", ones(SHAPE(1))));
-  done();
+  end_changes();
   assert_true(tt_optim_num_params(now.optim) > 6);
   tt_optim_release(now.optim);
 }
@@ -250,10 +251,11 @@ static void test_parameters_of_an_optimizer(void** state) {
 
 static int again; /* 1: keeps the graph; 2: frees it */
 static void run_again(void) {
-  const tt_status s = again ? tt_backward(c, now.out, again == 1 ? &kRetain : NULL) : TT_OK;
+  tt_status s = TT_OK;
+  if (again) s = tt_backward(c, now.out, again == 1 ? &kRetain : NULL);
   assert_true(s == TT_OK || s == TT_AUTOGRAD);
 }
-/* A backward through the graph that a backward runs through: at every operator of it. */
+/* During a backward, at every operator, another backward runs through the same graph. */
 static void test_backward_within(void** state) {
   (void)state;
   for (again = 1; again <= 2; again++) {
@@ -261,10 +263,10 @@ static void test_backward_within(void** state) {
     now.leaf = two_by_three();
     now.other = two_by_three();
     now.out = loss_of();
-    changing(run_again);
+    start_changes(run_again);
     s = tt_backward(c, now.out, &kRetain);
     assert_true(s == TT_OK || s == TT_AUTOGRAD);
-    done();
+    end_changes();
     now.out = loss_of();
     OK(tt_tensor_set_grad(c, now.leaf, NULL));
     OK(tt_backward(c, now.out, &kRetain));
@@ -279,7 +281,7 @@ static tt_status within(void* user, tt_ctx* x, const tt_tensor* grad, tt_tensor*
   (void)out;
   return again-- > 0 ? tt_backward(c, now.out, &kRetain) : TT_OK;
 }
-/* From a hook it works, and counts: each run adds its gradient once. */
+/* A backward from a hook works, and each run adds its gradient once. */
 static void test_backward_within_a_hook(void** state) {
   tt_tensor *h, *y;
   int64_t id;
@@ -292,11 +294,11 @@ static void test_backward_within_a_hook(void** state) {
   again = 3;
   OK(tt_backward(c, now.out, &kRetain));
   VALUES(grad_of(now.leaf), 4 * 6, 4 * 6);
-  again = 1; /* the outer run has freed what lies above the hook */
+  again = 1; /* the outer run has freed the nodes above the hook */
   FAILS(tt_backward(c, now.out, NULL), TT_CALLBACK, "");
 }
 
-/* A tensor that retains its gradient goes; its node stays. */
+/* A tensor that retains its gradient is released; its node stays. */
 static void test_retained(void** state) {
   tt_tensor *h, *y, *g;
   (void)state;
@@ -309,7 +311,7 @@ static void test_retained(void** state) {
   OK(tt_backward(c, now.out, &kRetain));
   OK(tt_backward(c, now.out, &kRetain));
   VALUES(grad_of(h), 12, 24);
-  OK(tt_mul_f64_(c, h, 2)); /* its node is another one from now on */
+  OK(tt_mul_f64_(c, h, 2)); /* it has another node from now on */
   OK(tt_backward(c, sum_of(h), &kRetain));
   VALUES(grad_of(h), 13, 25);
   OK(tt_tensor_set_grad(c, h, NULL));

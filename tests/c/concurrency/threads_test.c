@@ -1,4 +1,4 @@
-/* Several threads, each with a ctx of its own over one runtime. ThreadSanitizer runs this too. */
+/* Several threads, each with a ctx of its own over one runtime. Also run under ThreadSanitizer. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ static void run_all(JobFn fn, tt_tensor* a, tt_tensor* b) {
   assert_int_equal(failed, 0);
 }
 
-/* ---- forward and backward on separate graphs that end in the same leaves ---- */
+/* ---- forward and backward of separate graphs with the same leaves ---- */
 
 static void train(Job* j, tt_ctx* x) {
   int i;
@@ -80,8 +80,7 @@ static void test_shared_leaves(void** state) {
   VALUES(grad_of(b), n * 1, n * 4);
 }
 
-/* ---- views of a shared leaf, saved tensors, metadata made on first use by whoever comes first
- * ---- */
+/* ---- views of a shared leaf, saved tensors, metadata that the first user creates ---- */
 
 static void view_and_differentiate(Job* j, tt_ctx* x) {
   int i;
@@ -220,7 +219,7 @@ static void test_thread_counts_agree(void** state) {
 }
 
 #if TT_CHECKED
-/* One ctx used by two threads at once is a status. */
+/* One ctx used by two threads at once gives a status. */
 typedef struct Shared {
   tt_ctx* x;
   int stop, refused;

@@ -1,5 +1,5 @@
-/* A cancellation ends a call between kernels and parts of a long one, but never leaves half of what
-   a call commits: a host's executor requests it in the k-th parallel region, for every k. */
+/* A cancellation ends a call between kernels or parts of a long kernel, but never leaves a half-
+   committed result: an executor requests it in the k-th parallel region, for every k. */
 #include "harness.h"
 
 enum { kLength = 70000, kMany = 4 };
@@ -52,7 +52,7 @@ static void test_long_kernel(void** state) {
   OK(tt_zeros(c, SHAPE(70 << 20), &bytes, &a)); /* 2240 ranges */
   regions = cancel_in = 0;
   OK(tt_bitwise_not(c, a, &out));
-  assert_int_equal(regions, 1); /* nobody may end it */
+  assert_int_equal(regions, 1); /* it cannot be cancelled */
   watch(0);
   OK(tt_bitwise_not(c, a, &out));
   assert_int_equal(regions, 3);
@@ -178,7 +178,7 @@ static void build_backward(Scene* s) {
 }
 static tt_status backward(Scene* s) { return tt_backward(c, s->input, NULL); }
 
-/* 1: its elements are what they were, 2: none is. */
+/* 1: its elements are unchanged; 2: none is. */
 static int change_of(const tt_tensor* t, const double* before) {
   const int64_t n = tt_tensor_numel(t);
   double* now = values_of(t);

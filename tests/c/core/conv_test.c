@@ -1,5 +1,5 @@
-/* Convolutions: values worked out by hand, forms, memory formats, equal bits for every number of
-   threads, errors. Differences and other shapes are checked by op_table_test. */
+/* Convolutions: values computed by hand, forms, memory formats, bit-equal results for every
+   number of threads, errors. Derivatives and other shapes are checked by op_table_test. */
 #include "harness.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
   .field = (const int64_t[]){__VA_ARGS__}, \
   .n_##field = (int64_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-/* A runtime of the instruction set TT_TEST_ISA. Devices are op_table_test's matter. */
+/* A runtime of the instruction set TT_TEST_ISA. Devices are tested by op_table_test. */
 static int open_variant(void** state) {
   static const char* const kIsas[] = {"", "baseline", "avx2", "avx512"};
   const char* isa = getenv("TT_TEST_ISA");
@@ -170,26 +170,26 @@ static void bits_do_not_depend_on_threads(void** state) {
   threads_agree(random_of(SHAPE(9, 3, 40, 41)), random_of(SHAPE(20, 3, 3, 3)), 1,
                 1); /* few channels: padded rows, scattered gradient */
   threads_agree(random_of(SHAPE(45, 3, 19, 21)), random_of(SHAPE(14, 3, 3, 3)), 1,
-                1); /* and many images: side by side */
+                1); /* and many images: batch-interleaved */
   threads_agree(random_of(SHAPE(4, 40, 30, 31)), random_of(SHAPE(50, 40, 3, 3)), 2, 1); /* phases */
   threads_agree(random_of(SHAPE(2, 160, 9, 9)), random_of(SHAPE(200, 160, 3, 3)), 1,
                 1); /* large weights */
   threads_agree(random_of(SHAPE(4, 64, 30, 30)), random_of(SHAPE(64, 1, 3, 3)), 1,
-                64); /* one channel a group */
+                64); /* one channel per group */
 }
 
 static void near_to(const tt_tensor* a, const tt_tensor* b) {
   double* x = values_of(a);
   double* y = values_of(b);
-  double most = 0;
+  double largest = 0;
   int64_t i;
   assert_int_equal(tt_tensor_numel(a), tt_tensor_numel(b));
-  for (i = 0; i < tt_tensor_numel(b); i++) most = fabs(y[i]) > most ? fabs(y[i]) : most;
-  for (i = 0; i < tt_tensor_numel(b); i++) assert_true(fabs(x[i] - y[i]) <= 2e-5 * most);
+  for (i = 0; i < tt_tensor_numel(b); i++) largest = fabs(y[i]) > largest ? fabs(y[i]) : largest;
+  for (i = 0; i < tt_tensor_numel(b); i++) assert_true(fabs(x[i] - y[i]) <= 2e-5 * largest);
   free(x);
   free(y);
 }
-/* Few channels of many images, which f32 alone computes side by side: against f64. */
+/* Few channels of many images, batch-interleaved in f32 only: against f64. */
 static void images_side_by_side(void** state) {
   static const int64_t kCases[][12] = {
       /* n, ci, co, rows, columns, window, strides, padding, dilation of rows */
@@ -220,8 +220,8 @@ static void images_side_by_side(void** state) {
   }
 }
 
-/* Windows of one pixel read channels last in place, heavy weights (above 256 kB) in blocks: against
- * f64 in rows. */
+/* Windows of one pixel, read in place in channels last; weights above 256 kB, in blocks: against
+   f64 in rows. */
 static void one_pixel_channels_last(void** state) {
   static const int64_t kChannels[][2] = {{48, 64}, {64, 48}, {256, 260}, {260, 256}};
   const tt_to_opts last = {.set = TT_TO_MEMORY_FORMAT, .memory_format = TT_CHANNELS_LAST};
@@ -252,7 +252,7 @@ static void meta_and_empty(void** state) {
   HAS_SHAPE(y, 2, 5, 6, 6);
   OK(tt_conv1d(c, make(TT_F32, SHAPE(2, 0, 3), NULL, 0), make(TT_F32, SHAPE(2, 0, 2), NULL, 0),
                numbers(TT_F32, DATA(1, 2)), NULL, &y));
-  HAS_SHAPE(y, 2, 2, 2); /* no channels: the bias alone */
+  HAS_SHAPE(y, 2, 2, 2); /* no channels: only the bias */
   VALUES(y, 1, 1, 2, 2, 1, 1, 2, 2);
 }
 
@@ -299,7 +299,7 @@ static void errors_of_shapes(void** state) {
   assert_null(y);
 }
 
-/* Every parameter at its extremes: a status, never a wrong size. */
+/* Every parameter at its extremes: the call gives a status, never a wrong size. */
 static void hostile_parameters(void** state) {
   static const int64_t kValues[] = {INT64_MIN,         INT64_MIN + 1, -1,       0, 5, 1 << 20,
                                     INT64_MAX / 2 + 1, INT64_MAX - 1, INT64_MAX};
@@ -351,7 +351,7 @@ static void hostile_parameters(void** state) {
         TT_SHAPE, "must be positive");
 }
 
-/* Steps that reach past any memory: what they mean, or that their sizes overflow; at once. */
+/* Strides beyond any memory: the defined result or an overflow error, immediately. */
 static void windows_that_reach_far(void** state) {
   const int64_t far = (int64_t)1 << 62;
   const int64_t apart = 1 << 24;
@@ -376,7 +376,7 @@ static void windows_that_reach_far(void** state) {
   FAILS(tt_conv2d(c, x, row, NULL, &steps, &y), TT_SHAPE, "window");
   OK(tt_conv_transpose2d(c, x, one, NULL, &back, &y));
   VALUES(y, 5, 10, 15, 20);
-  OK(tt_conv2d(c, x, square, NULL, &wide, &y)); /* every tap falls into the padding */
+  OK(tt_conv2d(c, x, square, NULL, &wide, &y)); /* every tap reads padding */
   VALUES(y, 0, 0, 0, 0);
   g = derive(y, x, 0);
   VALUES(g, 0, 0, 0, 0);

@@ -1,5 +1,5 @@
-/* Core objects through the C API: runtimes, ctxs, scopes, tensors from and to host memory, dtypes,
- * facts, memory. */
+/* Core objects through the C API: runtimes, ctxs, scopes, tensors from and to host memory,
+   dtypes, properties, memory. */
 #include "harness.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ static void test_runtime_options(void** state) {
   o.struct_size = 0;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_ABI);
   o.struct_size = sizeof(size_t) + sizeof(void*);
-  o.threads = 77; /* an older caller: what lies behind is not read */
+  o.threads = 77; /* an older caller: fields behind its struct_size are not read */
   assert_int_equal(tt_runtime_new(&o, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
   assert_int_equal(tt_num_threads(x), 1);
@@ -135,7 +135,7 @@ static void test_scopes(void** state) {
   tt_tensor *a, *b, *kept;
   int64_t base;
   (void)state;
-  OK(tt_ones(c, SHAPE(2), NULL, &a)); /* outside scopes: the caller's */
+  OK(tt_ones(c, SHAPE(2), NULL, &a)); /* outside scopes: owned by the caller */
   base = memory().in_use;
   OK(tt_scope_push(c));
   OK(tt_scope_push(c));
@@ -149,7 +149,7 @@ static void test_scopes(void** state) {
   OK(tt_scope_push(c));
   OK(tt_neg(c, a, &b));
   OK(tt_scope_pop(c, NULL, 0));
-  assert_true(memory().in_use <= base + 4096); /* the scope's own lists may stay */
+  assert_true(memory().in_use <= base + 4096); /* the lists of the scope itself may stay */
   FAILS(tt_scope_pop(c, NULL, 0), TT_INVALID_ARG, "scope");
   tt_tensor_release(a);
 }
@@ -167,8 +167,8 @@ static void test_scope_that_keeps_many(void** state) {
   for (i = 0; i < 200; i++) tt_tensor_release(t[i]);
 }
 
-/* Each entry of keep moves one reference of the scope's: the caller releases what it got once.
- * Closing the ctx finds a leak. */
+/* Each entry of keep moves one reference from the scope to the caller, who releases it once.
+   Closing the ctx finds a leak. */
 static void test_scope_keeps_a_handle_once(void** state) {
   tt_tensor *own, *outer, *inner, *same;
   (void)state;
@@ -181,12 +181,12 @@ static void test_scope_keeps_a_handle_once(void** state) {
   assert_ptr_equal(same, inner);
   {
     tt_tensor* keep[] = {inner, own, outer, inner, inner, own};
-    OK(tt_scope_pop(c, keep, 6)); /* both of inner; the others stay where they are */
+    OK(tt_scope_pop(c, keep, 6)); /* both are of the inner scope; the others stay where they are */
   }
   VALUES(inner, -1, -1);
   {
     tt_tensor* keep[] = {outer, inner, outer, own};
-    OK(tt_scope_pop(c, keep, 4)); /* one of inner's two goes with the scope */
+    OK(tt_scope_pop(c, keep, 4)); /* one of the inner scope's two is released with it */
   }
   VALUES(inner, -1, -1);
   VALUES(outer, -1, -1);
@@ -248,7 +248,7 @@ static void test_import_read_only(void** state) {
   VALUES(twice, 2, 4);
 }
 
-/* The deleter runs exactly once, also when the import is refused. */
+/* The deleter runs exactly once, also if the import is refused. */
 static void test_import_refused(void** state) {
   double values[2];
   const int64_t negative[] = {-1};
@@ -586,8 +586,8 @@ static int64_t at(const tt_tensor* t, int64_t i) {
   return v;
 }
 
-/* Defined results, never a signal: what overflows wraps, what divides by zero fails or gives a
- * defined value. */
+/* Results are defined, and there is never a signal: overflow wraps, division by zero fails or
+   gives a defined value. */
 static void test_integer_edges(void** state) {
   static const tt_dtype kInts[] = {TT_I8, TT_I16, TT_I32, TT_I64, TT_U8};
   static const int64_t kLow[] = {INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, 0};
@@ -693,7 +693,8 @@ static void test_generator_state(void** state) {
   assert_memory_equal(tt_tensor_data(a), tt_tensor_data(b), 400);
   OK(tt_generator_state(c, g, at0));
   assert_true(at0[1] == at1[1]);
-  FAILS(tt_rand(c, SHAPE(-1), &opts, &b), TT_SHAPE, NULL); /* a failing call draws nothing */
+  FAILS(tt_rand(c, SHAPE(-1), &opts, &b), TT_SHAPE,
+        NULL); /* a failing call does not advance the generator */
   OK(tt_generator_state(c, g, at0));
   assert_true(at0[1] == at1[1]);
   OK(tt_manual_seed(c, 7));
@@ -811,7 +812,7 @@ static void test_use_after_release(void** state) {
   tt_tensor_release(small);
 }
 
-/* A second release takes nothing from those who still hold the tensor. */
+/* A second release does not affect other holders of the tensor. */
 static void test_double_release_of_a_held_tensor(void** state) {
   tt_tensor *a, *b, *y, *l, *g;
   (void)state;

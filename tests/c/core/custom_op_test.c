@@ -1,8 +1,8 @@
-/* tt_op_register: operators of the host, with gradients, in every place where a built-in one may
- * stand. */
+/* tt_op_register: operators of the application, with gradients, wherever built-in ones can be
+   used. */
 #include "support.h"
 
-/* scale(x: Tensor, k: Float = 2) -> Tensor, with what its callbacks were told to do. */
+/* scale(x: Tensor, k: Float = 2) -> Tensor, and how its callbacks behave. */
 typedef struct Scale {
   int computes, backwards, drops;
   tt_status fail_compute, fail_backward;
@@ -56,7 +56,7 @@ static tt_status scale_compute(void* user, tt_ctx* c, const tt_value* args, int6
     return TT_OK;
   }
   if ((status = tt_mul_f64(c, args[0].tensor, args[1].f, &outs[0])) != TT_OK) return status;
-  if (s->reenter) { /* a failing call of its own becomes the cause */
+  if (s->reenter) { /* a failing call inside the callback becomes the cause */
     tt_tensor* none = NULL;
     return tt_add(c, NULL, args[0].tensor, &none);
   }
@@ -251,11 +251,12 @@ static void test_failing_callbacks(void** state) {
     s.bad_handle = 0;
   }
   OK(call_scale(c, op, x, 5, &y));
+  static const tt_status kWant[] = {TT_CALLBACK, TT_AUTOGRAD, TT_OK};
   for (on = 0; on < 3; on++) { /* a node whose formula failed can run again */
     s.fail_backward = on == 0 ? TT_INTERNAL : TT_OK;
     s.wrong_shape = on == 1;
     OK(tt_sum(c, y, NULL, &loss));
-    FAILS(on == 0 ? TT_CALLBACK : on == 1 ? TT_AUTOGRAD : TT_OK, tt_backward(c, loss, NULL));
+    FAILS(kWant[on], tt_backward(c, loss, NULL));
     if (on == 0) SAYS("the backward callback of scale");
     if (on == 1) SAYS("[3]");
     tt_tensor_release(loss);
@@ -475,7 +476,7 @@ static tt_status kinds_backward(void* user, tt_ctx* c, tt_tensor* const* grads, 
   (void)results;
   check_kinds(args, n);
   assert_int_equal(n_outs, 2);
-  assert_int_equal(n_inputs, 3); /* the two of the list, and the absent one */
+  assert_int_equal(n_inputs, 3); /* the two tensors of the list, and the absent one */
   assert_non_null(grads[0]);
   assert_null(grads[1]);
   OK(tt_mul(c, grads[0], args[0].tensors[1], &input_grads[0]));
@@ -541,7 +542,7 @@ static void test_every_kind(void** state) {
   assert_int_equal(n, 2);
   assert_int_equal(tt_tensor_requires_grad(outs[0]), 1);
   assert_int_equal(tt_tensor_requires_grad(outs[1]), 0);
-  /* what the node saved is its own */
+  /* the node's saved tensors are its own */
   tt_generator_release(a[9].generator);
   tt_tensor_release(picked);
   dims[1] = 0;
@@ -560,8 +561,8 @@ static void test_every_kind(void** state) {
   tt_tensor_release(grad);
 }
 
-/* Every allocation of a registration, a call and a backward fails in turn: no crash, no leak, drop
- * exactly once. */
+/* Each allocation of a registration, a call and a backward fails once: no crash, no leak, and
+   drop runs exactly once. */
 static void test_out_of_memory(void** state) {
   static Scale s;
   CTX;

@@ -1,6 +1,5 @@
-/* Devices: names, the loader, and a device of its own memory (tests/fake) under copies, operators,
- * gradients, failures.
- */
+/* Devices: names, the loader, and the fake device with its own memory (tests/fake): copies,
+   operators, gradients, failures. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -72,7 +71,7 @@ static void test_parse(void** state) {
   FAILS(TT_INVALID_ARG, tt_device_parse(c, "cpu", NULL));
 }
 
-/* Runs first: afterwards the process has its backend. */
+/* Runs first: afterwards the process has a backend. */
 static void test_loading(void** state) {
   CTX;
   const int64_t shape = 2;
@@ -100,7 +99,7 @@ static void test_loading(void** state) {
   SAYS("12345");
   fake_claim(0);
   OK(tt_load_cuda(c, fake_library()));
-  OK(tt_load_cuda(c, fake_library())); /* again: nothing happens */
+  OK(tt_load_cuda(c, fake_library())); /* loading again does nothing */
   OK(tt_device_count(c, TT_CUDA, &n));
   assert_int_equal(n, 2);
   OK(tt_device_count(c, TT_CPU, &n));
@@ -265,12 +264,12 @@ static void test_memory_runs_out(void** state) {
   OK(tt_trim(c));
   fake_capacity(0, 5 << 20);
   OK(tt_empty(c, &shape, 1, &o, &t));
-  FAILS(TT_OOM, tt_empty(c, &shape, 1, &o, &u)); /* 4 MiB more than there are */
+  FAILS(TT_OOM, tt_empty(c, &shape, 1, &o, &u)); /* 4 MiB more than the capacity */
   assert_null(u);
   tt_tensor_release(t); /* cached … */
   {
     const int64_t other = 3 << 18;
-    OK(tt_empty(c, &other, 1, &o, &u)); /* … and given up for a block of another size */
+    OK(tt_empty(c, &other, 1, &o, &u)); /* … and freed for a block of another size */
   }
   tt_tensor_release(u);
   fake_capacity(0, (int64_t)1 << 31);
@@ -283,7 +282,7 @@ static void test_memory_runs_out(void** state) {
   tt_tensor_release(t);
 }
 
-/* The fake device shows what it is for: the host cannot follow its pointers. */
+/* The host cannot dereference the fake device's pointers. */
 static void test_host_cannot_read_device_memory(void** state) {
   CTX;
   tt_tensor* h = mat(c, k1234, 2, 2);

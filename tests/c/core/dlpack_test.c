@@ -1,5 +1,5 @@
-/* DLPack: what is exported describes the tensor and keeps it alive; what is imported is used in
- * place and given back once. */
+/* DLPack: an exported object describes the tensor and keeps it alive; an imported one is used in
+   place and released once. */
 #include "harness.h"
 
 /* DLPack 1.1, as its header declares it. */
@@ -82,7 +82,7 @@ static void test_import(void** state) {
   assert_int_equal(deleted, 1);
 }
 
-/* The consumer holds the memory, whatever becomes of the tensor. */
+/* The consumer holds the memory, whatever happens to the tensor. */
 static void test_export_outlives_data(void** state) {
   const int64_t kSizes[] = {3, 3000};
   const tt_device meta = {TT_META, 0};
@@ -161,13 +161,13 @@ static void test_bad_input(void** state) {
   v.t.data = NULL;
   FAILS(tt_tensor_from_dlpack(c, &v, 1, &t), TT_INVALID_ARG, "NULL");
   FAILS(tt_tensor_from_dlpack(c, &v, 7, &t), TT_INVALID_ARG, "major is 7");
-  assert_int_equal(deleted, 0); /* the caller's still */
+  assert_int_equal(deleted, 0); /* still owned by the caller */
   FAILS(tt_tensor_to_dlpack(c, leaf(DATA(1)), 1, &p), TT_AUTOGRAD, "detach");
   assert_null(p);
 }
 
-/* A scope without room, memory without a block: what fails leaves the object to the caller, at
- * every allocation. */
+/* A full scope, or an allocation that fails: a failing import leaves the object to the caller,
+   at every allocation. */
 static void test_out_of_memory(void** state) {
   (void)state;
   float data[2] = {1, 2};
@@ -176,7 +176,8 @@ static void test_out_of_memory(void** state) {
   tt_tensor* t;
   int64_t used, failures = 0;
   deleted = 0;
-  for (used = 0; used < 70; used++) { /* whatever capacity the scope has, it is full once */
+  for (used = 0; used < 70;
+       used++) { /* the scope is full at one of these counts, whatever its capacity */
     tt_status s = TT_OOM;
     int64_t at;
     for (at = 1; s == TT_OOM; at++) {
@@ -197,7 +198,7 @@ static void test_out_of_memory(void** state) {
   OK(tt_scope_push(c));
 }
 
-/* The stride of a dimension of one element says nothing: NumPy gives any number there. */
+/* The stride of a dimension of one element is meaningless: NumPy gives any number. */
 static void test_idle_strides(void** state) {
   (void)state;
   float data[3] = {1, 2, 3};

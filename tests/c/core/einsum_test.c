@@ -1,4 +1,5 @@
-/* einsum: what its equation may not say, and where it says it. Values: op_table_test.c. */
+/* einsum: errors in the equation, and the position that the message names. Values:
+   op_table_test.c. */
 #include "harness.h"
 
 static void bad_equations_name_the_position(void** state) {

@@ -28,7 +28,7 @@ static void running_statistics_move(void** state) {
   VALUES(mean, 3, 3);
   NEAR(var, 1e-6, 0.5 + 0.5 * 20.0 / 3, 0.5 + 0.5 * 64.0 / 3); /* of a sample: divided by n - 1 */
   assert_int_equal(tt_tensor_version(mean), 1);
-  OK(tt_batch_norm(c, x, mean, var, NULL, NULL, NULL, &y)); /* they are read only */
+  OK(tt_batch_norm(c, x, mean, var, NULL, NULL, NULL, &y)); /* they are only read */
   VALUES(mean, 3, 3);
 }
 
@@ -54,7 +54,7 @@ static void a_failing_call_moves_nothing(void** state) {
   VALUES(var, 1, 1);
 }
 
-/* Far from zero a variance by squares alone would be lost. */
+/* Far from zero, a variance from sums of squares would cancel. */
 static void statistics_of_far_values(void** state) {
   const tt_batch_norm_opts o = training();
   tt_tensor *x = make(TT_F32, SHAPE(4, 1), DATA(1000000, 1000001, 1000002, 1000003)), *y;
@@ -115,14 +115,14 @@ static void hostile_windows(void** state) {
   for (i = 0; i < sizeof kBad / sizeof *kBad; i++) {
     const tt_max_pool2d_opts padded = {
         .set = TT_MAX_POOL2D_PADDING, .padding = &kBad[i], .n_padding = 1};
-    const tt_max_pool2d_opts spread = {
+    const tt_max_pool2d_opts dilated = {
         .set = TT_MAX_POOL2D_DILATION, .dilation = &kBad[i], .n_dilation = 1};
     const tt_max_pool2d_opts steps = {
         .set = TT_MAX_POOL2D_STRIDE, .stride = &kBad[i], .n_stride = 1};
     assert_int_not_equal(tt_max_pool2d(c, x, &kBad[i], 1, NULL, &y), TT_OK);
     assert_int_not_equal(tt_avg_pool2d(c, x, &kBad[i], 1, NULL, &y), TT_OK);
     if (kBad[i] != 0) assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &padded, &y), TT_OK);
-    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &spread, &y), TT_OK);
+    assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &dilated, &y), TT_OK);
     if (kBad[i] > 0) continue;
     assert_int_not_equal(tt_max_pool2d(c, x, &two, 1, &steps, &y), TT_OK);
     if (kBad[i] < 0) assert_int_not_equal(tt_adaptive_avg_pool2d(c, x, &kBad[i], 1, &y), TT_OK);
@@ -200,7 +200,7 @@ static void test_gradient_of_small_windows(void** state) {
   }
 }
 
-/* Steps that reach past any memory: the elements that they leave, at once. */
+/* Strides beyond any memory: the elements that remain, immediately. */
 static void windows_that_reach_far(void** state) {
   const int64_t far = (int64_t)1 << 62;
   const int64_t half = far / 2;

@@ -110,7 +110,7 @@ static void failing_writes_change_nothing(void** state) {
 static void an_operand_may_share_memory_with_what_is_written(void** state) {
   tt_tensor* x = ints(SHAPE(4), (int64_t[]){3, 2, 1, 0});
   (void)state;
-  OK(tt_index_put_(c, x, LIST(x), x, 0)); /* x[x] = x, as of before */
+  OK(tt_index_put_(c, x, LIST(x), x, 0)); /* x[x] = x, with the values from before */
   VALUES(x, 0, 1, 2, 3);
   OK(tt_index_put_(c, x, LIST(x), x, 1));
   VALUES(x, 0, 2, 4, 6);
@@ -251,7 +251,7 @@ static void sizes_and_steps_at_their_ends(void** state) {
   HAS_SHAPE(out, 0, INT64_MAX);
 }
 
-/* The strides of a tensor without elements may be no number of bytes. */
+/* The strides in bytes of a tensor without elements may overflow. */
 static void wide_tensors_without_elements(void** state) {
   const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX};
   const int64_t last = INT64_MAX - 1;
@@ -279,8 +279,8 @@ static void wide_tensors_without_elements(void** state) {
   assert_int_equal(tt_unbind(c, x, &along_1, &out, 1, &n), TT_OOM);
 }
 
-/* Views over one element may have more elements than any memory, their results more than 64 bits
- * count. */
+/* Views of one element may have more elements than any memory, and their results more than 64
+   bits can count. */
 static void results_that_cannot_be_counted(void** state) {
   const tt_to_opts wide = {.set = TT_TO_DTYPE, .dtype = TT_C128};
   tt_tensor *one, *column, *row, *all, *out;
@@ -304,7 +304,7 @@ static void meta_tensors_have_shapes_only(void** state) {
   tt_tensor *x, *i, *y;
   (void)state;
   OK(tt_empty(c, SHAPE(4, 5), &opts, &x));
-  OK(tt_to(c, INTS(9, 9, 9), &to, &i)); /* out of range, which only data would show */
+  OK(tt_to(c, INTS(9, 9, 9), &to, &i)); /* out of range, which is known only with data */
   HAS_SHAPE(get(x, ITEMS(all(), by(i))), 4, 3);
   OK(tt_index_select(c, x, 0, i, &y));
   HAS_SHAPE(y, 3, 5);

@@ -1,5 +1,5 @@
-/* tt_runtime_live: exact for known sets, empty of tensors when they are gone, unmoved by memory
- * that looks like objects. */
+/* tt_runtime_live: exact for known sets of objects, without tensors when they are released, and
+   not misled by memory that looks like objects. */
 #include "harness.h"
 
 enum { kMax = 20000 };
@@ -66,7 +66,7 @@ static void test_known_set(void** state) {
   assert_non_null(r);
   assert_true(r->count == 1 && r->bytes == 48 && r->ndim == 9 && r->shape[7] == 2);
   OK(tt_requires_grad_(c, t[0], 1));
-  OK(tt_transpose(c, t[0], 0, 1, &view)); /* wants a gradient through its base */
+  OK(tt_transpose(c, t[0], 0, 1, &view)); /* requires a gradient through its base */
   r = ROW(TT_F32, 1, 4, 3);
   assert_non_null(r);
   assert_int_equal(r->count, 1);
@@ -110,8 +110,8 @@ static void test_other_kinds(void** state) {
   assert_null(find("module"));
 }
 
-/* Ten thousand tensors of random shapes, half of them released in between: the counts of each shape
- * are those of a record. */
+/* Ten thousand tensors of random shapes, half of them released in between: the count of each
+   shape must equal a record. */
 static void test_many(void** state) {
   enum { kTensors = 10000, kShapes = 12 };
   static tt_tensor* t[kTensors];
@@ -131,7 +131,7 @@ static void test_many(void** state) {
     t[i] = made(kDtypes[d], kCpu,
                 SHAPE(a * a * 3 + 1, b)); /* some tiny, some in blocks of their own */
     want[d][a][b]++;
-    if (i % 3 == 0) { /* an older one goes */
+    if (i % 3 == 0) { /* an older one is released */
       const int k = (int)(seed >> 5) % (i + 1);
       if (!t[k]) continue;
       tt_tensor_release(t[k]);
@@ -157,7 +157,7 @@ static void test_many(void** state) {
   assert_int_equal(count_of("tensor"), 0);
 }
 
-/* Data that begins like a tensor, with pointers to nowhere, is none. */
+/* Data that looks like a tensor, with invalid pointers, is not listed. */
 static void test_lookalikes(void** state) {
   tt_tensor* a = made(TT_I32, kCpu, SHAPE(1, 1, 1, 1, 1, 1000));
   tt_tensor* b = made(TT_I32, kCpu, SHAPE(700));
@@ -182,8 +182,8 @@ static void test_lookalikes(void** state) {
   tt_tensor_release(b);
 }
 
-/* The listing's own memory is had by trimming slabs that are empty: it must not read those
- * afterwards. The memory is the system's, so that what is trimmed is unmapped. */
+/* Allocating memory for the list trims empty slabs, which must not be read afterwards. The
+   memory comes from the system, so that trimmed slabs are unmapped. */
 static void test_memory_is_short(void** state) {
   enum { kShapes = 300, kReleased = 2000, kSteps = 64 };
   static tt_tensor *shapes[kShapes], *released[kReleased];
@@ -200,7 +200,7 @@ static void test_memory_is_short(void** state) {
   for (step = 0; step < kSteps; step++) {
     tt_memory_stats now;
     tt_status s;
-    OK(tt_trim(c)); /* no large block is left that could be taken */
+    OK(tt_trim(c)); /* no large block is left to allocate from */
     for (i = 0; i < kReleased; i++) released[i] = made(TT_F32, kCpu, SHAPE(300));
     for (i = 0; i < kReleased; i++) tt_tensor_release(released[i]);
     OK(tt_memory(c, NULL, &now));

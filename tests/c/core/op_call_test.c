@@ -209,7 +209,7 @@ static void test_other_types(void** state) {
   tt_tensor_release(a);
 }
 
-/* A scalar goes where an integer, a float or a bool is wanted, if it is one. */
+/* A scalar is accepted for an integer, a float or a bool if it has this kind. */
 static void test_scalars_for_numbers(void** state) {
   CTX;
   const double six[] = {1, 2, 3, 4, 5, 6};

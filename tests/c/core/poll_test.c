@@ -1,4 +1,4 @@
-/* Queued drops: what a release ends waits for tt_runtime_poll. */
+/* Queued drops: callbacks whose owner is released run in tt_runtime_poll. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ static int close_queueing(void** state) {
 }
 #define QUEUED(f) cmocka_unit_test_setup_teardown(f, open_queueing, close_queueing)
 
-/* What was dropped, in order. */
+/* The drops so far, in order. */
 static int dropped[16], n_dropped;
 static int numbers_of[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 static void drop(void* user) { dropped[n_dropped++] = *(int*)user; }
@@ -109,7 +109,7 @@ static tt_status no_grads(void* user, tt_ctx* x, tt_function* f, tt_tensor* cons
   return TT_OK;
 }
 
-/* Each kind of owner of a callback waits, once. */
+/* The drop of each kind of owner waits, and runs once. */
 static void test_every_owner(void** state) {
   const double one[1] = {1};
   tt_tensor *x = leaf(one, 1), *y;
@@ -157,7 +157,7 @@ static void drop_held(void* user) {
   drop(user);
   tt_tensor_release(held);
 }
-/* A drop that releases: what that ends runs in the same poll. */
+/* A drop that releases objects: their drops run in the same poll. */
 static void test_nested(void** state) {
   static float data[1];
   const int64_t n = 1;
@@ -184,7 +184,7 @@ static void test_failing_call(void** state) {
   assert_int_equal(tt_runtime_poll(rt), 0);
 }
 
-/* What waits when the runtime goes runs then; what outlives it runs at once. */
+/* Pending drops run when the runtime is released; drops of objects that outlive it run at once. */
 static void test_end_of_runtime(void** state) {
   tt_tensor* a = imported(&numbers_of[1]);
   tt_tensor* b = imported(&numbers_of[2]);
@@ -206,7 +206,7 @@ enum { kThreads = 4, kEach = 500 };
 static int64_t count;
 static void drop_count(void* user) {
   (void)user;
-  count++; /* only ever on the polling thread */
+  count++; /* only on the polling thread */
 }
 static void* release_many(void* user) {
   for (int i = 0; i < kEach; i++) tt_tensor_release(((tt_tensor**)user)[i]);

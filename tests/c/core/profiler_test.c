@@ -41,7 +41,7 @@ static void test_counts(void** state) {
   assert_non_null(row(rows, n, "add"));
   assert_int_equal(row(rows, n, "add")->calls, 10);
   assert_int_equal(row(rows, n, "mul_")->calls, 1);
-  assert_int_equal(row(rows, n, "view")->calls, 1); /* one that failed counts too */
+  assert_int_equal(row(rows, n, "view")->calls, 1); /* a failed call counts, too */
   assert_true(row(rows, n, "add")->total_ns > 0);
   assert_true(row(rows, n, "add")->total_ns + row(rows, n, "mul_")->total_ns <= spent);
   for (i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ static void test_counts(void** state) {
   tt_tensor_release(a);
 }
 
-/* A composite's total holds its parts, its self time does not. */
+/* A composite's total time includes its parts, its self time does not. */
 static void test_nesting(void** state) {
   CTX;
   const int64_t size = 300000;
@@ -107,7 +107,8 @@ static void test_backward(void** state) {
   tt_tensor_release(loss);
 }
 
-/* Operators of a callback are seen, and starting and stopping inside one does no harm. */
+/* Operators called by a callback are recorded; starting and stopping inside a callback is
+   harmless. */
 static int what_to_do;
 static tt_status twice(void* user, tt_ctx* c, const tt_value* args, int64_t n_args,
                        tt_tensor** outs, int64_t n_outs) {

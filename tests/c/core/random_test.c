@@ -1,4 +1,4 @@
-/* Random numbers: reproducible values, generators that move only on success, dropout. */
+/* Random numbers: reproducible values, generators that advance only on success, dropout. */
 #include "harness.h"
 
 #include <math.h>
@@ -183,7 +183,7 @@ static void meta_draws_nothing(void** state) {
   tt_generator_release(g);
 }
 
-/* Draws that are given up after their values were made. */
+/* Calls that fail after their random values were computed. */
 static void a_failing_draw_leaves_the_generator(void** state) {
   tt_generator* g = generator(5);
   const tt_normal_mean_opts mean = {.set = TT_NORMAL_MEAN_GENERATOR, .generator = g};

@@ -167,7 +167,7 @@ static void a_seeded_ctx_draws_as_a_generator_and_apart_from_later_ctxs(void** s
   masks_of_new_ctxs(rt, later);
   untouched = mask_of(before);
   for (i = 0; i < kThreads; i++) assert_false(same(&own, &later[i]) || same(&untouched, &later[i]));
-  OK(tt_manual_seed(c, 5)); /* of one ctx: the runtime goes on counting */
+  OK(tt_manual_seed(c, 5)); /* of one ctx: the runtime continues to count */
   assert_int_equal(tt_runtime_rng_state(rt, found), TT_OK);
   assert_true(found[0] == 5 && found[1] == kThreads);
   tt_ctx_release(before);
@@ -254,8 +254,8 @@ static void processes_without_a_seed_differ(void** state) {
   assert_false(same(&a, &b));
 }
 
-/* From here on getrandom fails with EPERM, as in a sandbox that does not know it. Where the filter
- * is not allowed, getrandom goes on working. */
+/* Makes getrandom fail with EPERM, as in a sandbox that forbids it. Where no filter may be
+   installed, getrandom continues to work. */
 static int refuse_getrandom(void) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

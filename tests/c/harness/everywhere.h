@@ -1,5 +1,5 @@
-/* Runs a computation on several numbers of threads, tt's own and a host's: its results must be
- * equal bit by bit. */
+/* Runs a computation on several numbers of threads, of tt's pool and of an application's
+   executor: the results must be bit-equal. */
 #ifndef TT_TEST_EVERYWHERE_H
 #define TT_TEST_EVERYWHERE_H
 
@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-enum { kMostBytes = 1 << 24 };
+enum { kMaxBytes = 1 << 24 };
 
-/* ---- what runs the tasks ---- */
+/* ---- executors ---- */
 
 static inline int32_t exec_threads(void* user) {
   (void)user;
@@ -31,15 +31,15 @@ typedef struct Bytes {
 } Bytes;
 static inline void keep(Bytes* b, const tt_tensor* t) {
   const size_t n = (size_t)(tt_tensor_numel(t) * tt_dtype_size(tt_tensor_dtype(t)));
-  assert_true(b->n + n <= kMostBytes);
+  assert_true(b->n + n <= kMaxBytes);
   memcpy(b->at + b->n, tt_tensor_data(t), n);
   b->n += n;
 }
 
 typedef void (*Compute)(tt_ctx* x, const tt_tensor* t, Bytes* b);
 
-/* Runs it on 1, 2, 3 and 5 threads and on the host's; all must give the same bytes. In slow builds
- * 3 stand for all. */
+/* Runs it on 1, 2, 3 and 5 threads and on the application's executor; all must give the same
+   bytes. Slow builds run 3 threads only. */
 static inline void same_everywhere(Compute f, const tt_tensor* t) {
 #if SLOW_BUILD
   static const int kThreads[] = {3};
@@ -51,8 +51,8 @@ static inline void same_everywhere(Compute f, const tt_tensor* t) {
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .executor = &exec};
   tt_runtime* rt;
   tt_ctx* x;
-  Bytes want = {malloc(kMostBytes), 0};
-  Bytes got = {malloc(kMostBytes), 0};
+  Bytes want = {malloc(kMaxBytes), 0};
+  Bytes got = {malloc(kMaxBytes), 0};
   size_t i;
   assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
@@ -102,14 +102,15 @@ static inline tt_tensor* filled(const int64_t* shape, int64_t ndim, tt_dtype d,
 }
 
 static inline double epsilon(tt_dtype d) {
-  return d == TT_F64 ? 0x1p-52 : d == TT_F32 ? 0x1p-23 : 0x1p-8;
+  if (d == TT_F64) return 0x1p-52;
+  return d == TT_F32 ? 0x1p-23 : 0x1p-8;
 }
 /* Equal, or nearly: `size` is what is rounded. */
 static inline void check_near(double got, double want, double tolerance) {
   assert_true(isnan(want) ? isnan(got) : got == want || fabs(got - want) <= tolerance);
 }
 
-/* The first run, whose results are compared with a reference. */
+/* The first run: its results are compared with a reference. */
 static inline int alone(const tt_ctx* x) { return x == c && tt_num_threads(x) == 1; }
 
 #endif

@@ -1,5 +1,5 @@
-/* A device of the host whose memory no one but its callbacks can touch: addresses are pages without
-   access, the bytes lie at a distance. */
+/* A registered device whose memory only its callbacks can access: its addresses are pages
+   without access rights; the bytes are elsewhere, at a fixed distance. */
 #ifndef TT_TEST_EXT_BACKEND_H
 #define TT_TEST_EXT_BACKEND_H
 
@@ -8,14 +8,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define EXT_SPAN ((size_t)1 << 33) /* several fit in the address space that valgrind has */
+#define EXT_SPAN ((size_t)1 << 33) /* several fit in valgrind's address space */
 
 typedef struct ExtMemory {
-  char *pages, *bytes; /* what tt sees, and what is there */
+  char *pages, *bytes; /* the addresses that tt gets, and the memory behind them */
   size_t used;
   void* free_list[40];
   int64_t live, blocks, dropped, copies[4];
-  int64_t fail_copy; /* this copy (1 is the next) fails; 0: none */
+  int64_t fail_copy; /* the number of the copy that fails (1: the next); 0: none */
   int64_t room;      /* bytes; 0: no bound */
 } ExtMemory;
 
@@ -62,7 +62,7 @@ static inline tt_status ext_copy(void* user, tt_ctx* ctx, void* dst, const void*
          kind == 1 ? (const char*)src : ext_bytes(m, src), (size_t)bytes);
   return TT_OK;
 }
-/* Unmaps all: the runtime and every tensor are gone. */
+/* Unmaps everything. The runtime and all tensors are released before. */
 static inline void ext_drop(void* user) {
   ExtMemory* m = (ExtMemory*)user;
   munmap(m->pages, EXT_SPAN);

@@ -1,5 +1,5 @@
-/* What the tests of the C API share: a counted allocator under every ctx, short ways to make and
- * compare tensors. */
+/* Shared by the tests of the C API: a counting allocator under every ctx, short functions that
+   make and compare tensors. */
 #ifndef TT_TEST_HARNESS_H
 #define TT_TEST_HARNESS_H
 
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-/* Sanitizers and checked builds, which are slow and look for other faults: tests of long work do
- * less there. */
+/* Builds with sanitizers or checks are slow and look for other faults: long tests do less in
+   them. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || TT_CHECKED
 #define SLOW_BUILD 1
 #else
@@ -28,9 +28,9 @@ typedef struct Host {
   int64_t blocks;  /* alive */
   int64_t bytes;   /* alive */
   int64_t peak;    /* largest `bytes` so far */
-  int64_t calls;   /* of alloc so far */
-  int64_t fail_at; /* this call of alloc (1 is the first) returns NULL; 0: none does */
-  int64_t fail_n;  /* and the calls behind it, this many in all; 0: all of them */
+  int64_t calls;   /* calls of alloc so far */
+  int64_t fail_at; /* the number of the alloc call that returns NULL (1: the first); 0: none */
+  int64_t fail_n;  /* how many calls from that one on return NULL; 0: all */
   int64_t failed;  /* calls that returned NULL */
   int paused;      /* calls are neither counted nor failed */
 } Host;
@@ -43,7 +43,7 @@ extern Host host;
 /* Fixture: opens c with a scope, so that outs need no release; the teardown fails if anything is
  * still allocated. */
 int open_scoped(void** state);
-int open_plain(void** state); /* without the scope: the test releases what it makes */
+int open_plain(void** state); /* without a scope: the test releases what it creates */
 int close_ctx(void** state);
 #define SCOPED(f) cmocka_unit_test_setup_teardown(f, open_scoped, close_ctx)
 #define PLAIN(f) cmocka_unit_test_setup_teardown(f, open_plain, close_ctx)
@@ -74,7 +74,8 @@ tt_tensor* param(const int64_t* shape, int64_t ndim, const double* values, int64
 
 /* One-liners that must succeed. */
 tt_tensor* sum_of(const tt_tensor* t);
-tt_tensor* grad_of(const tt_tensor* t); /* owned by the scope; fails the test if there is none */
+tt_tensor* grad_of(
+    const tt_tensor* t); /* owned by the scope; the test fails if there is no gradient */
 tt_tensor* derive(const tt_tensor* y, const tt_tensor* x,
                   int create_graph); /* d sum(y) / dx, through tt_grad */
 double value_of(const tt_tensor* t);

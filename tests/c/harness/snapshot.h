@@ -1,16 +1,16 @@
-/* Everything that a failing call must leave as it was, as bytes that can be compared: values,
-   geometry, versions and gradients of tensors, tensors and training mode of modules, values and
-   state of optimizers and schedulers, positions of generators. */
+/* A snapshot of everything that a failing call must not change, as bytes: values, shapes,
+   strides, versions and gradients of tensors, tensors and training mode of modules, values and
+   state of optimizers and schedulers, offsets of generators. */
 #ifndef TT_TEST_SNAPSHOT_H
 #define TT_TEST_SNAPSHOT_H
 
 #include "harness.h"
 
-/* NULL items are passed over. */
+/* NULL items are skipped. */
 typedef struct Watched {
-  tt_ctx* watcher; /* of the same runtime, and nobody else's: a scope of the ctx under test is left
-                      alone */
-  tt_ctx* ctx;     /* whose own generator and grad mode are looked at */
+  tt_ctx*
+      watcher; /* a ctx of its own in the same runtime: scopes of the ctx under test are not used */
+  tt_ctx* ctx; /* its generator and grad mode are part of the snapshot */
   tt_tensor* const* tensors;
   int64_t n_tensors;
   tt_module* const* modules;
@@ -24,9 +24,9 @@ typedef struct Watched {
 } Watched;
 
 typedef struct Snapshot Snapshot;
-/* The memory that it needs for a moment does not count for host.fail_at. */
+/* Its temporary memory is not counted by host.fail_at. */
 Snapshot* snapshot_take(const Watched* w);
-/* NULL if all is as it was, else what is not; valid until the next call. */
+/* NULL if nothing changed, else a text that names what did; valid until the next call. */
 const char* snapshot_changed(const Snapshot* was, const Watched* w);
 void snapshot_free(Snapshot* s);
 

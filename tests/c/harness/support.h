@@ -1,5 +1,5 @@
-/* What the C tests share: a ctx over an allocator that counts, so that each test ends with the
- * proof that nothing leaked. */
+/* Shared by the C tests: a ctx over a counting allocator, so that each test ends with the proof
+   that nothing leaked. */
 #ifndef TT_TEST_SUPPORT_H
 #define TT_TEST_SUPPORT_H
 
@@ -24,7 +24,7 @@
 typedef struct Env {
   tt_runtime* rt;
   tt_ctx* c;
-  int64_t live;  /* bytes that the allocator has given out */
+  int64_t live;  /* bytes allocated and not freed */
   int64_t allow; /* allocations that still succeed; < 0: all */
 } Env;
 
@@ -78,7 +78,7 @@ MAYBE_UNUSED static int env_close(void** state) {
   tt_ctx* c = e->c;      \
   (void)c
 
-/* Succeeds, or shows tt's message. */
+/* The call must succeed; else tt's message is shown. */
 #define OK(call)                                                       \
   do {                                                                 \
     tt_status ok_status = (call);                                      \
@@ -86,7 +86,7 @@ MAYBE_UNUSED static int env_close(void** state) {
       fail_msg("%s: %s: %s", #call, tt_status_name(ok_status),         \
                tt_ctx_error(c) ? tt_ctx_error(c)->message : "no ctx"); \
   } while (0)
-/* Fails with this code. */
+/* The call must fail with this status. */
 #define FAILS(code, call)                                                        \
   do {                                                                           \
     tt_status fails_status = (call);                                             \

@@ -1,5 +1,5 @@
-/* Checkpoints: a training that goes on from one equals one that was not interrupted, bit by bit; a
- * load is all or nothing. */
+/* Checkpoints: training resumed from a checkpoint is bit-equal to uninterrupted training; a load
+   is all or nothing. */
 #include "harness.h"
 
 #include <unistd.h>
@@ -16,9 +16,8 @@ static int end(void** state) {
 }
 #define WITH_FILE(f) cmocka_unit_test_setup_teardown(f, new_path, end)
 
-/* A training with everything in it that has a state: batch norm, dropout, Adam, a schedule of two
- * parts, random data.
- */
+/* Training with every kind of state: batch norm, dropout, Adam, a schedule of two parts, random
+   data. */
 typedef struct Training {
   tt_module* net;
   tt_optimizer* adam;
@@ -117,7 +116,7 @@ static void test_resumed_equals_uninterrupted(void** state) {
   const tt_checkpoint p = parts_of(&through);
   OK(tt_checkpoint_save(c, path, &p));
   for (int i = 0; i < 6; i++) want[i] = step(&through);
-  Training again = start(99); /* other weights, another place in the random numbers */
+  Training again = start(99); /* other weights, another offset of the generator */
   step(&again);
   const tt_checkpoint q = parts_of(&again);
   OK(tt_checkpoint_load(c, path, &q));
@@ -140,7 +139,7 @@ static void test_before_the_first_step(void** state) {
   step(&b);
   OK(tt_checkpoint_load(c, path, &q)); /* b's state of Adam is gone again */
   OK(tt_checkpoint_load(c, path,
-                        &p)); /* the generator is the ctx's: both must start at one place */
+                        &p)); /* the generator is the ctx's: both must start at the same offset */
   const double x = step(&a);
   OK(tt_checkpoint_load(c, path, &q));
   const double y = step(&b);
@@ -206,7 +205,7 @@ static void test_own_tensors(void** state) {
   tt_state_dict_release(back);
 }
 
-/* What does not fit is refused, and nothing has changed. */
+/* A checkpoint that does not fit is refused, and nothing changes. */
 static void test_all_or_nothing(void** state) {
   (void)state;
   Training a = start(1);
@@ -239,7 +238,7 @@ static void test_all_or_nothing(void** state) {
   q.optimizer = sgd;
   q.scheduler = NULL;
   OK(tt_optim_get_f64(c, sgd, 0, "lr", &lr));
-  assert_int_not_equal(tt_checkpoint_load(c, path, &q), TT_OK); /* Adam's state is none of SGD's */
+  assert_int_not_equal(tt_checkpoint_load(c, path, &q), TT_OK); /* Adam's state does not fit SGD */
   OK(tt_optim_get_f64(c, sgd, 0, "lr", &rate_after));
   assert_true(lr == rate_after);
   const tt_checkpoint only = {sizeof only, a.net, NULL, NULL, NULL, NULL};

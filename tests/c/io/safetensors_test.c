@@ -1,5 +1,5 @@
-/* Files of tensors: what is written comes back, nothing malformed is believed, nothing is left
- * behind. */
+/* Safetensors files: written files are read back, malformed files are refused, and no temporary
+   file is left. */
 #include "harness.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@ static int set_up(void** state) {
   snprintf(path, sizeof path, "%s/model.safetensors", folder);
   return 0;
 }
-/* Every file of the folder goes; returns how many there were. */
+/* Removes every file of the folder and returns their number. */
 static int empty_folder(void) {
   DIR* d = opendir(folder);
   struct dirent* e;
@@ -177,7 +177,7 @@ static void test_bad_saves(void** state) {
     FAILS(tt_safetensors_find(c, f, "b", &i), TT_INDEX, "\"b\"");
     tt_safetensors_release(f);
   }
-  assert_int_equal(empty_folder(), 1); /* the good file, and nothing of the failures */
+  assert_int_equal(empty_folder(), 1); /* the good file, and nothing of the failed ones */
 }
 
 static void test_no_file(void** state) {
@@ -405,8 +405,8 @@ static void test_mapped(void** state) {
   (void)state;
   t[0] = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
   t[1] = make(TT_U8, SHAPE(3), DATA(7, 8, 9));
-  t[2] = make(TT_F64, SHAPE(2),
-              DATA(0.5, 0.25)); /* behind 3 bytes: not aligned, so that it is copied */
+  t[2] =
+      make(TT_F64, SHAPE(2), DATA(0.5, 0.25)); /* at offset 3: not aligned, and therefore copied */
   OK(tt_safetensors_save(c, path, kNames, t, 3, NULL));
   OK(tt_scope_push(c));
   OK(tt_safetensors_map(c, path, &f));

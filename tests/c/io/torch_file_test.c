@@ -1,5 +1,5 @@
-/* PyTorch's files: what PyTorch wrote is read, what is written comes back, what cannot be written
- * leaves nothing behind. */
+/* PyTorch's files: PyTorch's own are read, written files are read back, and a failed write
+   leaves no file. */
 #include "torch_archive.h"
 
 /* ---- what PyTorch wrote ---- */
@@ -123,7 +123,7 @@ static void test_views_share_what_they_shared(void** state) {
   tt_state_dict_release(back);
 }
 
-/* A device's tensors are written row-major, with what they show alone. */
+/* A device's tensors are written row-major, without the rest of their storage. */
 static void test_tensors_of_a_device(void** state) {
   static const char* const kNames[] = {"turned", "row"};
   const tt_to_opts cuda = {.set = TT_TO_DEVICE, .device = {TT_CUDA, 0}};
@@ -178,7 +178,7 @@ static void test_structures(void** state) {
   assert_string_equal(tt_state_dict_name(back, 1), "x.1");
   assert_true(tt_tensor_requires_grad(got(back, "x.0")) &&
               !tt_tensor_requires_grad(got(back, "x.1")));
-  { /* the names are those of the places now */
+  { /* the names are now those of the positions */
     char want[sizeof kText + 16], *at;
     strcpy(want, kText);
     while ((at = strstr(want, "r\":\"a\"")) != NULL) {
@@ -218,7 +218,7 @@ static void test_names_differ(void** state) {
   tt_state_dict_release(back);
 }
 
-/* A file of 8 MB takes 8 MB and little more. */
+/* A file of 8 MB needs little more than 8 MB of memory. */
 static void test_memory(void** state) {
   static const char* const kNames[] = {"w"};
   const int64_t n = 2 << 20;

@@ -1,5 +1,4 @@
-/* PyTorch's files: nothing malformed is believed, each refusal says why, and nothing is left
- * behind. */
+/* PyTorch's files: malformed files are refused with a reason, and nothing leaks. */
 #include "torch_archive.h"
 
 #define STORAGE                                       \
@@ -166,7 +165,7 @@ static void test_large_pickles(void** state) {
   }
 }
 
-typedef struct Lie { /* bytes of the packed file, counted from one of its parts */
+typedef struct Lie { /* bytes of the packed file, relative to one of its parts */
   int* part;
   int at, n;
   uint64_t value;
@@ -225,14 +224,14 @@ static void test_malformed_archives(void** state) {
   file[file_bytes - 2] = 7;
   file_bytes += 7;
   write_file(file, file_bytes);
-  tt_state_dict_release(loaded(path)); /* a comment is no lie */
+  tt_state_dict_release(loaded(path)); /* a comment is allowed */
   pack_pickle(kGood, sizeof kGood - 1, "little", kFour, 16);
   n = file_bytes;
   all = malloc((size_t)n);
   memcpy(all, file, (size_t)n);
   for (file_bytes = 0; file_bytes < n; file_bytes++)
     refused("not a torch.save file"); /* every cut */
-  for (i = 0; i < (size_t)n; i++) {   /* every byte: refused or read, but never more than that */
+  for (i = 0; i < (size_t)n; i++) {   /* every byte is changed: the file is refused or read */
     tt_state_dict* s;
     const char was = all[i];
     int bit;

@@ -1,14 +1,14 @@
-/* Trees of 100,000 modules, one below the other or side by side: whatever is done to a tree takes
- * time in proportion to its size and runs on a stack of 64 kB. */
+/* Trees of 100,000 modules, nested or side by side: every operation on a tree takes time
+   proportional to its size and a stack of at most 64 kB. */
 #include "harness.h"
 
 #include <pthread.h>
 #include <time.h>
 
 enum { kSmall = 12500, kLarge = 100000 };
-/* Of the time for eight times as many modules: 8 if it is in proportion, 64 if it grows by the
- * square; caches cost something. */
-static const double kMostGrowth = 28;
+/* Allowed ratio of the times for eight times as many modules: it is 8 if linear, 64 if
+   quadratic; caches cost something. */
+static const double kMaxGrowth = 28;
 
 static double seconds(void) {
   struct timespec t;
@@ -32,7 +32,7 @@ static void append(tt_module* to, tt_module* child) {
   OK(tt_module_append(c, to, child));
   tt_module_release(child);
 }
-/* Each parent is made around its child. */
+/* Each parent is created with its child. */
 static tt_module* from_inside(int n) {
   tt_module* m = layer();
   int i;
@@ -50,7 +50,7 @@ static tt_module* from_outside(int n) {
   for (i = 0; i < n; i++) {
     tt_module* m = i == n - 1 ? layer() : sequence();
     OK(tt_module_append(c, inner, m));
-    tt_module_release(m); /* its parent has it */
+    tt_module_release(m); /* its parent owns it */
     inner = m;
   }
   return root;
@@ -68,7 +68,7 @@ static tt_module* side_by_side(int n) {
   append(root, layer());
   return root;
 }
-/* Every module has the next one twice: 2^n paths lead to the last. */
+/* Every module contains the next one twice: 2^n paths lead to the last one. */
 static tt_module* diamonds(int n) {
   tt_module* m = layer();
   int i;
@@ -127,7 +127,7 @@ static double time_of(Maker make_tree, int n) {
 }
 static void check_growth(Maker make_tree) {
   const double small = time_of(make_tree, kSmall), large = time_of(make_tree, kLarge);
-  if (large > kMostGrowth * small)
+  if (large > kMaxGrowth * small)
     fail_msg("%d modules take %g s, %d take %g s", kSmall, small, kLarge, large);
 }
 
@@ -152,7 +152,7 @@ static void test_diamonds(void** state) {
   tt_module_release(m);
 }
 
-/* Dicts that are filled and read in another order. */
+/* State dicts filled and read in another order. */
 static double time_of_dict(int n) {
   const double begin = seconds();
   tt_state_dict* d;
@@ -178,10 +178,10 @@ static double time_of_dict(int n) {
 }
 static void test_state_dict(void** state) {
   (void)state;
-  assert_true(time_of_dict(kLarge) < kMostGrowth * time_of_dict(kSmall));
+  assert_true(time_of_dict(kLarge) < kMaxGrowth * time_of_dict(kSmall));
 }
 
-/* A parent that let its child go is none any more; a child is no parent of its parent. */
+/* A parent that removed its child is no parent any more; a child cannot be its parent's parent. */
 static void test_cycles(void** state) {
   tt_module *a = sequence(), *b = sequence(), *other = layer();
   (void)state;
@@ -196,7 +196,7 @@ static void test_cycles(void** state) {
   tt_module_release(other);
 }
 
-/* A sanitizer's frames need more. */
+/* Frames of sanitizer builds are larger. */
 enum { kStackBytes = SLOW_BUILD ? 4 << 20 : 64 << 10 };
 static void* run_all(void* failed) {
   const struct CMUnitTest tests[] = {PLAIN(test_from_inside),  PLAIN(test_from_outside),

@@ -1,5 +1,5 @@
-/* Backward hooks of modules: the gradients that they see, replacements, absent gradients, failures,
- * gradients of gradients. */
+/* Backward hooks of modules: the gradients that they get, replacements, absent gradients,
+   failures, second derivatives. */
 #include "harness.h"
 
 /* ---- a module of two inputs and two results: a b, and a + b ---- */
@@ -37,7 +37,7 @@ static tt_module* square(void) {
   return m;
 }
 
-/* ---- hooks that remember the first element of what they see; -99: absent ---- */
+/* ---- hooks that record the first element of each gradient; -99: absent ---- */
 
 typedef struct Seen {
   int calls, pre_calls, drops, fail, wrong_shape, by_index,
@@ -94,7 +94,7 @@ static void backward(const tt_tensor* y, int retain) {
   OK(tt_backward(c, sum_of(y), &o));
 }
 
-/* Not on a test's stack: recorded calls keep the module, and so its hooks, until the scope goes. */
+/* Static: recorded calls keep the module and its hooks until the scope is popped. */
 static Seen seen[2];
 static Seen* fresh(int i) {
   memset(&seen[i], 0, sizeof seen[i]);
@@ -162,7 +162,7 @@ static void test_absent_gradients(void** state) {
   m = square();
   watch(m, s);
   OK(tt_module_forward(c, m, LIST(b, unused), y, 2,
-                       &n)); /* zeros came; the hook gives another gradient */
+                       &n)); /* the hook got zeros and returns another gradient */
   s->by_index = 2;
   backward(y[0], 0);
   VALUES(grad_of(unused), 1, 1);
@@ -220,8 +220,8 @@ static void test_failures(void** state) {
   tt_module_release(m);
 }
 
-/* ---- where the nodes of the hooks stand: a leaf is complete once, gradients of gradients pass,
- * graphs do not own themselves ---- */
+/* ---- the nodes of hooks: a leaf is complete once, second derivatives, no cycles of references
+   ---- */
 
 static tt_status count_up(void* user, tt_ctx* x, const tt_tensor* leaf) {
   (void)x;
@@ -254,7 +254,8 @@ static void test_order(void** state) {
   VALUES(g, 12);
   s->factor = 0;
   s->calls = 0;
-  VALUES(derive(g, x, 1), 4); /* comes by the copied input, not by the result: no hook runs */
+  VALUES(derive(g, x, 1),
+         4); /* reaches the input through its copy, not through the result: no hook runs */
   assert_int_equal(s->calls, 0);
   tt_module_release(m);
 }

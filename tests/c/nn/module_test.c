@@ -1,5 +1,5 @@
-/* Modules: the tree, its state, training mode, freezing, moves, copies, hooks, modules of the host,
- * and the layers' arguments. */
+/* Modules: trees, state, training mode, freezing, moves, copies, hooks, modules of the
+   application, arguments of layers. */
 #include "harness.h"
 #include <math.h>
 
@@ -14,7 +14,7 @@ static tt_module* relu(void) {
   OK(tt_nn_relu(c, NULL, &m));
   return m;
 }
-/* Appends and gives the reference away. */
+/* Appends the module and releases the reference. */
 static void put(tt_module* to, tt_module* child) {
   OK(tt_module_append(c, to, child));
   tt_module_release(child);
@@ -87,7 +87,7 @@ static void test_tree(void** state) {
   FAILS(tt_module_register_module(c, m, "a.b", inner), TT_INVALID_ARG, "dot");
   FAILS(tt_module_register_module(c, m, "", inner), TT_INVALID_ARG, "empty");
   tt_module_release(m);
-  OK(tt_module_child(c, inner, 0, &found)); /* the tree keeps it */
+  OK(tt_module_child(c, inner, 0, &found)); /* the tree owns it */
   assert_int_equal(tt_module_num_children(found), 3);
   tt_module_release(inner);
   assert_int_equal(tt_module_num_children(found), 3);
@@ -110,7 +110,7 @@ static void test_state_dict(void** state) {
   OK(tt_module_call(c, b, x, &yb));
   double* v = values_of(ya);
   VALUES(yb, v[0], v[1]);
-  /* All is checked before anything is written. */
+  /* Everything is checked before anything is written. */
   OK(tt_state_dict_new(c, &bad));
   OK(tt_state_dict_set(c, bad, "0.weight", tensor_at(a, "0.weight")));
   FAILS(tt_module_load_state_dict(c, b, bad, NULL), TT_INVALID_ARG, "missing: 0.bias, 2.weight");
@@ -233,7 +233,7 @@ static tt_module* scale(Scale* s) {
   return m;
 }
 
-/* A layer whose weight somebody has taken away. */
+/* A layer whose weight was removed. */
 static void test_without_its_weight(void** state) {
   tt_module* m;
   tt_tensor* y;
@@ -478,7 +478,7 @@ static void test_frozen_modules_do_not_change(void** state) {
   FAILS(tt_module_append(c, m, inner), TT_INVALID_ARG, "is frozen");
   FAILS(tt_module_register_forward_pre_hook(c, inner, see_nothing, NULL, NULL, &id), TT_INVALID_ARG,
         "is frozen");
-  OK(tt_nn_sequential(c, &outer)); /* one above it can be called, but not trained */
+  OK(tt_nn_sequential(c, &outer)); /* beyond it, a call works without gradients only */
   OK(tt_module_append(c, outer, m));
   OK(tt_module_call(c, outer, x, &y));
   FAILS(tt_module_train(c, outer, 1), TT_INVALID_ARG, "is frozen");

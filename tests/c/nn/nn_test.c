@@ -1,5 +1,5 @@
-/* softmax, losses, layer_norm: values worked out by hand, special cases, errors. Differences are
- * checked by op_table_test. */
+/* softmax, losses, layer_norm: values computed by hand, special cases, errors. Derivatives are
+   checked by op_table_test. */
 #include "harness.h"
 
 #include <math.h>
@@ -151,7 +151,7 @@ static void forms_of_cross_entropy_agree(void** state) {
   tt_tensor* t = CLASSES(2, 0);
   tt_tensor* w = numbers(TT_F64, DATA(1, 2, 0.5));
   tt_tensor *hot = make(TT_F64, SHAPE(2, 3), DATA(0, 0, 1, 1, 0, 0)), *log_p, *a, *b, *ga, *gb,
-            *spread;
+            *smoothing;
   const tt_nll_loss_opts n = nll_opts(TT_REDUCTION_MEAN, -100, w);
   tt_cross_entropy_opts o = ce_opts(TT_REDUCTION_MEAN, -100, w, 0);
   double* v;
@@ -171,8 +171,8 @@ static void forms_of_cross_entropy_agree(void** state) {
   NEAR(b, 1e-14, value_of(a));
   o = ce_opts(TT_REDUCTION_SUM, -100, NULL, 0.3);
   OK(tt_cross_entropy(c, x, t, &o, &b));
-  OK(tt_mul_f64(c, log_p, -0.1, &spread));
-  NEAR(b, 1e-14, 0.7 * value_of(a) + value_of(sum_of(spread)));
+  OK(tt_mul_f64(c, log_p, -0.1, &smoothing));
+  NEAR(b, 1e-14, 0.7 * value_of(a) + value_of(sum_of(smoothing)));
   OK(tt_cross_entropy(c, x, hot, &o, &a));
   NEAR(a, 1e-14, value_of(b));
 }
@@ -257,8 +257,8 @@ static void meta_results_have_shapes(void** state) {
   HAS_SHAPE(y, 2, 3);
 }
 
-/* Attention with dropout: a share of the weights is gone, the fused gradient is that of the
-   recorded one, and the generator makes both repeatable. */
+/* Attention with dropout: some weights are 0, the fused gradient equals the recorded one, and
+   the generator makes both repeatable. */
 static tt_tensor* dropped_attention(tt_tensor* const* in, double p, const tt_grad_opts* opts,
                                     tt_tensor** grads) {
   const tt_scaled_dot_product_attention_opts drop = {
@@ -297,7 +297,7 @@ static void attention_drops_weights(void** state) {
   free(a);
   free(b);
   OK(tt_ones_like(c, in[2], NULL, &ones));
-  in[2] = ones; /* the sum of the weights that are left */
+  in[2] = ones; /* the sum of the weights that are kept */
   a = values_of(dropped_attention(in, 0.25, NULL, NULL));
   for (i = 0; i < 1500; i++) mean += a[i] / 1500;
   free(a);
@@ -307,9 +307,8 @@ static void attention_drops_weights(void** state) {
   free(a);
 }
 
-/* With more threads than heads the backward splits otherwise: the same bits. */
-/* Heads of no features, no queries, no keys: shapes that follow, gradients of their inputs' shapes.
- */
+/* With more threads than heads the backward is divided differently: the same bits. */
+/* No features, no queries, no keys: the shapes of results and gradients. */
 static void attention_of_nothing(void** state) {
   static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_F16, TT_BF16};
   int which, empty;

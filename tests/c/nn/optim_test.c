@@ -1,6 +1,5 @@
-/* Optimizers against references in double precision, written here as PyTorch's documentation has
-   them: every option, groups, gradients that come and go, states, closures, failures that change
-   nothing. */
+/* Optimizers against references in double precision, after PyTorch's documentation: every
+   option, groups, absent gradients, states, closures, failures that change nothing. */
 #include "ext_backend.h"
 #include "harness.h"
 
@@ -60,7 +59,8 @@ typedef struct Slot {
 typedef void (*Rule)(const Options* o, Slot* s, const double* grad, int64_t n);
 
 static double gradient(const Options* o, const Slot* s, const double* grad, int64_t i) {
-  return (o->maximize ? -grad[i] : grad[i]) + (o->decoupled ? 0 : o->weight_decay * s->p[i]);
+  const double g = o->maximize ? -grad[i] : grad[i];
+  return o->decoupled ? g : g + o->weight_decay * s->p[i];
 }
 static void sgd_rule(const Options* o, Slot* s, const double* grad, int64_t n) {
   int64_t i;
@@ -230,7 +230,7 @@ static void lion_rule(const Options* o, Slot* s, const double* grad, int64_t n) 
 typedef struct Case {
   Rule rule;
   Options o;
-  const char* states[kStateNames]; /* those that must be there; the others must not */
+  const char* states[kStateNames]; /* states that must exist; the others must not */
 } Case;
 
 static double noise(int64_t i, int64_t j) {
@@ -674,7 +674,7 @@ static void test_complex(void** state) {
   OK(tt_requires_grad_(c, p, 1));
   OK(tt_tensor_set_grad(c, p, g));
   OK(tt_optim_adam(c, &p, 1, &o, &opt));
-  OK(tt_optim_step(c, opt)); /* lr times the sign of each part; 0 / 0 is nan, as in PyTorch */
+  OK(tt_optim_step(c, opt)); /* lr times the sign of each part; 0 / 0 is nan as in PyTorch */
   OK(tt_tensor_read(c, p, got, sizeof got));
   assert_true(fabs(got[0] - 0.5) < 1e-12 && fabs(got[1] - 2.5) < 1e-12 &&
               fabs(got[2] - 2.5) < 1e-12 && isnan(got[3]));
@@ -726,7 +726,7 @@ static void test_closure(void** state) {
   (void)state;
   make_pair();
   OK(tt_optim_sgd(c, &p1, 1, &o, &opt));
-  OK(tt_set_grad_enabled(c, 0, NULL)); /* the closure records all the same */
+  OK(tt_set_grad_enabled(c, 0, NULL)); /* the closure records nevertheless */
   OK(tt_optim_step_closure(c, opt, square_loss, &k, count_drop, &loss));
   OK(tt_set_grad_enabled(c, 1, NULL));
   assert_true(value_of(loss) == 5);
@@ -744,7 +744,7 @@ static void test_closure(void** state) {
 
 /* ---- state ---- */
 
-/* An optimizer that is loaded from the lists of another goes on bit by bit as that one does. */
+/* An optimizer loaded from another's state continues bit-equal to it. */
 static void test_lists(void** state) {
   const tt_optim_adamw_opts o = {.set = TT_OPTIM_ADAMW_AMSGRAD, .amsgrad = 1};
   tt_optimizer* other;

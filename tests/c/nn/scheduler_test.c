@@ -66,7 +66,7 @@ static const struct {
     {"cosine", cosine_lr, 0.325},
 };
 
-/* Step by step and in one jump are the same; what 20 steps come to is known. */
+/* 20 single steps equal one jump, and give known rates. */
 static void test_closed_forms(void** state) {
   size_t i;
   (void)state;

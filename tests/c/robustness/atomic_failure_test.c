@@ -1,5 +1,5 @@
-/* Failure is atomic: a call that fails has changed nothing, set its outs to NULL, and says what was
-   wrong with which values. And complex numbers, by hand. */
+/* Failure is atomic: a failing call changes nothing, sets its outs to NULL, and its message
+   names the values. Also complex numbers, computed by hand. */
 #include "snapshot.h"
 
 #include <complex.h>
@@ -236,7 +236,8 @@ static void test_complex_arithmetic(void** state) {
   }
 }
 
-/* ---- numbers that a dtype does not have: refused, not cut; the error names the argument ---- */
+/* ---- numbers that a dtype cannot hold are refused, not truncated; the error names the argument
+   ---- */
 
 #define REFUSED(call, code, name, text)                \
   do {                                                 \
@@ -248,14 +249,14 @@ static void test_factors(void** state) {
   const tt_scalar half = {.kind = TT_SCALAR_FLOAT, .re = 1.5};
   const tt_scalar two = {.kind = TT_SCALAR_INT, .i = 2};
   const tt_scalar yes = {.kind = TT_SCALAR_BOOL, .i = 1};
-  const tt_scalar turn = {.kind = TT_SCALAR_COMPLEX, .re = 2, .im = 1};
+  const tt_scalar z = {.kind = TT_SCALAR_COMPLEX, .re = 2, .im = 1};
   const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300};
   const tt_add_opts by_half = {.set = TT_ADD_ALPHA, .alpha = half};
-  const tt_add_opts by_turn = {.set = TT_ADD_ALPHA, .alpha = turn};
+  const tt_add_opts complex_alpha = {.set = TT_ADD_ALPHA, .alpha = z};
   const tt_add_opts by_yes = {.set = TT_ADD_ALPHA, .alpha = yes};
   const tt_add_opts by_many = {.set = TT_ADD_ALPHA, .alpha = many};
   const tt_sub_opts less_half = {.set = TT_SUB_ALPHA, .alpha = half};
-  const tt_addmm_opts times_turn = {.set = TT_ADDMM_ALPHA, .alpha = turn};
+  const tt_addmm_opts complex_addmm = {.set = TT_ADDMM_ALPHA, .alpha = z};
   const tt_addmm_opts times_half = {.set = TT_ADDMM_BETA, .beta = half};
   tt_tensor* i = LONGS(1, 2);
   tt_tensor* f = make(TT_F32, SHAPE(2), DATA(1, 2));
@@ -273,7 +274,7 @@ static void test_factors(void** state) {
   REFUSED(tt_add_ex_(c, i, i, &by_half), TT_DTYPE, "alpha", "must be an integer");
   REFUSED(tt_add_ex_into(c, i, i, &by_half, n), TT_DTYPE, "alpha", "must be an integer");
   REFUSED(tt_sub_ex(c, i, i, &less_half, &out), TT_DTYPE, "alpha", "sub: alpha is 1.5");
-  REFUSED(tt_add_ex(c, f, f, &by_turn, &out), TT_DTYPE, "alpha",
+  REFUSED(tt_add_ex(c, f, f, &complex_alpha, &out), TT_DTYPE, "alpha",
           "alpha is complex: must be real for float32 operands");
   REFUSED(tt_add_ex(c, f, f, &by_yes, &out), TT_DTYPE, "alpha",
           "a bool is allowed for bool operands only");
@@ -283,9 +284,9 @@ static void test_factors(void** state) {
   VALUES(out, 2.5, 5);
   OK(tt_add_ex(c, b, b, &by_yes, &out));
   VALUES(out, 0, 1);
-  REFUSED(tt_addmm(c, m, m, m, &times_turn, &out), TT_INVALID_ARG, "alpha",
+  REFUSED(tt_addmm(c, m, m, m, &complex_addmm, &out), TT_INVALID_ARG, "alpha",
           "has an imaginary part");
-  OK(tt_addmm(c, n, n, n, &times_half, &out)); /* of integers: cut, as PyTorch's */
+  OK(tt_addmm(c, n, n, n, &times_half, &out)); /* of integers: truncated, as in PyTorch */
   VALUES(out, 12);
 }
 
@@ -293,7 +294,7 @@ static void test_numbers_that_do_not_fit(void** state) {
   const tt_scalar many = {.kind = TT_SCALAR_INT, .i = 300};
   const tt_scalar less = {.kind = TT_SCALAR_INT, .i = -1};
   const tt_scalar huge = {.kind = TT_SCALAR_INT, .i = INT64_C(1) << 40};
-  const tt_scalar turn = {.kind = TT_SCALAR_COMPLEX, .im = 1};
+  const tt_scalar z = {.kind = TT_SCALAR_COMPLEX, .im = 1};
   tt_tensor* u = make(TT_U8, SHAPE(2), DATA(1, 200));
   tt_tensor* i = make(TT_I32, SHAPE(2), DATA(1, 2));
   tt_tensor* out;
@@ -315,11 +316,11 @@ static void test_numbers_that_do_not_fit(void** state) {
               c, u, (const int64_t[]){1, 1}, 2,
               &(tt_constant_pad_nd_opts){.set = TT_CONSTANT_PAD_ND_VALUE, .value = many}, &out),
           TT_INVALID_ARG, "value", "uint8 cannot represent this value");
-  REFUSED(tt_scalar_tensor(c, &turn, TT_F32, &out), TT_INVALID_ARG, "value",
+  REFUSED(tt_scalar_tensor(c, &z, TT_F32, &out), TT_INVALID_ARG, "value",
           "float32 cannot represent this value");
 }
 
-/* Elementwise operators: the names are the declaration's. */
+/* Elementwise operators: messages use the declared names. */
 static void test_names_of_operands(void** state) {
   tt_tensor* f = make(TT_F32, SHAPE(2), DATA(1, 2));
   tt_tensor* g = make(TT_F32, SHAPE(3), DATA(1, 2, 3));
@@ -336,8 +337,8 @@ static void test_names_of_operands(void** state) {
   REFUSED(tt_matmul(c, f, g, &out), TT_SHAPE, "other", "self.shape[-1] (2) must equal");
 }
 
-/* Running statistics, the number of batches and the generator are what they were, however far a
- * forward came. */
+/* Running statistics, the number of batches and the generator are unchanged, wherever a forward
+   failed. */
 static void test_failing_forward(void** state) {
   tt_module *net, *layer;
   tt_ctx* watcher;
@@ -375,7 +376,7 @@ static void test_failing_forward(void** state) {
   tt_runtime_release(rt);
 }
 
-/* What writes several tensors refuses all of them if it must refuse one. */
+/* A call that writes several tensors writes none of them if it refuses one. */
 static void test_several_writes(void** state) {
   static float memory[2] = {5, 6};
   tt_tensor* params[2] = {param(SHAPE(2), DATA(1, 2)), NULL};
@@ -406,7 +407,7 @@ static void test_several_writes(void** state) {
   tt_module_release(m);
 }
 
-/* A state whose tensors are those of the module, under other names. */
+/* A state that contains the module's own tensors under other names. */
 static void test_state_of_the_module_itself(void** state) {
   tt_tensor* a = make(TT_F64, SHAPE(2), DATA(1, 2));
   tt_tensor* b = make(TT_F64, SHAPE(2), DATA(3, 4));

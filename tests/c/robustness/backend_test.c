@@ -1,5 +1,5 @@
-/* Devices that the host registers: names, memory, copies, operators by callback and by falling
- * back, gradients, failures. */
+/* Devices registered by the application: names, memory, copies, operators by callback and by CPU
+   fallback, gradients, failures. */
 #include "ext_backend.h"
 #include "harness.h"
 
@@ -10,7 +10,7 @@
 
 enum { kPlain, kFail, kThrowAway, kOnCpu, kReturnInput, kForget, kCallTt };
 typedef struct Backend {
-  ExtMemory memory; /* first: what the memory callbacks are given */
+  ExtMemory memory; /* first: the user pointer of the memory callbacks */
   int mode;
   int64_t asked, computed;
   char last[64];
@@ -60,7 +60,7 @@ static tt_status compute(void* user, tt_ctx* x, const tt_op* op, const tt_value*
     return TT_OK;
   }
   if (b->mode == kOnCpu) return tt_zeros(x, SHAPE(1), NULL, &outs[0]);
-  if (b->mode == kCallTt) { /* by another operator, which falls back */
+  if (b->mode == kCallTt) { /* through another operator, which falls back to the CPU */
     tt_tensor* minus = NULL;
     tt_status s = tt_neg(x, args[1].tensor, &minus);
     if (!s) s = tt_sub(x, args[0].tensor, minus, &outs[0]);
@@ -76,7 +76,7 @@ static tt_status compute(void* user, tt_ctx* x, const tt_op* op, const tt_value*
                                               : 0);
   if (!in_place) outs[0] = out;
   b->computed++;
-  if (b->mode == kThrowAway) return TT_NOT_IMPLEMENTED; /* after having made a result */
+  if (b->mode == kThrowAway) return TT_NOT_IMPLEMENTED; /* after creating a result */
   return TT_OK;
 }
 
@@ -177,7 +177,7 @@ static void test_refused(void** state) {
   OK(tt_device_count(c, TT_EXT, &i));
   assert_int_equal(i, 0);
   def.name = "one";
-  OK(tt_backend_register(c, &def, &d)); /* one that lives to the end */
+  OK(tt_backend_register(c, &def, &d)); /* one that stays until the end */
   for (i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
     def.name = bad[i];
     FAILS(tt_backend_register(c, &def, &d), TT_INVALID_ARG, NULL);
@@ -196,7 +196,7 @@ static void test_refused(void** state) {
   FAILS(tt_backend_register(c, NULL, &d), TT_INVALID_ARG, "def");
   assert_int_equal(tt_backend_register(NULL, NULL, NULL), TT_BAD_HANDLE);
   FAILS(tt_empty(c, SHAPE(2), &o, &t), TT_OOM, NULL);
-  OK(tt_empty(c, SHAPE(0), &o, &t)); /* no bytes: alloc is not asked */
+  OK(tt_empty(c, SHAPE(0), &o, &t)); /* no bytes: alloc is not called */
 }
 
 /* ---- memory, copies, views ---- */
@@ -213,7 +213,7 @@ static void test_memory(void** state) {
   OK(tt_view(c, a, SHAPE(2, 3), &v));
   OK(tt_transpose(c, v, 0, 1, &w));
   OK(tt_select(c, w, 0, 1, &n));
-  assert_int_equal(one.asked, 0); /* views ask nobody */
+  assert_int_equal(one.asked, 0); /* views call no callback */
   VALUES(w, 1, 4, 2, 5, 3, 6);
   VALUES(n, 2, 5);
   assert_true(value_of(n = to((tt_device){TT_CPU, 0}, sum_of(n))) == 7);
@@ -335,7 +335,7 @@ static void test_random(void** state) {
   OK(tt_dropout(c, b, NULL, &m));
   OK(tt_ctx_generator(c, &gen));
   OK(tt_generator_state(c, gen, before));
-  one.memory.fail_copy = 1; /* of the result: what was drawn goes back */
+  one.memory.fail_copy = 1; /* of the result: the generator is restored */
   FAILS(tt_rand(c, SHAPE(100), &o, &b), TT_CALLBACK, "copy callback of device one");
   OK(tt_generator_state(c, gen, after));
   assert_memory_equal(before, after, sizeof before);
@@ -375,7 +375,7 @@ static void test_failures(void** state) {
   VALUES(a, 1, 2, 3);
 }
 
-/* Two runtimes: CPU tensors meet, EXT tensors do not; memory goes back after the runtime. */
+/* Two runtimes: CPU tensors can be mixed, EXT tensors cannot; memory is freed after the runtime. */
 static void test_runtimes(void** state) {
   tt_runtime* rt;
   tt_ctx *other, *mine = c;
@@ -426,7 +426,7 @@ static void test_threads(void** state) {
   assert_int_equal(one.memory.live, 0);
 }
 
-/* A model, an optimizer and clipping, on the device and on the CPU: the same to the last bit. */
+/* A model, an optimizer and clipping: bit-equal on the device and on the CPU. */
 static void train(tt_device d, double* out) {
   tt_tensor* w = to(d, numbers(TT_F64, DATA(0.5, -1, 2)));
   tt_tensor* x = to(d, make(TT_F64, SHAPE(4, 3), DATA(1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 1)));
@@ -458,7 +458,7 @@ static void test_training(void** state) {
   assert_memory_equal(want, got, sizeof want);
 }
 
-/* A CPU tensor may stand beside one of the device as a number; a META one has none. */
+/* A 0-dim CPU tensor can be mixed with device tensors as a number; a META one has no value. */
 static void test_number_without_a_value(void** state) {
   const tt_zeros_opts meta = {
       .set = TT_ZEROS_DEVICE | TT_ZEROS_DTYPE, .dtype = TT_F64, .device = {TT_META, 0}};

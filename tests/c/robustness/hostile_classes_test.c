@@ -1,6 +1,6 @@
-/* Every layer, optimizer and scheduler, made with one or several arguments that no caller means and
-   then used: calls end in seconds, in a result or in a status that names the class and the
-   argument. TT_HOSTILE_TRACE=1 prints every construction before it is made. */
+/* Every layer, optimizer and scheduler, constructed with one or several senseless arguments and
+   then used. Each call must end within seconds with a result, or with a status that names the
+   class and the argument. TT_HOSTILE_TRACE=1 prints every construction before it is made. */
 #include "harness.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ enum {
 };
 static const int64_t kMemoryLimit = (int64_t)48 << 20;
 
-/* An argument of a constructor. Optional ones go to C if they are given. */
+/* An argument of a constructor. Optional ones are passed to C if they are given. */
 typedef struct Given {
   int given;
   int64_t i, n; /* n: of the lists */
@@ -81,7 +81,7 @@ static void drop_live(void) {
 
 static const int64_t kTwo[kMaxList] = {2, 2, 2, 2, 2, 2, 2, 2};
 static const double kHalves[kMaxList] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
-/* Arguments that every class takes. */
+/* Sets arguments that every class accepts. */
 static void usual(const Class* k, Given* a) {
   int i;
   memset(a, 0, kMaxArgs * sizeof *a);
@@ -90,10 +90,16 @@ static void usual(const Class* k, Given* a) {
     a[i].given = !k->args[i].has_default || strcmp(k->args[i].name, "total_steps") == 0;
     a[i].i = strncmp(type, "Enum", 4) == 0 || strcmp(type, "Bool") == 0 ? 0 : 4;
     a[i].f[0] = a[i].f[1] = 0.5;
-    a[i].ints = kTwo, a[i].reals = kHalves, a[i].n = 1;
-    a[i].tensors = &live.parameter, a[i].tensor = live.parameter;
+    a[i].ints = kTwo;
+    a[i].reals = kHalves;
+    a[i].n = 1;
+    a[i].tensors = &live.parameter;
+    a[i].tensor = live.parameter;
     a[i].optimizer = live.optimizer;
-    if (strcmp(type, "Scheduler[]") == 0) a[i].schedulers = live.schedulers, a[i].n = 2;
+    if (strcmp(type, "Scheduler[]") == 0) {
+      a[i].schedulers = live.schedulers;
+      a[i].n = 2;
+    }
   }
 }
 
@@ -163,7 +169,7 @@ static void use_scheduler(tt_scheduler* s) {
     wrong("an internal error of get_last_lr");
 }
 
-/* Makes an object and uses it. */
+/* Constructs an object and uses it. */
 static tt_status construct(const Class* k, const Given* a) {
   void* made = (void*)&made;
   const size_t length = strlen(k->name);
@@ -226,12 +232,18 @@ static double list_of_reals[kMaxArgs][kMaxList];
 static void put_integer(Given* a, int i, int64_t v, int64_t n) {
   int64_t k;
   for (k = 0; k < kMaxList; k++) list_of_ints[i][k] = v;
-  a[i].given = 1, a[i].i = v, a[i].ints = list_of_ints[i], a[i].n = n;
+  a[i].given = 1;
+  a[i].i = v;
+  a[i].ints = list_of_ints[i];
+  a[i].n = n;
 }
 static void put_real(Given* a, int i, double v, int64_t n) {
   int64_t k;
   for (k = 0; k < kMaxList; k++) list_of_reals[i][k] = v;
-  a[i].given = 1, a[i].f[0] = a[i].f[1] = v, a[i].reals = list_of_reals[i], a[i].n = n;
+  a[i].given = 1;
+  a[i].f[0] = a[i].f[1] = v;
+  a[i].reals = list_of_reals[i];
+  a[i].n = n;
 }
 
 static void replace_one(const Class* k) {
@@ -265,7 +277,11 @@ static void replace_one(const Class* k) {
     }
     if (strchr(type, '[') && strcmp(type, "Float[2]")) {
       usual(k, a);
-      a[i].given = 1, a[i].n = 3, a[i].ints = NULL, a[i].reals = NULL, a[i].tensors = NULL,
+      a[i].given = 1;
+      a[i].n = 3;
+      a[i].ints = NULL;
+      a[i].reals = NULL;
+      a[i].tensors = NULL;
       a[i].schedulers = NULL;
       snprintf(doing, sizeof doing, "%s, %s = NULL of length 3", k->name, k->args[i].name);
       if (!construct(k, a)) wrong("NULL is accepted");
@@ -283,7 +299,9 @@ static void replace_one(const Class* k) {
     if (strcmp(type, "Device?") == 0)
       for (n = -1; n < 8; n++) {
         usual(k, a);
-        a[i].given = 1, a[i].device.type = (int32_t)n, a[i].device.index = (int32_t)(n & 1);
+        a[i].given = 1;
+        a[i].device.type = (int32_t)n;
+        a[i].device.index = (int32_t)(n & 1);
         snprintf(doing, sizeof doing, "%s, %s = {%d, %d}", k->name, k->args[i].name, (int)n,
                  (int)(n & 1));
         construct(k, a);
@@ -357,8 +375,10 @@ int main(int argc, char** argv) {
   signal(SIGALRM, too_slow);
   for (i = 0; i < kNumClasses; i++) {
     if (argc > 1 && strcmp(argv[1], kClasses[i].name)) continue;
-    tests[n].name = kClasses[i].name, tests[n].test_func = test_class,
-    tests[n].setup_func = open_plain, tests[n].teardown_func = close_ctx;
+    tests[n].name = kClasses[i].name;
+    tests[n].test_func = test_class;
+    tests[n].setup_func = open_plain;
+    tests[n].teardown_func = close_ctx;
     tests[n++].initial_state = (void*)(uintptr_t)&kClasses[i];
   }
   failed = _cmocka_run_group_tests("hostile_classes", tests, (size_t)n, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Every exported function with NULL and with live handles of other types in every pointer place,
-   one at a time: a status, never a crash; outs NULL; the error names the argument. The calls are
-   generated from the declarations and from tt.h. */
+/* Every exported function with NULL, and with live handles of other types, for each pointer
+   argument in turn: a status, never a crash; outs are NULL; the error names the argument. The
+   calls are generated from the declarations and from tt.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 
@@ -211,11 +211,10 @@ static void* handle_of(int kind) {
       NULL, live.file, live.optimizer, live.scheduler, live.module, live.state};
   return all[kind];
 }
-static int handle_kind(Kind k) { /* which handle a place wants; -1: none */
+static int handle_kind(Kind k) { /* the handle that an argument takes; -1: none */
   if (k <= kStateDict) return (int)k;
-  return k == kMaybeTensor || k == kOptTensor ? (int)kTensor
-         : k == kOptGenerator                 ? (int)kGenerator
-                                              : -1;
+  if (k == kMaybeTensor || k == kOptTensor) return (int)kTensor;
+  return k == kOptGenerator ? (int)kGenerator : -1;
 }
 
 /* ---- one call ---- */
@@ -244,7 +243,7 @@ static void drop(void* user) {
 static int is_drop(const Place* p) {
   return strcmp(p->name, "drop") == 0 || strcmp(p->name, "deleter") == 0;
 }
-/* How many of them a call has whose place `bad` is not as it should be. */
+/* The number of them in a call whose argument `bad` is replaced. */
 static int drops(const Function* f, int bad) {
   int i, n = 0;
   for (i = 0; i < f->n; i++) {
@@ -286,7 +285,8 @@ static void* valid(Call* k, const Place* p, int i) {
     case kCheckpoint: return &k->checkpoint;
     case kOpts: return NULL;
     case kCallback:
-      return strcmp(p->name, "fn") == 0 ? (void*)nothing : is_drop(p) ? (void*)drop : NULL;
+      if (strcmp(p->name, "fn") == 0) return (void*)nothing;
+      return is_drop(p) ? (void*)drop : NULL;
     case kOut:
     case kMemory: return k->memory[i];
     default: return handle_of(handle_kind(p->kind));
@@ -326,7 +326,7 @@ static int needs_function(const Function* f,
   return 0;
 }
 
-/* What a call that succeeded in spite of a NULL has given. */
+/* Releases the results of a call that succeeded in spite of a NULL. */
 static void give_back(const Function* f, Call* k, int bad) {
   int i;
   for (i = 0; i < f->n; i++) {
@@ -410,9 +410,9 @@ static void test_hostile_arguments(void** state) {
     make_live();
     for (place = 0; place < f->n; place++) {
       const Kind kind = f->places[place].kind;
-      const int want = kind == kTensors      ? (int)kTensor
-                       : kind == kSchedulers ? (int)kScheduler
-                                             : handle_kind(kind);
+      int want = handle_kind(kind);
+      if (kind == kTensors) want = (int)kTensor;
+      if (kind == kSchedulers) want = (int)kScheduler;
       wrong += check_call(f, place, NULL, 0);
       calls++;
       for (h = 0; want >= 0 && h < kHandles; h++)
@@ -451,7 +451,7 @@ static void test_enumerations(void** state) {
   assert_int_equal(wrong, 0);
 }
 
-/* After all of that the ctx works. */
+/* Afterwards the ctx still works. */
 static void test_still_working(void** state) {
   tt_tensor* t;
   (void)state;

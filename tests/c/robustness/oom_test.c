@@ -1,7 +1,7 @@
-/* Every allocation of every scenario fails in turn, once, once with the retry that follows it, and
-   for ever: no crash, no leak, outs NULL, nothing changed by the call that failed, and a library
-   that works afterwards. With TT_CHECKED each block of tt is one allocation of the host; otherwise
-   slabs and large blocks are. */
+/* Each allocation of each scenario fails in turn: alone, with the retry that follows it, and
+   with all later ones. No crash, no leak, outs are NULL, the failing call changes nothing, and
+   the library works afterwards. With TT_CHECKED each block of tt is an allocation of the
+   application; otherwise only slabs and large blocks are. */
 #include "snapshot.h"
 
 #include <unistd.h>
@@ -10,19 +10,19 @@ enum { kTensors = 24, kObjects = 4 };
 typedef struct Run {
   tt_ctx* x;
   tt_ctx* watcher;
-  /* What is watched, and released at the end. */
+  /* Objects in the snapshot, released at the end. */
   tt_tensor* t[kTensors];
   tt_module* m[kObjects];
   tt_optimizer* opt[kObjects];
   tt_scheduler* sched[kObjects];
   tt_generator* g[kObjects];
   tt_state_dict* dict[kObjects];
-  tt_tensor* lent[kTensors]; /* watched only: a scope has them */
+  tt_tensor* lent[kTensors]; /* in the snapshot only: owned by a scope */
   int drops;                 /* of deleters and callbacks */
 } Run;
 typedef tt_status (*Scenario)(Run* r);
 
-/* What a call must leave as it was if it fails; nothing where no allocation is to fail. */
+/* The snapshot before a call that may fail; empty if no allocation is to fail. */
 typedef struct Before {
   Snapshot* all;
   Snapshot* lent;
@@ -56,8 +56,7 @@ static void end_watch(const Run* r, Before was, tt_status s, const char* call) {
   if (what) fail_msg("%s\n  failed: %s\n  but %s", call, tt_ctx_error(r->x)->message, what);
 }
 
-/* A call that must leave everything as it was when it fails; outs among t must be NULL before it.
- */
+/* A call that must change nothing if it fails; its outs in t must be NULL before it. */
 #define TRY(...)                          \
   do {                                    \
     const Before was_ = watch(r);         \
@@ -71,7 +70,7 @@ static void end_watch(const Run* r, Before was, tt_status s, const char* call) {
     TRY(__VA_ARGS__);     \
   } while (0)
 #define OUT(i) &r->t[i]
-/* What may be done in part: several calls, or a backward. */
+/* Work that may be done in part: several calls, or a backward. */
 #define PART(...)                       \
   do {                                  \
     const tt_status s_ = (__VA_ARGS__); \
@@ -145,8 +144,7 @@ static tt_status images(Run* r) {
   return tt_backward(r->x, r->t[8], NULL);
 }
 
-/* Windows that are read in parts, and whose largest element is found before its gradient is given.
- */
+/* Windows that are read in parts, and whose maxima are found before the backward. */
 static tt_status huge_windows(Run* r) {
   const int64_t one = 1;
   MAKE(0, tt_zeros(r->x, SHAPE(1, 1, 400, 700), NULL, OUT(0)));
@@ -437,7 +435,7 @@ static tt_status in_scopes(Run* r) {
   return s;
 }
 
-/* What a call commits before its result is handed to a scope that has no room left: nothing. */
+/* A call whose result finds no room in the scope commits nothing. */
 static tt_status loss_of_closure(void* user, tt_ctx* x, tt_tensor** loss) {
   (void)user;
   return tt_zeros(x, NULL, 0, NULL, loss);
@@ -495,7 +493,7 @@ static tt_status closure_in_full_scope(Run* r) { return full_scope(r, 4); }
 static tt_status module_call_in_full_scope(Run* r) { return full_scope(r, 5); }
 static tt_status module_forward_in_full_scope(Run* r) { return full_scope(r, 6); }
 
-/* Every operator that draws, from a generator of its own and from the ctx's. */
+/* Every random operator, with its own generator and with the ctx's. */
 static tt_status draws(Run* r) {
   const tt_rand_opts wide = {.set = TT_RAND_DTYPE, .dtype = TT_C128};
   tt_rand_opts own = {.set = TT_RAND_GENERATOR};
@@ -572,8 +570,8 @@ static tt_status conv(Run* r) {
   return r->t[7] ? TT_OK : TT_INTERNAL;
 }
 
-/* Two parameters above the size of small blocks, one of them transposed against its gradient. A
- * step that fails changes nothing. */
+/* Two parameters larger than small blocks, one with other strides than its gradient. A failing
+   step changes nothing. */
 static tt_status factor_of(void* user, tt_ctx* x, int64_t epoch, int64_t group, double* factor) {
   (void)user;
   (void)x;
@@ -669,7 +667,7 @@ static tt_status objects(Run* r) {
 
 /* ---- the driver ---- */
 
-/* A file that was saved or refused: whatever fails, the folder holds this one alone. */
+/* Saving: whatever fails, the folder contains only the good file. */
 static tt_status save_and_load(Run* r) {
   static const char* const kNames[] = {"turned", "number"};
   char path[64];
@@ -726,7 +724,7 @@ static tt_status doubled(void* user, tt_ctx* x, tt_module* m, const tt_tensor* c
 static tt_status copied(void* user, tt_ctx* x, void** out) {
   tt_tensor* t = NULL;
   const tt_status s =
-      tt_zeros(x, SHAPE(3000), NULL, &t); /* a callback that fails half-way leaks nothing either */
+      tt_zeros(x, SHAPE(3000), NULL, &t); /* a callback that fails half-way leaks nothing */
   tt_tensor_release(t);
   *out = user;
   return s;
@@ -756,7 +754,7 @@ static tt_status build_tree(Run* r, tt_module** net) {
   TRY(tt_module_new_custom(r->x, &def, &layer));
   PART(add_to(r, *net, layer));
   TRY(tt_nn_batch_norm1d(r->x, 60, NULL, &layer));
-  PART(add_to(r, *net, layer)); /* the tree keeps it */
+  PART(add_to(r, *net, layer)); /* the tree owns it */
   TRY(tt_module_register_full_backward_pre_hook(r->x, layer, passed, r, count_drop, NULL));
   TRY(tt_module_register_full_backward_hook(r->x, layer, gradients, r, count_drop, NULL));
   TRY(tt_module_register_full_backward_hook(r->x, *net, gradients, r, count_drop,
@@ -825,11 +823,12 @@ static tt_status exchanged(Run* r) {
   TRY(tt_tensor_to_dlpack(r->x, r->t[0], 1, &managed));
   const tt_status s = tt_tensor_from_dlpack(r->x, managed, 1, OUT(1));
   if (s)
-    ((void (**)(void*))managed)[2](managed); /* still ours: version, context, then the deleter */
+    ((void (**)(void*))managed)[2](
+        managed); /* still owned by the test: version, context, then the deleter */
   return s;
 }
 
-/* A device of the host: it negates itself, the rest falls back. */
+/* A registered device: it implements neg, other operators fall back to the CPU. */
 static void* ext_take(void* user, int64_t bytes) {
   (void)user;
   return malloc((size_t)bytes);
@@ -871,8 +870,7 @@ static tt_status on_plain(Run* r, tt_device* device) {
   const tt_status s = tt_device_parse(r->x, "plain", device);
   return s == TT_OK ? s : tt_backend_register(r->x, &kPlain, device);
 }
-/* Parameters on a device of the host, one of them not dense, one transposed against its gradient.
- */
+/* Parameters on a registered device, one not dense, one with other strides than its gradient. */
 static tt_status train_on_backend(Run* r) {
   tt_to_opts there = {.set = TT_TO_DEVICE};
   tt_tensor* params[3];
@@ -888,7 +886,9 @@ static tt_status train_on_backend(Run* r) {
   MAKE(5, tt_clone(r->x, r->t[3], NULL, OUT(5)));
   MAKE(6, tt_view(r->x, r->t[1], SHAPE(6, 4), OUT(6)));
   MAKE(7, tt_t(r->x, r->t[6], OUT(7)));
-  params[0] = r->t[1], params[1] = r->t[3], params[2] = r->t[4];
+  params[0] = r->t[1];
+  params[1] = r->t[3];
+  params[2] = r->t[4];
   for (i = 0; i < 3; i++) {
     tt_tensor* leaf;
     TRY(tt_detach(r->x, params[i], &leaf));
@@ -1003,7 +1003,7 @@ static int is_oom(const tt_ctx* x, tt_status s) {
 
 static int runs;
 
-/* Returns how many allocations failed: 0 once k is past the last one. */
+/* Returns the number of failed allocations: 0 if k is past the last one. */
 static int64_t fail_kth(Scenario run, const char* name, int64_t k, int64_t fail_n) {
   const tt_allocator a = host_allocator(&host);
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};

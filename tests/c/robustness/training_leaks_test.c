@@ -1,5 +1,5 @@
-/* Ten thousand training steps: neither tt's memory nor the process grows after the first hundred.
- */
+/* Ten thousand training steps: neither tt's memory nor the process grows after the first hundred
+   steps. */
 #include "harness.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* One call: noted, perhaps with an allocation that fails, and checked. */
+/* One call: recorded, with a failing allocation at times, and checked. */
 #include "program.h"
 
 void program_fails(Program* p, const char* why, const char* detail) {
@@ -26,7 +26,7 @@ static Watched watched(Program* p, tt_tensor** tensors) {
   return w;
 }
 
-/* Only where no other call is running: its snapshot would tell what this one does, too. */
+/* Only if no other call is running: its snapshot would include this call's changes. */
 Watch begin_call(Program* p, const char* what, int atomic) {
   Watch w = {NULL, p->reentered};
   p->calls++;

@@ -43,7 +43,7 @@ static void use_generators(Program* p) {
   tt_generator_release(g);
 }
 
-/* When it comes is a matter of time: it leaves no trace in the program, and always agrees. */
+/* It is called at times that vary, so it must not influence the program, and always returns OK. */
 static tt_status on_poll(void* user, tt_ctx* c) {
   Program* p = user;
   const uint64_t random = p->random;

@@ -1,5 +1,4 @@
-/* What tt calls in the host: drops, callbacks that call tt again, operators and a device of the
-   host. */
+/* The application's side: drops, callbacks that call tt again, its operators and device. */
 #include "program.h"
 
 /* ---- callbacks in general ---- */
@@ -36,7 +35,7 @@ static void import(Program* p) {
     shape[d] = one_in(p, 40) ? small_int(p) : 1 + below(p, 3);
     strides[d] = one_in(p, 40) ? small_int(p) : below(p, 9);
   }
-  for (d = 0; d < ndim; d++) /* memory that is not there would be the program's mistake */
+  for (d = 0; d < ndim; d++) /* invalid memory would be the program's error */
     if (shape[d] > 3 || strides[d] > 8) return;
   drop = counted_drop(p);
   CALL(tt_tensor_import(p->c, memory, TT_F32, shape, ndim, one_in(p, 2) ? strides : NULL, writable,

@@ -156,7 +156,7 @@ static void set_value(Program* p, const Arg* a, int i, Room* room, tt_value* v) 
     v->i = small_int(p);
   }
 }
-/* Another kind than the schema says, of what the value holds. */
+/* Another kind of value than the schema says. */
 static void spoil(Program* p, tt_value* v) {
   v->tag = below(p, 13);
   if (v->tag == TT_VAL_TENSORS && !v->tensors) v->n = below(p, 2);
@@ -189,7 +189,7 @@ void call_operator(Program* p) {
       return;
   }
   for (i = 0; i < n; i++) {
-    /* What happens to be in memory must not decide what the program does next. */
+    /* Uninitialised memory must not influence the program. */
     void* data = strstr(op->name, "empty") ? tt_tensor_storage_data(outs[i]) : NULL;
     if (data) memset(data, 0, (size_t)tt_tensor_storage_bytes(outs[i]));
     keep_tensor(p, outs[i]);

@@ -1,4 +1,4 @@
-/* What a program has: handles in pools, each with the duty to release it. */
+/* The objects of a program: pools of handles, each of which must be released. */
 #include "program.h"
 
 /* ---- tensors ---- */
@@ -13,8 +13,8 @@ static void clear_slot(Program* p, Slot* s) {
   if (own) tt_tensor_release(old);
 }
 
-/* While a callback runs, its caller may be using what the pools have: they take in nothing new
-   then, and let nothing go. */
+/* While a callback runs, its caller may be using objects of the pools: nothing is added or
+   removed then. */
 void keep_tensor(Program* p, tt_tensor* t) {
   Slot* s = &p->tensors[below(p, kTensors)];
   const int depth = scope_of(p);
@@ -65,8 +65,8 @@ tt_tensor* made_tensor(Program* p, tt_dtype d, const int64_t* shape, int64_t ndi
   if (!scope_of(p)) tt_tensor_release(t);
   return out;
 }
-/* Into a place that is free: what has been picked for a call must stay. A callback may have filled
-   the last one meanwhile. */
+/* Into a free place: objects picked for a call must stay. A callback may have filled the last
+   one meanwhile. */
 static tt_tensor* new_tensor(Program* p, tt_dtype d) {
   int64_t shape[8];
   const int ndim = any_shape(p, shape);
@@ -131,8 +131,8 @@ tt_tensor* leaf_tensor(Program* p) {
   }
   return any_tensor(p);
 }
-/* The scope of that depth of the present ctx has been popped: what it had is gone, but for
-   kept[0…n), which went one further out. */
+/* The scope of that depth of the current ctx was popped: its tensors are released except
+   kept[0…n), which moved to the outer scope. */
 void forget_scope(Program* p, int depth, tt_tensor* const* kept, int64_t n) {
   int used[16] = {0};
   int i;

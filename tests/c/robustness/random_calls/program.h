@@ -1,5 +1,5 @@
-/* Programs of seeded random calls over the C API. A program owns pools of objects; an action picks
-   some of them, calls tt with arguments that may be wrong, and puts what it got into the pools. */
+/* Programs of seeded random calls of the C API. A program owns pools of objects; an action picks
+   some, calls tt with arguments that may be wrong, and adds the results to the pools. */
 #ifndef TT_RANDOM_CALLS_PROGRAM_H
 #define TT_RANDOM_CALLS_PROGRAM_H
 
@@ -18,11 +18,12 @@ enum {
   kCtxs = 2,
   kMaxDepth = 3,    /* of scopes */
   kMaxNested = 2,   /* of callbacks */
-  kMaxNumel = 3000, /* larger tensors do not stay */
+  kMaxNumel = 3000, /* larger tensors are not kept */
   kLists = 8
 };
 
-/* What is left of a program that died, and where it was: in memory that its parent process sees. */
+/* The state of a program in memory shared with the parent process, which reads it if the program
+   dies. */
 typedef struct Report {
   uint64_t seed;
   int64_t call;
@@ -30,7 +31,7 @@ typedef struct Report {
   int told; /* each call is printed, with its status */
 } Report;
 
-/* A tensor, and the scope that has it: depth 0 is the program's own reference. */
+/* A tensor and the scope that owns it; depth 0: the program owns a reference. */
 typedef struct Slot {
   tt_tensor* t;
   int ctx, depth;
@@ -47,7 +48,7 @@ typedef struct Program {
   int depth[kCtxs];
   int nested;        /* callbacks that are running */
   int polled;        /* a poll is one of them */
-  int64_t reentered; /* calls that callbacks have made */
+  int64_t reentered; /* calls made by callbacks */
   int64_t registered, drops;
   int64_t calls, failed;
   Slot tensors[kTensors];
@@ -60,7 +61,7 @@ typedef struct Program {
   tt_safetensors* files[kFiles];
   void* capsules[kCapsules];
   int capsule_major[kCapsules];
-  tt_device ext; /* of a host's device; type 0: none */
+  tt_device ext; /* of the registered device; type 0: none */
   char folder[64];
 } Program;
 
@@ -83,9 +84,9 @@ tt_tensor* integer_tensor(Program* p);
 tt_tensor* leaf_tensor(Program* p);
 tt_tensor* made_tensor(Program* p, tt_dtype d, const int64_t* shape, int64_t ndim); /* or NULL */
 void keep_tensor(Program* p, tt_tensor* t); /* an out of a call on p->c */
-/* A copy without a history that no pool has, for what a leaf or a module will hold on to: written
-   in place later, it could get a history that leads back to its holder, and both would live for
-   ever, as in PyTorch. Let go by drop_copy. */
+/* A copy without history that is in no pool, for a leaf or a module to hold. A tensor of a pool
+   could be written in place later and get a history that leads back to its holder; both would
+   then live for ever, as in PyTorch. Released by drop_copy. */
 tt_tensor* private_copy(Program* p, const tt_tensor* t);
 void drop_copy(Program* p, tt_tensor* t);
 void keep_module(Program* p, tt_module* m);
@@ -105,8 +106,8 @@ typedef struct Watch {
 } Watch;
 Watch begin_call(Program* p, const char* what, int atomic);
 tt_status end_call(Program* p, Watch w, tt_status s);
-/* Notes the call, at times lets an allocation of it fail, and checks its status and error record.
-   ATOMIC: and, at times, that a call that failed has changed nothing. */
+/* Records the call, makes an allocation fail at times, and checks status and error record.
+   ATOMIC: checks at times, too, that a failing call changed nothing. */
 #define CALL(...)                                    \
   do {                                               \
     const Watch w_ = begin_call(p, #__VA_ARGS__, 0); \

@@ -1,6 +1,6 @@
-/* Programs of random calls end with nothing left alive: no block of memory, no callback that was
-   not dropped. Each runs in a process of its own, so that one that dies is told by its seed. By
-   hand: random_calls_test --programs 10000 --seed 1 --calls 6500 (--tell 1 prints each call) */
+/* Programs of random calls end with nothing alive: no memory, no callback without its drop. Each
+   runs in its own process, so that the seed of a crash is known. By hand: random_calls_test
+   --programs 10000 --seed 1 --calls 6500 (--tell 1 prints each call) */
 #include "program.h"
 
 #include <dirent.h>
@@ -58,7 +58,7 @@ static void remove_folder(const char* folder) {
   rmdir(folder);
 }
 
-/* Whatever callbacks a poll or a cancelled token would still ask must not refuse the end. */
+/* Polls and a cancelled token are removed: they must not make the last calls fail. */
 static void close_program(Program* p) {
   static tt_live_row rows[64];
   int64_t n = 0, i;
@@ -90,7 +90,7 @@ static void run_program(uint64_t seed, int64_t calls, Report* report) {
   close_program(&p);
 }
 
-/* 0, or 1 after telling where a child died. */
+/* 0, or 1 after printing where a child died. */
 static int run_children(uint64_t seed, int64_t n, int64_t calls, Report* report) {
   int status = 0;
   const pid_t child = fork();

@@ -94,7 +94,7 @@ static void use_capsule(Program* p) {
     p->capsule_major[i] = major;
     return;
   }
-  if (p->nested) return; /* a program that takes it over at the same moment would be wrong */
+  if (p->nested) return; /* taking ownership at the same time would be an error of the program */
   CALL(tt_tensor_from_dlpack(p->c, p->capsules[i], p->capsule_major[i], &made));
   if (!made) return;
   p->capsules[i] = NULL;

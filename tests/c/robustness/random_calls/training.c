@@ -69,17 +69,17 @@ static void use_state(Program* p, tt_optimizer* o) {
 static void clip(Program* p) {
   tt_tensor *params[3], *total = NULL;
   const int64_t n = 1 + below(p, 3);
-  const double most = any_real(p);
+  const double limit = any_real(p);
   tt_clip_grad_norm_opts opts = {.set = any(p) & 3};
   int i;
   for (i = 0; i < 3; i++) params[i] = leaf_tensor(p);
   opts.norm_type = any_real(p);
   opts.error_if_nonfinite = below(p, 2);
   if (one_in(p, 2)) {
-    ATOMIC(tt_clip_grad_value_(p->c, params, n, most));
+    ATOMIC(tt_clip_grad_value_(p->c, params, n, limit));
     return;
   }
-  ATOMIC(tt_clip_grad_norm_(p->c, params, n, most, &opts, &total));
+  ATOMIC(tt_clip_grad_norm_(p->c, params, n, limit, &opts, &total));
   keep_tensor(p, total);
 }
 

@@ -1,12 +1,12 @@
-/* Products of few results and long sums on several threads, tt's own and a host's: right, and equal
-   bit by bit, in every dtype, in batches and with more results than fit in a few registers.
- */
+/* Matrix products with few results and a long k on several threads: right, and bit-equal for
+   every number of threads, in every dtype, in batches, and with more results than fit in a few
+   registers. */
 #include "everywhere.h"
 
-/* Of a (2, n, k) tensor: sums[b][i][j] of the products of rows i of matrix 0 and j of matrix b;
- * sizes: of what is added. */
+/* For a (2, n, k) tensor: sums[b][i][j] is the dot product of row i of matrix 0 and row j of
+   matrix b; sizes: the sum of the magnitudes. */
 typedef struct Sums {
-  long double *sums, *sizes; /* doubles would lose more than what is tested */
+  long double *sums, *sizes; /* double would round more than the tolerance */
 } Sums;
 static Sums sums_of(const tt_tensor* t) {
   const int64_t n = tt_tensor_shape(t)[1];
@@ -27,14 +27,15 @@ static Sums sums_of(const tt_tensor* t) {
   return s;
 }
 
-/* The results of the first `rows` rows, from matrix b on. */
+/* Checks the first `rows` rows of the results, from matrix b on. */
 static void check_products(const tt_tensor* got, Sums s, int64_t n, int64_t rows, int64_t b,
                            double factor) {
   double* v = values_of(got);
   const tt_dtype d = tt_tensor_dtype(got);
-  const double last = d == TT_F16    ? 0x1p-10
-                      : d == TT_BF16 ? 0x1p-7
-                                     : 0; /* of what is stored, and of an addend */
+  const double narrow_last = d == TT_F16 ? 0x1p-10 : 0x1p-7;
+  const int narrow = d == TT_F16 || d == TT_BF16;
+  const double last =
+      narrow ? narrow_last : 0; /* relative rounding of the result and of an addend */
   const double eps = d == TT_F64 || d == TT_C128 ? 0x1p-52 : 0x1p-23;
   int64_t i;
   for (i = 0; i < tt_tensor_numel(got); i++) {
@@ -54,18 +55,18 @@ static void multiply(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const int32_t kind = d == TT_I32 || d == TT_I64 ? TT_SCALAR_INT : TT_SCALAR_FLOAT;
   const tt_scalar two = {.kind = kind, .i = 2, .re = 2};
   const tt_scalar three = {.kind = kind, .i = 3, .re = 3};
-  const tt_scalar turn = {.kind = TT_SCALAR_COMPLEX, .re = 1, .im = 2};
+  const tt_scalar z = {.kind = TT_SCALAR_COMPLEX, .re = 1, .im = 2};
   const tt_addmm_opts sum = {.set = TT_ADDMM_BETA | TT_ADDMM_ALPHA, .beta = two, .alpha = three};
   const tt_baddbmm_opts sums = {
       .set = TT_BADDBMM_BETA | TT_BADDBMM_ALPHA, .beta = two, .alpha = three};
   const double factor = complex ? -3 : 1; /* the real part of (1 + 2i)^2 */
   const int64_t n = tt_tensor_shape(t)[1];
   tt_tensor *u, *first, *second, *down, *columns, *rows, *odd, *stack, *out;
-  if (complex) DO(tt_mul_scalar(x, t, &turn, &u));
+  if (complex) DO(tt_mul_scalar(x, t, &z, &u));
   else DO(tt_detach(x, t, &u));
   DO(tt_select(x, u, 0, 0, &first));
   DO(tt_select(x, u, 0, 1, &second));
-  DO(tt_transpose(x, second, 0, 1, &down)); /* columns side by side */
+  DO(tt_transpose(x, second, 0, 1, &down)); /* contiguous columns */
   DO(tt_contiguous(x, down, &columns));
   DO(tt_mm(x, first, down, &out));
   check_products(out, expected, n, n, 1, factor);
@@ -124,7 +125,7 @@ static void test_more_results(void** state) {
   same_products(131, 300, TT_C128, few);
 }
 
-/* Many products, each too small to be shared. */
+/* Many products, each too small to be divided among threads. */
 static void multiply_many(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const int64_t* shape = tt_tensor_shape(t);
   const int64_t count = shape[0];
