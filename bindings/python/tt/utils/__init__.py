@@ -1,4 +1,5 @@
-"""Tools around training: data loading, checkpointing, logs for TensorBoard. Modules are loaded when they are first used."""
+"""Tools around training: data loading, checkpointing, logs for TensorBoard. Modules are loaded when
+they are first used."""
 from __future__ import annotations
 
 from importlib import import_module
