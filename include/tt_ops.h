@@ -22,6 +22,12 @@ enum { TT_SCATTER_NONE = 0, TT_SCATTER_ADD = 1, TT_SCATTER_MULTIPLY = 2 };
 enum { TT_INDEXING_IJ = 0, TT_INDEXING_XY = 1 };
 enum { TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY = 0,
        TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST = 1, TT_CDISTMODE_DONOT_USE_MM_FOR_EUCLID_DIST = 2 };
+enum { TT_SCATTERREDUCE_SUM = 0, TT_SCATTERREDUCE_PROD = 1, TT_SCATTERREDUCE_MEAN = 2,
+       TT_SCATTERREDUCE_AMAX = 3, TT_SCATTERREDUCE_AMIN = 4 };
+enum { TT_INDEXREDUCE_PROD = 0, TT_INDEXREDUCE_MEAN = 1, TT_INDEXREDUCE_AMAX = 2,
+       TT_INDEXREDUCE_AMIN = 3 };
+enum { TT_QUANTILE_LINEAR = 0, TT_QUANTILE_LOWER = 1, TT_QUANTILE_HIGHER = 2,
+       TT_QUANTILE_MIDPOINT = 3, TT_QUANTILE_NEAREST = 4 };
 enum { TT_SIDE_NONE = 0, TT_SIDE_LEFT = 1, TT_SIDE_RIGHT = 2 };
 enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2,
@@ -1958,6 +1964,50 @@ tt_status tt_nonzero_static(tt_ctx *c, const tt_tensor *self, int64_t size,
 tt_status tt_unravel_index(tt_ctx *c, const tt_tensor *indices, const int64_t *shape,
                            int64_t n_shape, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
+/* Returns a copy of self in which each element is combined with every src that index sends to it
+   along dim, as by scatter.
+     dim: dimension to index
+     index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+     src: values to combine; at least as large as index in every dimension
+     reduce: how values are combined
+     include_self: whether the element of self takes part */
+typedef struct tt_scatter_reduce_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t include_self; /* whether the element of self takes part; default: true */
+} tt_scatter_reduce_opts;
+#define TT_SCATTER_REDUCE_INCLUDE_SELF (UINT64_C(1) << 0)
+tt_status tt_scatter_reduce(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            const tt_tensor *src, int32_t reduce,
+                            const tt_scatter_reduce_opts *opts, tt_tensor **out);
+tt_status tt_scatter_reduce_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             const tt_tensor *src, int32_t reduce,
+                             const tt_scatter_reduce_opts *opts);
+tt_status tt_scatter_reduce_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                                 const tt_tensor *index, const tt_tensor *src, int32_t reduce,
+                                 const tt_scatter_reduce_opts *opts, tt_tensor *dst);
+
+/* Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated
+   indices accumulate.
+     dim: dimension to index
+     index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+     source: values to combine: the shape of self, with the length of index in dim
+     reduce: how values are combined
+     include_self: whether the element of self takes part */
+typedef struct tt_index_reduce_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t include_self; /* whether the element of self takes part; default: true */
+} tt_index_reduce_opts;
+#define TT_INDEX_REDUCE_INCLUDE_SELF (UINT64_C(1) << 0)
+tt_status tt_index_reduce(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *source, int32_t reduce, const tt_index_reduce_opts *opts,
+                          tt_tensor **out);
+tt_status tt_index_reduce_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                           const tt_tensor *source, int32_t reduce,
+                           const tt_index_reduce_opts *opts);
+tt_status tt_index_reduce_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, const tt_tensor *source, int32_t reduce,
+                               const tt_index_reduce_opts *opts, tt_tensor *dst);
+
 /* Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions.
    It is nan for matrices with nan or inf.
      dim: the dimensions of rows and columns; default: the two dimensions of self
@@ -3545,6 +3595,27 @@ typedef struct tt_vander_opts {
 #define TT_VANDER_INCREASING (UINT64_C(1) << 1)
 tt_status tt_vander(tt_ctx *c, const tt_tensor *x, const tt_vander_opts *opts, tt_tensor **out);
 
+/* Returns the maxima of the elements up to each along dim, and their indices: the last ones of
+   equal elements. nan counts as the maximum.
+     dim: dimension to walk along */
+tt_status tt_cummax(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **values,
+                    tt_tensor **indices);
+tt_status tt_cummax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst_values,
+                         tt_tensor *dst_indices);
+
+/* Returns the minima of the elements up to each along dim, and their indices: the last ones of
+   equal elements. nan counts as the minimum.
+     dim: dimension to walk along */
+tt_status tt_cummin(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **values,
+                    tt_tensor **indices);
+tt_status tt_cummin_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst_values,
+                         tt_tensor *dst_indices);
+
+/* Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
+     dim: dimension to walk along */
+tt_status tt_logcumsumexp(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **out);
+tt_status tt_logcumsumexp_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst);
+
 /* Computes exp(x) / sum(exp(x)) along dim, without overflow.
      dim: dimension along which the result sums to 1
      dtype: dtype to which self is converted first; default: no conversion */
@@ -3704,6 +3775,206 @@ tt_status tt_unique(tt_ctx *c, const tt_tensor *self, const tt_unique_opts *opts
    values. */
 tt_status tt_msort(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_msort_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Returns the k-th smallest elements along dim with their indices. nan is larger than all other
+   values.
+     k: rank of the element, from 1
+     dim: dimension to reduce
+     keepdim: whether the reduced dimension is kept with size 1 */
+typedef struct tt_kthvalue_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; default: -1 */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
+} tt_kthvalue_opts;
+#define TT_KTHVALUE_DIM (UINT64_C(1) << 0)
+#define TT_KTHVALUE_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_kthvalue(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_kthvalue_opts *opts,
+                      tt_tensor **values, tt_tensor **indices);
+tt_status tt_kthvalue_into(tt_ctx *c, const tt_tensor *self, int64_t k,
+                           const tt_kthvalue_opts *opts, tt_tensor *dst_values,
+                           tt_tensor *dst_indices);
+
+/* Returns the median of all elements, the lower one of an even number; nan if any element is
+   nan. Equal elements share the gradient. */
+tt_status tt_median(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns the medians along dim, the lower ones of even numbers, with their indices. A row with
+   nan has the median nan.
+     dim: dimension to reduce
+     keepdim: whether the reduced dimension is kept with size 1 */
+typedef struct tt_median_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
+} tt_median_dim_opts;
+#define TT_MEDIAN_DIM_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_median_dim(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                        const tt_median_dim_opts *opts, tt_tensor **values, tt_tensor **indices);
+tt_status tt_median_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                             const tt_median_dim_opts *opts, tt_tensor *dst_values,
+                             tt_tensor *dst_indices);
+
+/* Returns the median of all elements that are not nan. Equal elements share the gradient. */
+tt_status tt_nanmedian(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns the medians along dim of the elements that are not nan, with their indices.
+     dim: dimension to reduce
+     keepdim: whether the reduced dimension is kept with size 1 */
+typedef struct tt_nanmedian_dim_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
+} tt_nanmedian_dim_opts;
+#define TT_NANMEDIAN_DIM_KEEPDIM (UINT64_C(1) << 0)
+tt_status tt_nanmedian_dim(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                           const tt_nanmedian_dim_opts *opts, tt_tensor **values,
+                           tt_tensor **indices);
+tt_status tt_nanmedian_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                                const tt_nanmedian_dim_opts *opts, tt_tensor *dst_values,
+                                tt_tensor *dst_indices);
+
+/* Returns the most frequent elements along dim, the smallest of several, with their last
+   indices.
+     dim: dimension to reduce
+     keepdim: whether the reduced dimension is kept with size 1 */
+typedef struct tt_mode_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; default: -1 */
+  int32_t keepdim; /* whether the reduced dimension is kept with size 1; default: false */
+} tt_mode_opts;
+#define TT_MODE_DIM (UINT64_C(1) << 0)
+#define TT_MODE_KEEPDIM (UINT64_C(1) << 1)
+tt_status tt_mode(tt_ctx *c, const tt_tensor *self, const tt_mode_opts *opts, tt_tensor **values,
+                  tt_tensor **indices);
+tt_status tt_mode_into(tt_ctx *c, const tt_tensor *self, const tt_mode_opts *opts,
+                       tt_tensor *dst_values, tt_tensor *dst_indices);
+
+/* Computes quantiles over dim; nan for rows with nan.
+     q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+     dim: dimension to reduce; default: all
+     keepdim: whether the reduced dimensions are kept with size 1
+     interpolation: what is taken between two elements */
+typedef struct tt_quantile_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; default: all */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+} tt_quantile_opts;
+#define TT_QUANTILE_DIM (UINT64_C(1) << 0)
+#define TT_QUANTILE_KEEPDIM (UINT64_C(1) << 1)
+#define TT_QUANTILE_INTERPOLATION (UINT64_C(1) << 2)
+tt_status tt_quantile(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                      const tt_quantile_opts *opts, tt_tensor **out);
+tt_status tt_quantile_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                           const tt_quantile_opts *opts, tt_tensor *dst);
+
+/* Computes a quantile over dim; nan for rows with nan.
+     q: number in [0, 1]
+     dim: dimension to reduce; default: all
+     keepdim: whether the reduced dimensions are kept with size 1
+     interpolation: what is taken between two elements */
+typedef struct tt_quantile_scalar_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; default: all */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+} tt_quantile_scalar_opts;
+#define TT_QUANTILE_SCALAR_DIM (UINT64_C(1) << 0)
+#define TT_QUANTILE_SCALAR_KEEPDIM (UINT64_C(1) << 1)
+#define TT_QUANTILE_SCALAR_INTERPOLATION (UINT64_C(1) << 2)
+tt_status tt_quantile_scalar(tt_ctx *c, const tt_tensor *self, double q,
+                             const tt_quantile_scalar_opts *opts, tt_tensor **out);
+tt_status tt_quantile_scalar_into(tt_ctx *c, const tt_tensor *self, double q,
+                                  const tt_quantile_scalar_opts *opts, tt_tensor *dst);
+
+/* Computes quantiles over dim of the elements that are not nan.
+     q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+     dim: dimension to reduce; default: all
+     keepdim: whether the reduced dimensions are kept with size 1
+     interpolation: what is taken between two elements */
+typedef struct tt_nanquantile_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; default: all */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+} tt_nanquantile_opts;
+#define TT_NANQUANTILE_DIM (UINT64_C(1) << 0)
+#define TT_NANQUANTILE_KEEPDIM (UINT64_C(1) << 1)
+#define TT_NANQUANTILE_INTERPOLATION (UINT64_C(1) << 2)
+tt_status tt_nanquantile(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                         const tt_nanquantile_opts *opts, tt_tensor **out);
+tt_status tt_nanquantile_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                              const tt_nanquantile_opts *opts, tt_tensor *dst);
+
+/* Computes a quantile over dim of the elements that are not nan.
+     q: number in [0, 1]
+     dim: dimension to reduce; default: all
+     keepdim: whether the reduced dimensions are kept with size 1
+     interpolation: what is taken between two elements */
+typedef struct tt_nanquantile_scalar_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension to reduce; default: all */
+  int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
+  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+} tt_nanquantile_scalar_opts;
+#define TT_NANQUANTILE_SCALAR_DIM (UINT64_C(1) << 0)
+#define TT_NANQUANTILE_SCALAR_KEEPDIM (UINT64_C(1) << 1)
+#define TT_NANQUANTILE_SCALAR_INTERPOLATION (UINT64_C(1) << 2)
+tt_status tt_nanquantile_scalar(tt_ctx *c, const tt_tensor *self, double q,
+                                const tt_nanquantile_scalar_opts *opts, tt_tensor **out);
+tt_status tt_nanquantile_scalar_into(tt_ctx *c, const tt_tensor *self, double q,
+                                     const tt_nanquantile_scalar_opts *opts, tt_tensor *dst);
+
+/* Returns the first element, or slice of dim, of each run of equal ones. Every nan is a run;
+   results that are not requested are empty.
+     return_inverse: whether to return, for each element, the index of its run
+     return_counts: whether to return the length of each run
+     dim: dimension whose slices are compared; default: elements of the flattened tensor */
+typedef struct tt_unique_consecutive_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t return_inverse; /* whether to return, for each element, the index of its run; default:
+                             false */
+  int32_t return_counts; /* whether to return the length of each run; default: false */
+  int64_t dim; /* dimension whose slices are compared; default: elements of the flattened tensor */
+} tt_unique_consecutive_opts;
+#define TT_UNIQUE_CONSECUTIVE_RETURN_INVERSE (UINT64_C(1) << 0)
+#define TT_UNIQUE_CONSECUTIVE_RETURN_COUNTS (UINT64_C(1) << 1)
+#define TT_UNIQUE_CONSECUTIVE_DIM (UINT64_C(1) << 2)
+tt_status tt_unique_consecutive(tt_ctx *c, const tt_tensor *self,
+                                const tt_unique_consecutive_opts *opts, tt_tensor **values,
+                                tt_tensor **inverse, tt_tensor **counts);
+
+/* Counts how often each number occurs, or sums the weights of its occurrences.
+     self: (n), integers that are not negative
+     weights: (n); default: 1 each
+     minlength: least length of the result */
+typedef struct tt_bincount_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weights; /* (n); default: 1 each */
+  int64_t minlength; /* least length of the result; default: 0 */
+} tt_bincount_opts;
+#define TT_BINCOUNT_WEIGHTS (UINT64_C(1) << 0)
+#define TT_BINCOUNT_MINLENGTH (UINT64_C(1) << 1)
+tt_status tt_bincount(tt_ctx *c, const tt_tensor *self, const tt_bincount_opts *opts,
+                      tt_tensor **out);
+
+/* Counts the elements in bins of equal width from min to max, both included. Other elements are
+   not counted.
+     bins: number of bins
+     min: lower end of the range
+     max: upper end of the range; if both ends are equal, they are the smallest and the largest
+       element */
+typedef struct tt_histc_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t bins; /* number of bins; default: 100 */
+  double min; /* lower end of the range; default: 0.0 */
+  double max; /* upper end of the range; if both ends are equal, they are the smallest and the
+                 largest element; default: 0.0 */
+} tt_histc_opts;
+#define TT_HISTC_BINS (UINT64_C(1) << 0)
+#define TT_HISTC_MIN (UINT64_C(1) << 1)
+#define TT_HISTC_MAX (UINT64_C(1) << 2)
+tt_status tt_histc(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts, tt_tensor **out);
+tt_status tt_histc_into(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts,
+                        tt_tensor *dst);
 
 /* Computes e^x, elementwise. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);

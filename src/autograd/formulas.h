@@ -66,6 +66,11 @@ TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accu
 TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes,
                              Opt<int64_t> padding_idx);
 
+// The gradients of self and src.
+TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t dim,
+                                    const Tensor& index, const Tensor& src, const Tensor& y,
+                                    bool include_self);
+
 // ---- linalg ----
 TensorRef nuclear_norm_backward(TensorSpan g, const Tensor& self, const Tensor& polar);
 TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Tensor& vh);
@@ -128,12 +133,17 @@ TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, do
 // ---- scan ----
 TensorRef cumsum_backward(const Tensor& g, int64_t dim);
 TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim);
+TensorRef logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim);
 
 // ---- softmax ----
 // Derivatives of softmax_backward and log_softmax_backward with respect to their argument y.
 TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
 TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim);
 TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
+
+// ---- sort ----
+// The elements equal to y share the gradient; nan equals nan.
+TensorRef equal_elements_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 
 // ---- unary ----
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);

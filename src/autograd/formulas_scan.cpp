@@ -41,4 +41,25 @@ TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y,
   return products_before(x, d) * reversed_recurrence(g, x, d);
 }
 
+// dx[k] is the sum over i >= k of g[i] exp(x[k] - y[i]), here of exponentials shifted by the
+// largest y, in double.
+TensorRef logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim) {
+  if (self.numel == 0) return TensorRef::share(&g);
+  const bool complex = is_complex(self.dtype);
+  const Dtype wide = complex ? Dtype::kC128 : Dtype::kF64;
+  TensorRef x = op::to_dtype(self, wide);
+  TensorRef sums = op::to_dtype(y, wide);
+  TensorRef real = op::detach(complex ? op::real(sums) : TensorRef::share(sums.get()));
+  const int64_t along[1] = {dim};
+  TensorRef top = self.ndim ? op::amax(real, along, true) : real;
+  for (double end : {__builtin_inf(), -__builtin_inf()})
+    top = op::masked_fill(top, op::eq(top, end), 0);
+  TensorRef below = top - sums;
+  const Scalar most = 700;
+  if (!complex) below = op::clamp(below, nullptr, &most);
+  TensorRef weights = op::to_dtype(g, wide) * op::conj(op::exp(below));
+  TensorRef dx = op::conj(op::exp(x - top)) * cumsum_backward(weights, dim);
+  return op::to_dtype(dx, g.dtype);
+}
+
 }  // namespace TT_NS::formula

@@ -1,4 +1,4 @@
-// cumsum, cumprod.
+// cumsum, cumprod, cummax, cummin, logcumsumexp.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -68,6 +68,73 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     launch_stages(kernel_cumprod, self.device, &plan.run);
   }
   return as_dtype(std::move(out), out_dtype);
+}
+
+// ---- cummax, cummin, logcumsumexp ----
+
+static int64_t inner_of(const Tensor& t, int64_t d) {
+  int64_t inner = 1;
+  for (int64_t k = d + 1; k < t.ndim; k++) inner *= t.size(k);
+  return inner;
+}
+
+// The kernel finds the indices in one of three dtypes; they select the values.
+static TensorPair cumulative_extreme(const Tensor& self, int64_t dim, bool smallest) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  if (is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order",
+             fmt(self.dtype));
+  const int64_t d = wrap_dim(dim, self.ndim);
+  Dtype compared = Dtype::kI64;
+  if (is_differentiable(self.dtype))
+    compared = self.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
+  TensorRef x = cast_input(self, compared);
+  TensorRef indices = new_tensor(self.sizes(), Dtype::kI64, self.device);
+  if (self.numel) {
+    const int64_t n = self.ndim ? self.size(d) : 1;
+    const int64_t inner = inner_of(self, d);
+    CumExtremePlan plan;
+    build_cum_extreme(&plan, int32_t(compared), smallest, self.numel / n / inner, n, inner);
+    plan.in = x->data;
+    plan.indices = indices->as<int64_t>();
+    launch_stages(kernel_cummax, self.device, &plan.run);
+  }
+  TensorRef values = op::gather(self, d, *indices);
+  return {std::move(values), std::move(indices)};
+}
+TensorPair cummax(Call, const Tensor& self, int64_t dim) {
+  return cumulative_extreme(self, dim, false);
+}
+TensorPair cummin(Call, const Tensor& self, int64_t dim) {
+  return cumulative_extreme(self, dim, true);
+}
+
+// Complex numbers are shifted by the largest real part.
+static TensorRef complex_logcumsumexp(const Tensor& x, int64_t d) {
+  if (x.numel == 0 || x.ndim == 0) return op::clone(x);
+  TensorRef top = op::amax(*op::real(x), Ints(&d, 1), true);
+  for (double end : {__builtin_inf(), -__builtin_inf()})
+    top = op::masked_fill(*top, *op::eq(*top, end), 0);
+  return op::add(*op::log(*op::cumsum(*op::exp(*op::sub(x, *top)), d)), *top);
+}
+
+TensorRef logcumsumexp(Call, const Tensor& self, int64_t dim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  check_dtype_float(self, "self");
+  const int64_t d = wrap_dim(dim, self.ndim);
+  if (is_complex(self.dtype)) return complex_logcumsumexp(self, d);
+  TensorRef x = dense_input(*widened(self));
+  TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
+  if (self.numel) {
+    const int64_t n = self.ndim ? self.size(d) : 1;
+    const int64_t inner = inner_of(self, d);
+    LogSumPlan plan;
+    build_log_sum(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner);
+    plan.in = x->data;
+    plan.out = out->data;
+    launch_stages(kernel_logcumsumexp, self.device, &plan.run);
+  }
+  return as_dtype(std::move(out), self.dtype);
 }
 
 }  // namespace TT_NS::impl

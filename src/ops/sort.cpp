@@ -144,4 +144,40 @@ TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool re
   return unique_slices(self, wrap_dim(dim.value, self.ndim), return_inverse, return_counts);
 }
 
+// As unique without sorting: runs of equal neighbours.
+static TensorRef runs_of_elements(const Tensor& x, int64_t n) {
+  return op::ne(*op::slice(x, 0, 1), *op::slice(x, 0, 0, n - 1));
+}
+static TensorRef runs_of_slices(const Tensor& self, int64_t d, int64_t n) {
+  const int64_t rows[2] = {n, self.numel / n};
+  const int64_t last[1] = {1};
+  const int64_t from[1] = {d};
+  const int64_t to[1] = {0};
+  TensorRef table = op::reshape(*op::movedim(self, from, to), rows);
+  return op::any_dim(*op::ne(*op::slice(*table, 0, 1), *op::slice(*table, 0, 0, n - 1)), last);
+}
+
+TensorTriple unique_consecutive(Call, const Tensor& self, bool return_inverse, bool return_counts,
+                                Opt<int64_t> dim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  if (self.device.type == TT_META)
+    fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result depends on its data");
+  if (dim.has && self.ndim == 0)
+    fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
+  const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
+  const int64_t flat[1] = {self.numel};
+  TensorRef x = dim.has ? TensorRef::share(&self) : op::reshape(self, flat);
+  const int64_t n = x->size(d);
+  if (self.numel == 0 && n)
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared",
+             self.sizes());
+  TensorRef fresh;
+  if (n) fresh = dim.has ? runs_of_slices(*x, d, n) : runs_of_elements(*x, n);
+  const int64_t rows[1] = {n};
+  TensorTriple r = runs(*op::arange(0, n, 1, Dtype::kI64, self.device), std::move(fresh),
+                        dim.has ? Ints(rows) : self.sizes(), return_inverse, return_counts);
+  r.first = op::index_select(*x, d, *r.first);
+  return r;
+}
+
 }  // namespace TT_NS::impl

@@ -1,4 +1,4 @@
-// Builds the plans of cumsum and cumprod.
+// Builds the plans of cumulative operators.
 #pragma once
 
 #include "plan/scan_plan.h"
@@ -76,6 +76,26 @@ inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t 
 inline int64_t cumprod_workspace_bytes(const CumprodPlan* p) {
   const int64_t blocks = p->dtype == TT_C64 || p->dtype == TT_C128 ? cumprod_blocks(p->chunk) : 0;
   return p->n_chunks > 1 ? p->outer * p->n_chunks * p->inner * (kCumprodPart + blocks * 16) : 0;
+}
+
+// Set all fields but the pointers. Sizes are not 0.
+inline void build_cum_extreme(CumExtremePlan* p, int32_t dtype, bool smallest, int64_t outer,
+                              int64_t dim, int64_t inner) {
+  p->dtype = dtype;
+  p->smallest = smallest;
+  p->outer = outer;
+  p->dim = dim;
+  p->inner = inner;
+  p->n_tiles = ceil_div(inner, kRowTile);
+  one_stage(&p->run, outer * p->n_tiles, row_grain(dim * min(inner, kRowTile)));
+}
+inline void build_log_sum(LogSumPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner) {
+  p->dtype = dtype;
+  p->outer = outer;
+  p->dim = dim;
+  p->inner = inner;
+  p->n_tiles = ceil_div(inner, kRowTile);
+  one_stage(&p->run, outer * p->n_tiles, row_grain(8 * dim * min(inner, kRowTile)));
 }
 
 }  // namespace TT_NS

@@ -1,4 +1,4 @@
-// Plans of cumsum and cumprod. POD, also device code.
+// Plans of cumulative operators. POD, also device code.
 #pragma once
 
 #include "plan/rows.h"
@@ -40,5 +40,25 @@ struct CumprodPlan {
 constexpr int64_t kCumprodPart = 48, kNarrowProducts = 16, kCumprodBlock = 128;
 
 TT_INLINE constexpr int64_t cumprod_blocks(int64_t chunk) { return ceil_div(chunk, kCumprodBlock); }
+
+// cummax, cummin: the index of the running extreme; the last of equal ones, and a nan once there is
+// one. Units: [outer][n_tiles of kRowTile inner positions].
+struct CumExtremePlan {
+  Stages run;
+  int32_t dtype;     // f32, f64 or i64
+  int32_t smallest;  // cummin
+  int64_t outer, dim, inner, n_tiles;
+  const char* in;
+  int64_t* indices;
+};
+
+// logcumsumexp: log(sum(exp(x))) of the elements so far. Units as above.
+struct LogSumPlan {
+  Stages run;
+  int32_t dtype;  // f32 or f64
+  int64_t outer, dim, inner, n_tiles;
+  const char* in;
+  char* out;
+};
 
 }  // namespace TT_NS

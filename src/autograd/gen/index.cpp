@@ -1279,4 +1279,194 @@ static constexpr OpSchema unravel_index_schema = {"unravel_index", "unravel_inde
 constinit Op<TensorList(const Tensor&, Ints)> op_unravel_index = make_op<TensorList, const Tensor&,
     Ints>(&unravel_index_schema, impl::unravel_index, nullptr);
 
+// ---- scatter_reduce ----
+static constexpr ArgInfo scatter_reduce_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"dim", ArgType::kDim, false, false},
+                                                  {"index", ArgType::kTensor, false, false},
+                                                  {"src", ArgType::kTensor, false, false},
+                                                  {"reduce", ArgType::kEnum, false, false,
+                                                   kScatterReduceValues},
+                                                  {"include_self", ArgType::kBool, false, true, 0,
+                                                   ArgDefault::kBool, {.i = 1}},
+                                                  {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema scatter_reduce_schema = {"scatter_reduce", "scatter_reduce",
+    "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
+    "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", scatter_reduce_args, 6, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+                       bool)> op_scatter_reduce = make_op<TensorRef, const Tensor&, int64_t,
+    const Tensor&, const Tensor&, int64_t, bool>(&scatter_reduce_schema, impl::scatter_reduce,
+                                                 nullptr);
+static void scatter_reduce__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                                     const Tensor& src, int64_t reduce, bool include_self) {
+  if (!(needs_grad(self) || needs_grad(src))) return redispatch(op_scatter_reduce_,
+      c.keys & kBelowAutograd, self, dim, index, src, reduce, include_self);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_scatter_reduce, *before, dim, index, src, reduce,
+                                 include_self));
+}
+static constexpr ArgInfo scatter_reduce__args[] = {{"self", ArgType::kTensor, true, false},
+                                                   {"dim", ArgType::kDim, false, false},
+                                                   {"index", ArgType::kTensor, false, false},
+                                                   {"src", ArgType::kTensor, false, false},
+                                                   {"reduce", ArgType::kEnum, false, false,
+                                                    kScatterReduceValues},
+                                                   {"include_self", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 1}}};
+static constexpr OpSchema scatter_reduce__schema = {"scatter_reduce_", "scatter_reduce_",
+    "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
+    "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", scatter_reduce__args, 6, 0, false,
+    false, false, true};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+                  bool)> op_scatter_reduce_ = make_op<void, Tensor&, int64_t, const Tensor&,
+                                                      const Tensor&, int64_t,
+                                                      bool>(&scatter_reduce__schema,
+    scatter_reduce__impl, scatter_reduce__autograd);
+static void scatter_reduce_into_autograd(Call c, const Tensor& self, int64_t dim,
+                                         const Tensor& index, const Tensor& src, int64_t reduce,
+                                         bool include_self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(index) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_scatter_reduce_into, c.keys & kBelowAutograd, self, dim, index, src, reduce,
+             include_self, dst);
+}
+static constexpr OpSchema scatter_reduce_into_schema = {"scatter_reduce_into",
+                                                        "scatter_reduce_into",
+    "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
+    "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", scatter_reduce_args, 7, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
+                  Tensor&)> op_scatter_reduce_into = make_op<void, const Tensor&, int64_t,
+    const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&scatter_reduce_into_schema,
+    scatter_reduce_into_impl, scatter_reduce_into_autograd);
+
+// ---- scatter_extreme ----
+struct scatter_extreme_saved {
+  Saved self;
+  Saved index;
+  Saved src;
+  int64_t dim;
+  bool include_self;
+  Saved r0;
+};
+static void scatter_extreme_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<scatter_extreme_saved>();
+  if (n.needs(0) || n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const TensorRef index_ref = s.index.get(n);
+    const Tensor& index = *index_ref;
+    const TensorRef src_ref = s.src.get(n);
+    const Tensor& src = *src_ref;
+    const auto& include_self = s.include_self;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = formula::scatter_extreme_backward(g0, self, dim, index, src, r0, include_self);
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+  }
+}
+static constinit const NodeType scatter_extreme_type = {"scatter_extreme", scatter_extreme_apply,
+                                                        destroy_saved<scatter_extreme_saved>,
+                                                        sizeof(scatter_extreme_saved), false};
+static TensorRef scatter_extreme_autograd(Call c, const Tensor& self, int64_t dim,
+                                          const Tensor& index, const Tensor& src, bool smallest,
+                                          bool include_self) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(src);
+  if (!(n0 | n1)) return redispatch(op_scatter_extreme, c.keys & kBelowAutograd, self, dim, index,
+                                    src, smallest, include_self);
+  if (needs_grad(index)) fail_no_formula("index");
+  NodeRef node = new_node(&scatter_extreme_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) scatter_extreme_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, src);
+  s.self.save(self);
+  s.index.save(index);
+  s.src.save(src);
+  s.dim = dim;
+  s.include_self = include_self;
+  auto out = redispatch(op_scatter_extreme, c.keys & kBelowAutograd, self, dim, index, src,
+                        smallest, include_self);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo scatter_extreme_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"dim", ArgType::kDim, false, false},
+                                                   {"index", ArgType::kTensor, false, false},
+                                                   {"src", ArgType::kTensor, false, false},
+                                                   {"smallest", ArgType::kBool, false, false},
+                                                   {"include_self", ArgType::kBool, false, false}};
+static constexpr OpSchema scatter_extreme_schema = {"scatter_extreme", "scatter_extreme",
+    "scatter_extreme(self: Tensor, dim: Dim, index: Tensor, src: Tensor, smallest: Bool, "
+    "include_self: Bool) -> Tensor", scatter_extreme_args, 6, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, bool,
+                       bool)> op_scatter_extreme = make_op<TensorRef, const Tensor&, int64_t,
+    const Tensor&, const Tensor&, bool, bool>(&scatter_extreme_schema, impl::scatter_extreme,
+                                              scatter_extreme_autograd);
+
+// ---- index_reduce ----
+static constexpr ArgInfo index_reduce_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"dim", ArgType::kDim, false, false},
+                                                {"index", ArgType::kTensor, false, false},
+                                                {"source", ArgType::kTensor, false, false},
+                                                {"reduce", ArgType::kEnum, false, false,
+                                                 kIndexReduceValues},
+                                                {"include_self", ArgType::kBool, false, true, 0,
+                                                 ArgDefault::kBool, {.i = 1}},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema index_reduce_schema = {"index_reduce", "index_reduce",
+    "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
+    "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", index_reduce_args, 6, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+                       bool)> op_index_reduce = make_op<TensorRef, const Tensor&, int64_t,
+                                                        const Tensor&, const Tensor&, int64_t,
+                                                        bool>(&index_reduce_schema,
+    impl::index_reduce, nullptr);
+static void index_reduce__autograd(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                                   const Tensor& source, int64_t reduce, bool include_self) {
+  if (!(needs_grad(self) || needs_grad(source))) return redispatch(op_index_reduce_,
+      c.keys & kBelowAutograd, self, dim, index, source, reduce, include_self);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_index_reduce, *before, dim, index, source, reduce,
+                                 include_self));
+}
+static constexpr ArgInfo index_reduce__args[] = {{"self", ArgType::kTensor, true, false},
+                                                 {"dim", ArgType::kDim, false, false},
+                                                 {"index", ArgType::kTensor, false, false},
+                                                 {"source", ArgType::kTensor, false, false},
+                                                 {"reduce", ArgType::kEnum, false, false,
+                                                  kIndexReduceValues},
+                                                 {"include_self", ArgType::kBool, false, true, 0,
+                                                  ArgDefault::kBool, {.i = 1}}};
+static constexpr OpSchema index_reduce__schema = {"index_reduce_", "index_reduce_",
+    "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
+    "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", index_reduce__args, 6, 0, false,
+    false, false, true};
+constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_index_reduce_ =
+    make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+            bool>(&index_reduce__schema, index_reduce__impl, index_reduce__autograd);
+static void index_reduce_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                       const Tensor& source, int64_t reduce, bool include_self,
+                                       Tensor& dst) {
+  if (needs_grad(self) || needs_grad(index) || needs_grad(source)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_index_reduce_into, c.keys & kBelowAutograd, self, dim, index, source, reduce,
+             include_self, dst);
+}
+static constexpr OpSchema index_reduce_into_schema = {"index_reduce_into", "index_reduce_into",
+    "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
+    "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", index_reduce_args, 7, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
+                  Tensor&)> op_index_reduce_into = make_op<void, const Tensor&, int64_t,
+    const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&index_reduce_into_schema,
+    index_reduce_into_impl, index_reduce_into_autograd);
+
 }  // namespace TT_NS

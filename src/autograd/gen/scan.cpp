@@ -233,4 +233,172 @@ static constexpr OpSchema vander_schema = {"vander", "vander",
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
+// ---- cummax ----
+struct cummax_saved {
+  int64_t dim;
+  Shape self_shape;
+  Saved r1;
+};
+static void cummax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cummax_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, r1, g0);
+  }
+}
+static constinit const NodeType cummax_type = {"cummax", cummax_apply, destroy_saved<cummax_saved>,
+                                               sizeof(cummax_saved), false};
+static TensorPair cummax_autograd(Call c, const Tensor& self, int64_t dim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cummax, c.keys & kBelowAutograd, self, dim);
+  NodeRef node = new_node(&cummax_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cummax_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_cummax, c.keys & kBelowAutograd, self, dim);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo cummax_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDim, false, false},
+                                          {"dst_values", ArgType::kTensor, true, false},
+                                          {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema cummax_schema = {"cummax", "cummax",
+    "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummax_args, 2, 2,
+    true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t)> op_cummax = make_op<TensorPair, const Tensor&,
+    int64_t>(&cummax_schema, impl::cummax, cummax_autograd);
+static void cummax_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
+                                 Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_cummax_into, c.keys & kBelowAutograd, self, dim, dst_values, dst_indices);
+}
+static constexpr OpSchema cummax_into_schema = {"cummax_into", "cummax_into",
+    "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummax_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
+    make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummax_into_schema, cummax_into_impl,
+    cummax_into_autograd);
+
+// ---- cummin ----
+struct cummin_saved {
+  int64_t dim;
+  Shape self_shape;
+  Saved r1;
+};
+static void cummin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cummin_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, r1, g0);
+  }
+}
+static constinit const NodeType cummin_type = {"cummin", cummin_apply, destroy_saved<cummin_saved>,
+                                               sizeof(cummin_saved), false};
+static TensorPair cummin_autograd(Call c, const Tensor& self, int64_t dim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cummin, c.keys & kBelowAutograd, self, dim);
+  NodeRef node = new_node(&cummin_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cummin_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_cummin, c.keys & kBelowAutograd, self, dim);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo cummin_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"dim", ArgType::kDim, false, false},
+                                          {"dst_values", ArgType::kTensor, true, false},
+                                          {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema cummin_schema = {"cummin", "cummin",
+    "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummin_args, 2, 2,
+    true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t)> op_cummin = make_op<TensorPair, const Tensor&,
+    int64_t>(&cummin_schema, impl::cummin, cummin_autograd);
+static void cummin_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
+                                 Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_cummin_into, c.keys & kBelowAutograd, self, dim, dst_values, dst_indices);
+}
+static constexpr OpSchema cummin_into_schema = {"cummin_into", "cummin_into",
+    "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummin_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummin_into =
+    make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummin_into_schema, cummin_into_impl,
+    cummin_into_autograd);
+
+// ---- logcumsumexp ----
+struct logcumsumexp_saved {
+  Saved self;
+  int64_t dim;
+  Saved r0;
+};
+static void logcumsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<logcumsumexp_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& dim = s.dim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::logcumsumexp_backward(g0, self, r0, dim);
+  }
+}
+static constinit const NodeType logcumsumexp_type = {"logcumsumexp", logcumsumexp_apply,
+                                                     destroy_saved<logcumsumexp_saved>,
+                                                     sizeof(logcumsumexp_saved), false};
+static TensorRef logcumsumexp_autograd(Call c, const Tensor& self, int64_t dim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_logcumsumexp, c.keys & kBelowAutograd, self, dim);
+  NodeRef node = new_node(&logcumsumexp_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) logcumsumexp_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.dim = dim;
+  auto out = redispatch(op_logcumsumexp, c.keys & kBelowAutograd, self, dim);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo logcumsumexp_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"dim", ArgType::kDim, false, false},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logcumsumexp_schema = {"logcumsumexp", "logcumsumexp",
+                                                 "logcumsumexp(self: Tensor, dim: Dim) -> Tensor",
+                                                 logcumsumexp_args, 2, 1, true, false, false,
+                                                 false};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_logcumsumexp = make_op<TensorRef, const Tensor&,
+    int64_t>(&logcumsumexp_schema, impl::logcumsumexp, logcumsumexp_autograd);
+static void logcumsumexp_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logcumsumexp_into, c.keys & kBelowAutograd, self, dim, dst);
+}
+static constexpr OpSchema logcumsumexp_into_schema = {"logcumsumexp_into", "logcumsumexp_into",
+    "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", logcumsumexp_args, 3, 0, true, false, false,
+    false};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_logcumsumexp_into =
+    make_op<void, const Tensor&, int64_t, Tensor&>(&logcumsumexp_into_schema,
+                                                   logcumsumexp_into_impl,
+                                                   logcumsumexp_into_autograd);
+
 }  // namespace TT_NS

@@ -243,4 +243,511 @@ static constexpr OpSchema msort_into_schema = {"msort_into", "msort_into",
 constinit Op<void(const Tensor&, Tensor&)> op_msort_into = make_op<void, const Tensor&,
     Tensor&>(&msort_into_schema, msort_into_impl, msort_into_autograd);
 
+// ---- kthvalue ----
+struct kthvalue_saved {
+  int64_t dim;
+  bool keepdim;
+  Shape self_shape;
+  Saved r1;
+};
+static void kthvalue_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<kthvalue_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
+  }
+}
+static constinit const NodeType kthvalue_type = {"kthvalue", kthvalue_apply,
+                                                 destroy_saved<kthvalue_saved>,
+                                                 sizeof(kthvalue_saved), false};
+static TensorPair kthvalue_autograd(Call c, const Tensor& self, int64_t k, int64_t dim,
+                                    bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_kthvalue, c.keys & kBelowAutograd, self, k, dim, keepdim);
+  NodeRef node = new_node(&kthvalue_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) kthvalue_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.keepdim = keepdim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_kthvalue, c.keys & kBelowAutograd, self, k, dim, keepdim);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo kthvalue_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"k", ArgType::kInt, false, false},
+                                            {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                             {.i = -1}}, {"keepdim", ArgType::kBool, false, true, 0,
+    ArgDefault::kBool, {.i = 0}}, {"dst_values", ArgType::kTensor, true, false},
+                                            {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema kthvalue_schema = {"kthvalue", "kthvalue",
+    "kthvalue(self: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, "
+    "indices: IndexTensor)", kthvalue_args, 4, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool)> op_kthvalue =
+    make_op<TensorPair, const Tensor&, int64_t, int64_t, bool>(&kthvalue_schema, impl::kthvalue,
+    kthvalue_autograd);
+static void kthvalue_into_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool keepdim,
+                                   Tensor& dst_values, Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_kthvalue_into, c.keys & kBelowAutograd, self, k, dim, keepdim, dst_values,
+             dst_indices);
+}
+static constexpr OpSchema kthvalue_into_schema = {"kthvalue_into", "kthvalue_into",
+    "kthvalue(self: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, "
+    "indices: IndexTensor)", kthvalue_args, 6, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&)> op_kthvalue_into =
+    make_op<void, const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&>(&kthvalue_into_schema,
+    kthvalue_into_impl, kthvalue_into_autograd);
+
+// ---- median ----
+struct median_saved {
+  Saved self;
+  Saved r0;
+};
+static void median_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<median_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::equal_elements_backward(g0, self, r0);
+  }
+}
+static constinit const NodeType median_type = {"median", median_apply, destroy_saved<median_saved>,
+                                               sizeof(median_saved), false};
+static TensorRef median_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_median, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&median_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) median_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_median, c.keys & kBelowAutograd, self);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo median_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema median_schema = {"median", "median", "median(self: Tensor) -> Tensor",
+                                           median_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_median = make_op<TensorRef, const Tensor&>(&median_schema,
+    impl::median, median_autograd);
+
+// ---- median_dim ----
+struct median_dim_saved {
+  int64_t dim;
+  bool keepdim;
+  Shape self_shape;
+  Saved r1;
+};
+static void median_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<median_dim_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
+  }
+}
+static constinit const NodeType median_dim_type = {"median", median_dim_apply,
+                                                   destroy_saved<median_dim_saved>,
+                                                   sizeof(median_dim_saved), false};
+static TensorPair median_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_median_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&median_dim_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) median_dim_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.keepdim = keepdim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_median_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo median_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dim", ArgType::kDim, false, false},
+                                              {"keepdim", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}},
+                                              {"dst_values", ArgType::kTensor, true, false},
+                                              {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema median_dim_schema = {"median_dim", "median_dim",
+    "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", median_dim_args, 3, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_median_dim =
+    make_op<TensorPair, const Tensor&, int64_t, bool>(&median_dim_schema, impl::median_dim,
+                                                      median_dim_autograd);
+static void median_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                                     Tensor& dst_values, Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_median_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values,
+             dst_indices);
+}
+static constexpr OpSchema median_dim_into_schema = {"median_dim_into", "median_dim_into",
+    "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", median_dim_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim_into =
+    make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&median_dim_into_schema,
+    median_dim_into_impl, median_dim_into_autograd);
+
+// ---- nanmedian ----
+struct nanmedian_saved {
+  Saved self;
+  Saved r0;
+};
+static void nanmedian_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<nanmedian_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::equal_elements_backward(g0, self, r0);
+  }
+}
+static constinit const NodeType nanmedian_type = {"nanmedian", nanmedian_apply,
+                                                  destroy_saved<nanmedian_saved>,
+                                                  sizeof(nanmedian_saved), false};
+static TensorRef nanmedian_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_nanmedian, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&nanmedian_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) nanmedian_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_nanmedian, c.keys & kBelowAutograd, self);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo nanmedian_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema nanmedian_schema = {"nanmedian", "nanmedian",
+                                              "nanmedian(self: Tensor) -> Tensor", nanmedian_args,
+                                              1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_nanmedian =
+    make_op<TensorRef, const Tensor&>(&nanmedian_schema, impl::nanmedian, nanmedian_autograd);
+
+// ---- nanmedian_dim ----
+struct nanmedian_dim_saved {
+  int64_t dim;
+  bool keepdim;
+  Shape self_shape;
+  Saved r1;
+};
+static void nanmedian_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<nanmedian_dim_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
+  }
+}
+static constinit const NodeType nanmedian_dim_type = {"nanmedian", nanmedian_dim_apply,
+                                                      destroy_saved<nanmedian_dim_saved>,
+                                                      sizeof(nanmedian_dim_saved), false};
+static TensorPair nanmedian_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_nanmedian_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&nanmedian_dim_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) nanmedian_dim_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.keepdim = keepdim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_nanmedian_dim, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo nanmedian_dim_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"dim", ArgType::kDim, false, false},
+                                                 {"keepdim", ArgType::kBool, false, true, 0,
+                                                  ArgDefault::kBool, {.i = 0}},
+                                                 {"dst_values", ArgType::kTensor, true, false},
+                                                 {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema nanmedian_dim_schema = {"nanmedian_dim", "nanmedian_dim",
+    "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", nanmedian_dim_args, 3, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_nanmedian_dim =
+    make_op<TensorPair, const Tensor&, int64_t, bool>(&nanmedian_dim_schema, impl::nanmedian_dim,
+                                                      nanmedian_dim_autograd);
+static void nanmedian_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                                        Tensor& dst_values, Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_nanmedian_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values,
+             dst_indices);
+}
+static constexpr OpSchema nanmedian_dim_into_schema = {"nanmedian_dim_into", "nanmedian_dim_into",
+    "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", nanmedian_dim_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_dim_into =
+    make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&nanmedian_dim_into_schema,
+    nanmedian_dim_into_impl, nanmedian_dim_into_autograd);
+
+// ---- mode ----
+struct mode_saved {
+  int64_t dim;
+  bool keepdim;
+  Shape self_shape;
+  Saved r1;
+};
+static void mode_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<mode_saved>();
+  if (n.needs(0)) {
+    const auto& dim = s.dim;
+    const auto& keepdim = s.keepdim;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
+  }
+}
+static constinit const NodeType mode_type = {"mode", mode_apply, destroy_saved<mode_saved>,
+                                             sizeof(mode_saved), false};
+static TensorPair mode_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_mode, c.keys & kBelowAutograd, self, dim, keepdim);
+  NodeRef node = new_node(&mode_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) mode_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.dim = dim;
+  s.keepdim = keepdim;
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_mode, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo mode_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
+                                         {.i = -1}}, {"keepdim", ArgType::kBool, false, true, 0,
+                                                      ArgDefault::kBool, {.i = 0}},
+                                        {"dst_values", ArgType::kTensor, true, false},
+                                        {"dst_indices", ArgType::kTensor, true, false}};
+static constexpr OpSchema mode_schema =
+    {"mode", "mode",
+    "mode(self: Tensor, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", mode_args, 3, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_mode = make_op<TensorPair, const Tensor&,
+    int64_t, bool>(&mode_schema, impl::mode, mode_autograd);
+static void mode_into_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                               Tensor& dst_values, Tensor& dst_indices) {
+  if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
+  redispatch(op_mode_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
+}
+static constexpr OpSchema mode_into_schema = {"mode_into", "mode_into",
+    "mode(self: Tensor, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", mode_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_mode_into =
+    make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&mode_into_schema, mode_into_impl,
+    mode_into_autograd);
+
+// ---- quantile ----
+static constexpr ArgInfo quantile_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"q", ArgType::kTensor, false, false},
+                                            {"dim", ArgType::kOptDim, false, true},
+                                            {"keepdim", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 0}},
+                                            {"interpolation", ArgType::kEnum, false, true,
+                                             kQuantileValues, ArgDefault::kInt, {.i = 0}},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema quantile_schema = {"quantile", "quantile",
+    "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
+    "Enum<Quantile> = \"linear\") -> Tensor", quantile_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t>(&quantile_schema,
+    impl::quantile, nullptr);
+static void quantile_into_autograd(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim,
+                                   bool keepdim, int64_t interpolation, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(q) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_quantile_into, c.keys & kBelowAutograd, self, q, dim, keepdim, interpolation, dst);
+}
+static constexpr OpSchema quantile_into_schema = {"quantile_into", "quantile_into",
+    "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
+    "Enum<Quantile> = \"linear\") -> Tensor", quantile_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
+                  Tensor&)> op_quantile_into = make_op<void, const Tensor&, const Tensor&,
+                                                       Opt<int64_t>, bool, int64_t,
+                                                       Tensor&>(&quantile_into_schema,
+    quantile_into_impl, quantile_into_autograd);
+
+// ---- quantile_scalar ----
+static constexpr ArgInfo quantile_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"q", ArgType::kFloat, false, false},
+                                                   {"dim", ArgType::kOptDim, false, true},
+                                                   {"keepdim", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 0}},
+                                                   {"interpolation", ArgType::kEnum, false, true,
+                                                    kQuantileValues, ArgDefault::kInt, {.i = 0}},
+                                                   {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema quantile_scalar_schema = {"quantile_scalar", "quantile_scalar",
+    "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
+    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", quantile_scalar_args, 5, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar =
+    make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool, int64_t>(&quantile_scalar_schema,
+    impl::quantile_scalar, nullptr);
+static void quantile_scalar_into_autograd(Call c, const Tensor& self, double q, Opt<int64_t> dim,
+                                          bool keepdim, int64_t interpolation, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_quantile_scalar_into, c.keys & kBelowAutograd, self, q, dim, keepdim, interpolation,
+             dst);
+}
+static constexpr OpSchema quantile_scalar_into_schema = {"quantile_scalar_into",
+    "quantile_scalar_into",
+    "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
+    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", quantile_scalar_args, 6, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
+                  Tensor&)> op_quantile_scalar_into = make_op<void, const Tensor&, double,
+    Opt<int64_t>, bool, int64_t, Tensor&>(&quantile_scalar_into_schema, quantile_scalar_into_impl,
+                                          quantile_scalar_into_autograd);
+
+// ---- nanquantile ----
+static constexpr ArgInfo nanquantile_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"q", ArgType::kTensor, false, false},
+                                               {"dim", ArgType::kOptDim, false, true},
+                                               {"keepdim", ArgType::kBool, false, true, 0,
+                                                ArgDefault::kBool, {.i = 0}},
+                                               {"interpolation", ArgType::kEnum, false, true,
+                                                kQuantileValues, ArgDefault::kInt, {.i = 0}},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nanquantile_schema = {"nanquantile", "nanquantile",
+    "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
+    "Enum<Quantile> = \"linear\") -> Tensor", nanquantile_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool,
+            int64_t>(&nanquantile_schema, impl::nanquantile, nullptr);
+static void nanquantile_into_autograd(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim,
+                                      bool keepdim, int64_t interpolation, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(q) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_nanquantile_into, c.keys & kBelowAutograd, self, q, dim, keepdim, interpolation,
+             dst);
+}
+static constexpr OpSchema nanquantile_into_schema = {"nanquantile_into", "nanquantile_into",
+    "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
+    "Enum<Quantile> = \"linear\") -> Tensor", nanquantile_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
+                  Tensor&)> op_nanquantile_into = make_op<void, const Tensor&, const Tensor&,
+    Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_into_schema, nanquantile_into_impl,
+                                          nanquantile_into_autograd);
+
+// ---- nanquantile_scalar ----
+static constexpr ArgInfo nanquantile_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"q", ArgType::kFloat, false, false},
+                                                      {"dim", ArgType::kOptDim, false, true},
+                                                      {"keepdim", ArgType::kBool, false, true, 0,
+                                                       ArgDefault::kBool, {.i = 0}},
+                                                      {"interpolation", ArgType::kEnum, false, true,
+                                                       kQuantileValues, ArgDefault::kInt, {.i = 0}},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nanquantile_scalar_schema = {"nanquantile_scalar", "nanquantile_scalar",
+    "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
+    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", nanquantile_scalar_args, 5, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar =
+    make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool,
+            int64_t>(&nanquantile_scalar_schema, impl::nanquantile_scalar, nullptr);
+static void nanquantile_scalar_into_autograd(Call c, const Tensor& self, double q, Opt<int64_t> dim,
+                                             bool keepdim, int64_t interpolation, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_nanquantile_scalar_into, c.keys & kBelowAutograd, self, q, dim, keepdim,
+             interpolation, dst);
+}
+static constexpr OpSchema nanquantile_scalar_into_schema = {"nanquantile_scalar_into",
+    "nanquantile_scalar_into",
+    "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
+    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", nanquantile_scalar_args, 6, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
+                  Tensor&)> op_nanquantile_scalar_into = make_op<void, const Tensor&, double,
+    Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_scalar_into_schema,
+                                          nanquantile_scalar_into_impl,
+                                          nanquantile_scalar_into_autograd);
+
+// ---- unique_consecutive ----
+static constexpr ArgInfo unique_consecutive_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"return_inverse", ArgType::kBool, false,
+                                                       true, 0, ArgDefault::kBool, {.i = 0}},
+                                                      {"return_counts", ArgType::kBool, false, true,
+                                                       0, ArgDefault::kBool, {.i = 0}},
+                                                      {"dim", ArgType::kOptDim, false, true}};
+static constexpr OpSchema unique_consecutive_schema = {"unique_consecutive", "unique_consecutive",
+    "unique_consecutive(self: Tensor, return_inverse: Bool = false, return_counts: Bool = false, "
+    "dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)",
+    unique_consecutive_args, 4, 3, false, false, false, false};
+constinit Op<TensorTriple(const Tensor&, bool, bool, Opt<int64_t>)> op_unique_consecutive =
+    make_op<TensorTriple, const Tensor&, bool, bool, Opt<int64_t>>(&unique_consecutive_schema,
+    impl::unique_consecutive, nullptr);
+
+// ---- bincount ----
+static constexpr ArgInfo bincount_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"weights", ArgType::kOptTensor, false, true},
+                                            {"minlength", ArgType::kInt, false, true, 0,
+                                             ArgDefault::kInt, {.i = 0}}};
+static constexpr OpSchema bincount_schema = {"bincount", "bincount",
+    "bincount(self: Tensor, weights: Tensor? = None, minlength: Int = 0) -> PlainTensor",
+    bincount_args, 3, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor*, int64_t)> op_bincount =
+    make_op<TensorRef, const Tensor&, const Tensor*, int64_t>(&bincount_schema, impl::bincount,
+    nullptr);
+
+// ---- histc ----
+static constexpr ArgInfo histc_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"bins", ArgType::kInt, false, true, 0, ArgDefault::kInt,
+                                          {.i = 100}}, {"min", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 0.0}},
+                                         {"max", ArgType::kFloat, false, true, 0,
+                                          ArgDefault::kFloat, {.f = 0.0}},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema histc_schema =
+    {"histc", "histc",
+     "histc(self: Tensor, bins: Int = 100, min: Float = 0.0, max: Float = 0.0) -> PlainTensor",
+     histc_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, int64_t, double, double)> op_histc =
+    make_op<TensorRef, const Tensor&, int64_t, double, double>(&histc_schema, impl::histc, nullptr);
+static void histc_into_autograd(Call c, const Tensor& self, int64_t bins, double min, double max,
+                                Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_histc_into, c.keys & kBelowAutograd, self, bins, min, max, dst);
+}
+static constexpr OpSchema histc_into_schema = {"histc_into", "histc_into",
+    "histc(self: Tensor, bins: Int = 100, min: Float = 0.0, max: Float = 0.0) -> PlainTensor",
+    histc_args, 5, 0, false, false, false, false};
+constinit Op<void(const Tensor&, int64_t, double, double, Tensor&)> op_histc_into =
+    make_op<void, const Tensor&, int64_t, double, double, Tensor&>(&histc_into_schema,
+    histc_into_impl, histc_into_autograd);
+
 }  // namespace TT_NS

@@ -15,6 +15,9 @@ constinit const Enumeration enumerations[] = {
     {2, "ij\0xy"},
     {3, "use_mm_for_euclid_dist_if_necessary\0use_mm_for_euclid_dist\0donot_use_mm_for_euclid_dist"
         ""},
+    {5, "sum\0prod\0mean\0amax\0amin"},
+    {4, "prod\0mean\0amax\0amin"},
+    {5, "linear\0lower\0higher\0midpoint\0nearest"},
     {3, "none\0left\0right"},
     {2, "cos\0linear"},
     {4, "zeros\0reflect\0replicate\0circular"},

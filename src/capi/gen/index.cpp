@@ -474,3 +474,77 @@ tt_status tt_unravel_index(tt_ctx *c, const tt_tensor *indices, const int64_t *s
                                                         ints_arg(shape, n_shape, "shape", 1)));
   });
 }
+tt_status tt_scatter_reduce(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                            const tt_tensor *src, int32_t reduce,
+                            const tt_scatter_reduce_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "scatter_reduce", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 1);
+    const bool o_include_self = opts_has(opts, 0) ? bool(opts->include_self != 0) : bool(true);
+    give(ctx, out, op::scatter_reduce(tensor_arg(self, "self", 0), dim,
+                                      tensor_arg(index, "index", 2), tensor_arg(src, "src", 3),
+                                      enum_arg(reduce, "reduce", 4, kScatterReduceValues),
+                                      o_include_self));
+  });
+}
+tt_status tt_scatter_reduce_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                             const tt_tensor *src, int32_t reduce,
+                             const tt_scatter_reduce_opts *opts) {
+  return api_call(c, "scatter_reduce_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_include_self = opts_has(opts, 0) ? bool(opts->include_self != 0) : bool(true);
+    op::scatter_reduce_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                        tensor_arg(src, "src", 3),
+                        enum_arg(reduce, "reduce", 4, kScatterReduceValues), o_include_self);
+  });
+}
+tt_status tt_scatter_reduce_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                                 const tt_tensor *index, const tt_tensor *src, int32_t reduce,
+                                 const tt_scatter_reduce_opts *opts, tt_tensor *dst) {
+  return api_call(c, "scatter_reduce_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_include_self = opts_has(opts, 0) ? bool(opts->include_self != 0) : bool(true);
+    op::scatter_reduce_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                            tensor_arg(src, "src", 3),
+                            enum_arg(reduce, "reduce", 4, kScatterReduceValues), o_include_self,
+                            mutable_arg(dst, "dst", 6));
+  });
+}
+tt_status tt_index_reduce(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                          const tt_tensor *source, int32_t reduce, const tt_index_reduce_opts *opts,
+                          tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "index_reduce", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 1);
+    const bool o_include_self = opts_has(opts, 0) ? bool(opts->include_self != 0) : bool(true);
+    give(ctx, out, op::index_reduce(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                                    tensor_arg(source, "source", 3),
+                                    enum_arg(reduce, "reduce", 4, kIndexReduceValues),
+                                    o_include_self));
+  });
+}
+tt_status tt_index_reduce_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
+                           const tt_tensor *source, int32_t reduce,
+                           const tt_index_reduce_opts *opts) {
+  return api_call(c, "index_reduce_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_include_self = opts_has(opts, 0) ? bool(opts->include_self != 0) : bool(true);
+    op::index_reduce_(mutable_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                      tensor_arg(source, "source", 3),
+                      enum_arg(reduce, "reduce", 4, kIndexReduceValues), o_include_self);
+  });
+}
+tt_status tt_index_reduce_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                               const tt_tensor *index, const tt_tensor *source, int32_t reduce,
+                               const tt_index_reduce_opts *opts, tt_tensor *dst) {
+  return api_call(c, "index_reduce_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_include_self = opts_has(opts, 0) ? bool(opts->include_self != 0) : bool(true);
+    op::index_reduce_into(tensor_arg(self, "self", 0), dim, tensor_arg(index, "index", 2),
+                          tensor_arg(source, "source", 3),
+                          enum_arg(reduce, "reduce", 4, kIndexReduceValues), o_include_self,
+                          mutable_arg(dst, "dst", 6));
+  });
+}

@@ -111,3 +111,38 @@ tt_status tt_vander(tt_ctx *c, const tt_tensor *x, const tt_vander_opts *opts, t
     give(ctx, out, op::vander(tensor_arg(x, "x", 0), o_N, o_increasing));
   });
 }
+tt_status tt_cummax(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **values,
+                    tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "cummax", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(values, "values", 2);
+    out_arg(indices, "indices", 3);
+    give(ctx, values, indices, op::cummax(tensor_arg(self, "self", 0), dim));
+  });
+}
+tt_status tt_cummax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst_values,
+                         tt_tensor *dst_indices) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*, tt_tensor*>(c, self, dim, dst_values,
+      dst_indices, op_cummax_into);
+}
+tt_status tt_cummin(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **values,
+                    tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "cummin", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(values, "values", 2);
+    out_arg(indices, "indices", 3);
+    give(ctx, values, indices, op::cummin(tensor_arg(self, "self", 0), dim));
+  });
+}
+tt_status tt_cummin_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst_values,
+                         tt_tensor *dst_indices) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*, tt_tensor*>(c, self, dim, dst_values,
+      dst_indices, op_cummin_into);
+}
+tt_status tt_logcumsumexp(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, dim, out, op_logcumsumexp);
+}
+tt_status tt_logcumsumexp_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, dim, dst,
+      op_logcumsumexp_into);
+}

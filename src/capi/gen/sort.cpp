@@ -143,3 +143,254 @@ tt_status tt_msort(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_msort_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_msort_into);
 }
+tt_status tt_kthvalue(tt_ctx *c, const tt_tensor *self, int64_t k, const tt_kthvalue_opts *opts,
+                      tt_tensor **values, tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "kthvalue", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(values, "values", 4);
+    out_arg(indices, "indices", 5);
+    check_opts(opts, 2);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(ctx, values, indices, op::kthvalue(tensor_arg(self, "self", 0), k, o_dim, o_keepdim));
+  });
+}
+tt_status tt_kthvalue_into(tt_ctx *c, const tt_tensor *self, int64_t k,
+                           const tt_kthvalue_opts *opts, tt_tensor *dst_values,
+                           tt_tensor *dst_indices) {
+  return api_call(c, "kthvalue_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    op::kthvalue_into(tensor_arg(self, "self", 0), k, o_dim, o_keepdim,
+                      mutable_arg(dst_values, "dst_values", 4),
+                      mutable_arg(dst_indices, "dst_indices", 5));
+  });
+}
+tt_status tt_median(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_median);
+}
+tt_status tt_median_dim(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                        const tt_median_dim_opts *opts, tt_tensor **values, tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "median_dim", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(values, "values", 3);
+    out_arg(indices, "indices", 4);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(ctx, values, indices, op::median_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
+  });
+}
+tt_status tt_median_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                             const tt_median_dim_opts *opts, tt_tensor *dst_values,
+                             tt_tensor *dst_indices) {
+  return api_call(c, "median_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::median_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim,
+                        mutable_arg(dst_values, "dst_values", 3),
+                        mutable_arg(dst_indices, "dst_indices", 4));
+  });
+}
+tt_status tt_nanmedian(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_nanmedian);
+}
+tt_status tt_nanmedian_dim(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                           const tt_nanmedian_dim_opts *opts, tt_tensor **values,
+                           tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "nanmedian_dim", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(values, "values", 3);
+    out_arg(indices, "indices", 4);
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    give(ctx, values, indices, op::nanmedian_dim(tensor_arg(self, "self", 0), dim, o_keepdim));
+  });
+}
+tt_status tt_nanmedian_dim_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
+                                const tt_nanmedian_dim_opts *opts, tt_tensor *dst_values,
+                                tt_tensor *dst_indices) {
+  return api_call(c, "nanmedian_dim_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_keepdim = opts_has(opts, 0) ? bool(opts->keepdim != 0) : bool(false);
+    op::nanmedian_dim_into(tensor_arg(self, "self", 0), dim, o_keepdim,
+                           mutable_arg(dst_values, "dst_values", 3),
+                           mutable_arg(dst_indices, "dst_indices", 4));
+  });
+}
+tt_status tt_mode(tt_ctx *c, const tt_tensor *self, const tt_mode_opts *opts, tt_tensor **values,
+                  tt_tensor **indices) {
+  clear_out(values);clear_out(indices);
+  return api_call(c, "mode", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(values, "values", 3);
+    out_arg(indices, "indices", 4);
+    check_opts(opts, 2);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    give(ctx, values, indices, op::mode(tensor_arg(self, "self", 0), o_dim, o_keepdim));
+  });
+}
+tt_status tt_mode_into(tt_ctx *c, const tt_tensor *self, const tt_mode_opts *opts,
+                       tt_tensor *dst_values, tt_tensor *dst_indices) {
+  return api_call(c, "mode_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    op::mode_into(tensor_arg(self, "self", 0), o_dim, o_keepdim,
+                  mutable_arg(dst_values, "dst_values", 3),
+                  mutable_arg(dst_indices, "dst_indices", 4));
+  });
+}
+tt_status tt_quantile(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                      const tt_quantile_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "quantile", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    give(ctx, out, op::quantile(tensor_arg(self, "self", 0), tensor_arg(q, "q", 1), o_dim,
+                                o_keepdim, o_interpolation));
+  });
+}
+tt_status tt_quantile_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                           const tt_quantile_opts *opts, tt_tensor *dst) {
+  return api_call(c, "quantile_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    op::quantile_into(tensor_arg(self, "self", 0), tensor_arg(q, "q", 1), o_dim, o_keepdim,
+                      o_interpolation, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_quantile_scalar(tt_ctx *c, const tt_tensor *self, double q,
+                             const tt_quantile_scalar_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "quantile_scalar", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    give(ctx, out, op::quantile_scalar(tensor_arg(self, "self", 0), q, o_dim, o_keepdim,
+                                       o_interpolation));
+  });
+}
+tt_status tt_quantile_scalar_into(tt_ctx *c, const tt_tensor *self, double q,
+                                  const tt_quantile_scalar_opts *opts, tt_tensor *dst) {
+  return api_call(c, "quantile_scalar_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    op::quantile_scalar_into(tensor_arg(self, "self", 0), q, o_dim, o_keepdim, o_interpolation,
+                             mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_nanquantile(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                         const tt_nanquantile_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nanquantile", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    give(ctx, out, op::nanquantile(tensor_arg(self, "self", 0), tensor_arg(q, "q", 1), o_dim,
+                                   o_keepdim, o_interpolation));
+  });
+}
+tt_status tt_nanquantile_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
+                              const tt_nanquantile_opts *opts, tt_tensor *dst) {
+  return api_call(c, "nanquantile_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    op::nanquantile_into(tensor_arg(self, "self", 0), tensor_arg(q, "q", 1), o_dim, o_keepdim,
+                         o_interpolation, mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_nanquantile_scalar(tt_ctx *c, const tt_tensor *self, double q,
+                                const tt_nanquantile_scalar_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nanquantile_scalar", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    give(ctx, out, op::nanquantile_scalar(tensor_arg(self, "self", 0), q, o_dim, o_keepdim,
+                                          o_interpolation));
+  });
+}
+tt_status tt_nanquantile_scalar_into(tt_ctx *c, const tt_tensor *self, double q,
+                                     const tt_nanquantile_scalar_opts *opts, tt_tensor *dst) {
+  return api_call(c, "nanquantile_scalar_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const int64_t o_interpolation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->interpolation, "interpolation", 4, kQuantileValues)) : int64_t(0);
+    op::nanquantile_scalar_into(tensor_arg(self, "self", 0), q, o_dim, o_keepdim, o_interpolation,
+                                mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_unique_consecutive(tt_ctx *c, const tt_tensor *self,
+                                const tt_unique_consecutive_opts *opts, tt_tensor **values,
+                                tt_tensor **inverse, tt_tensor **counts) {
+  clear_out(values);clear_out(inverse);clear_out(counts);
+  return api_call(c, "unique_consecutive", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(values, "values", 4);
+    out_arg(inverse, "inverse", 5);
+    out_arg(counts, "counts", 6);
+    check_opts(opts, 3);
+    const bool o_return_inverse = opts_has(opts, 0) ? bool(opts->return_inverse != 0) : bool(false);
+    const bool o_return_counts = opts_has(opts, 1) ? bool(opts->return_counts != 0) : bool(false);
+    const Opt<int64_t> o_dim = opts_has(opts, 2) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    give(ctx, values, inverse, counts, op::unique_consecutive(tensor_arg(self, "self", 0),
+        o_return_inverse, o_return_counts, o_dim));
+  });
+}
+tt_status tt_bincount(tt_ctx *c, const tt_tensor *self, const tt_bincount_opts *opts,
+                      tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "bincount", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const Tensor* o_weights = opts_has(opts, 0) ? optional_arg(opts->weights, "weights", 1)
+        : nullptr;
+    const int64_t o_minlength = opts_has(opts, 1) ? int64_t(opts->minlength) : int64_t(0);
+    give(ctx, out, op::bincount(tensor_arg(self, "self", 0), o_weights, o_minlength));
+  });
+}
+tt_status tt_histc(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "histc", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const int64_t o_bins = opts_has(opts, 0) ? int64_t(opts->bins) : int64_t(100);
+    const double o_min = opts_has(opts, 1) ? double(opts->min) : double(0.0);
+    const double o_max = opts_has(opts, 2) ? double(opts->max) : double(0.0);
+    give(ctx, out, op::histc(tensor_arg(self, "self", 0), o_bins, o_min, o_max));
+  });
+}
+tt_status tt_histc_into(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts,
+                        tt_tensor *dst) {
+  return api_call(c, "histc_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const int64_t o_bins = opts_has(opts, 0) ? int64_t(opts->bins) : int64_t(100);
+    const double o_min = opts_has(opts, 1) ? double(opts->min) : double(0.0);
+    const double o_max = opts_has(opts, 2) ? double(opts->max) : double(0.0);
+    op::histc_into(tensor_arg(self, "self", 0), o_bins, o_min, o_max, mutable_arg(dst, "dst", 4));
+  });
+}

@@ -94,6 +94,7 @@ constinit OpInfo* const all_ops[] = {
     &op_bernoulli_p_.info,
     &op_binary_cross_entropy.info,
     &op_binary_cross_entropy_with_logits.info,
+    &op_bincount.info,
     &op_bitwise_and.info,
     &op_bitwise_and_.info,
     &op_bitwise_and_into.info,
@@ -185,6 +186,10 @@ constinit OpInfo* const all_ops[] = {
     &op_cross_entropy.info,
     &op_cross_entropy_backward.info,
     &op_cross_into.info,
+    &op_cummax.info,
+    &op_cummax_into.info,
+    &op_cummin.info,
+    &op_cummin_into.info,
     &op_cumprod.info,
     &op_cumprod_.info,
     &op_cumprod_into.info,
@@ -322,6 +327,8 @@ constinit OpInfo* const all_ops[] = {
     &op_hardtanh.info,
     &op_hardtanh_.info,
     &op_hardtanh_backward.info,
+    &op_histc.info,
+    &op_histc_into.info,
     &op_hsplit.info,
     &op_hsplit_indices.info,
     &op_hstack.info,
@@ -342,6 +349,9 @@ constinit OpInfo* const all_ops[] = {
     &op_index_fill_tensor_.info,
     &op_index_put.info,
     &op_index_put_.info,
+    &op_index_reduce.info,
+    &op_index_reduce_.info,
+    &op_index_reduce_into.info,
     &op_index_select.info,
     &op_index_select_into.info,
     &op_inner.info,
@@ -358,6 +368,8 @@ constinit OpInfo* const all_ops[] = {
     &op_kl_div.info,
     &op_kron.info,
     &op_kron_into.info,
+    &op_kthvalue.info,
+    &op_kthvalue_into.info,
     &op_l1_loss.info,
     &op_layer_norm.info,
     &op_layer_norm_backward.info,
@@ -388,6 +400,8 @@ constinit OpInfo* const all_ops[] = {
     &op_log_softmax.info,
     &op_log_softmax_backward.info,
     &op_log_softmax_into.info,
+    &op_logcumsumexp.info,
+    &op_logcumsumexp_into.info,
     &op_logical_and.info,
     &op_logical_and_.info,
     &op_logical_and_into.info,
@@ -437,6 +451,9 @@ constinit OpInfo* const all_ops[] = {
     &op_mean.info,
     &op_mean_dim.info,
     &op_mean_dim_into.info,
+    &op_median.info,
+    &op_median_dim.info,
+    &op_median_dim_into.info,
     &op_meshgrid.info,
     &op_min.info,
     &op_min_dim.info,
@@ -448,6 +465,8 @@ constinit OpInfo* const all_ops[] = {
     &op_mish_backward.info,
     &op_mm.info,
     &op_mm_into.info,
+    &op_mode.info,
+    &op_mode_into.info,
     &op_movedim.info,
     &op_mse_loss.info,
     &op_msort.info,
@@ -464,6 +483,13 @@ constinit OpInfo* const all_ops[] = {
     &op_mv_into.info,
     &op_nanmean.info,
     &op_nanmean_into.info,
+    &op_nanmedian.info,
+    &op_nanmedian_dim.info,
+    &op_nanmedian_dim_into.info,
+    &op_nanquantile.info,
+    &op_nanquantile_into.info,
+    &op_nanquantile_scalar.info,
+    &op_nanquantile_scalar_into.info,
     &op_nansum.info,
     &op_nansum_into.info,
     &op_narrow.info,
@@ -533,6 +559,10 @@ constinit OpInfo* const all_ops[] = {
     &op_prod_dim_into.info,
     &op_put.info,
     &op_put_.info,
+    &op_quantile.info,
+    &op_quantile_into.info,
+    &op_quantile_scalar.info,
+    &op_quantile_scalar_into.info,
     &op_rand.info,
     &op_rand_like.info,
     &op_randint.info,
@@ -588,9 +618,13 @@ constinit OpInfo* const all_ops[] = {
     &op_scatter_.info,
     &op_scatter_add.info,
     &op_scatter_add_.info,
+    &op_scatter_extreme.info,
     &op_scatter_fill.info,
     &op_scatter_into.info,
     &op_scatter_put.info,
+    &op_scatter_reduce.info,
+    &op_scatter_reduce_.info,
+    &op_scatter_reduce_into.info,
     &op_scatter_value.info,
     &op_scatter_value_.info,
     &op_scatter_value_into.info,
@@ -703,6 +737,7 @@ constinit OpInfo* const all_ops[] = {
     &op_unfold.info,
     &op_uniform_.info,
     &op_unique.info,
+    &op_unique_consecutive.info,
     &op_unravel_index.info,
     &op_unsqueeze.info,
     &op_upsample2d.info,
@@ -726,7 +761,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeros.info,
     &op_zeros_like.info,
 };
-constinit const int64_t num_all_ops = 719;
+constinit const int64_t num_all_ops = 754;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -1251,27 +1286,36 @@ constinit const char manifest_packed[] =
         "order.\205unravel_\234\206unravel_\234\204unravel_\234(\262\203\214\373\224Shape\273Tenso"
         "r[]\222\234\202\210unravel_\234\200\216\211Converts positions in a flattened array\225a "
         "\373 into one \234 per "
-        "\250\352.\205nuclear_\275\206nuclear_\275\204nuclear_\275(\213\203\214\250\224\336s\241[]"
-        "\214keep\250\224\227)\201\"linalg\202\243\210nuclear_\275\200\216\211Computes "
+        "\250\352.\205\306_\316\206\306_\316\204\306_\316(\213\203\214\250\224\336\214\234\203\214"
+        "src\203\214\316\224Enum<ScatterReduce>\214include_\213\224\344\241true)\201\"\234\202\215"
+        "\210\306_\316\200\216\211Returns a \351\225\213 in which \272\251\300combined \266 every "
+        "src\345\234 sends\370it\366\250\214as by "
+        "\306.\205\306_extreme\206\306_extreme\204\306_extreme(\213\203\214\250\224\336\214\234"
+        "\203\214src\203\214smallest\224\344\214include_\213\224\344)\201\"\234\202\221\207\211"
+        "\205\234_\316\206\234_\316\204\234_\316(\213\203\214\250\224\336\214\234\203\214source"
+        "\203\214\316\224Enum<IndexReduce>\214include_\213\224\344\241true)\201\"\234\202\215\210"
+        "\234_\316\200\216\211Returns a \351\225\213 in which entry \234[i]\225\250\300combined "
+        "\266 source[i]. Repeated \262 "
+        "accumulate.\205nuclear_\275\206nuclear_\275\204nuclear_\275(\213\203\214\250\224\336s\241"
+        "[]\214keep\250\224\227)\201\"linalg\202\243\210nuclear_\275\200\216\211Computes "
         "\233nuclear \275\214\233sum\225\233singular \334s\214of \233matrices in two\235. "
         "It\300nan\367matrices \266\335 or "
         "inf.\205\264nuclear_\275\206\264nuclear_\275\204\264nuclear_\275(\213\203\273(\275\203"
         "\214polar\203)\222linalg\202\221\207\211\205svd\206svd\204svd(\213\203\273(u\203\214s\203"
         "\214vh\203)\222linalg\202\221\207\211\205absolute\257\206absolute\257\204absolute\257("
-        "\213\203\214\230\203)\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217"
-        "\204absolute\257\217\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205square"
-        "d\257\206squared\257\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205sm"
-        "ooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202"
-        "\221\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203"
-        "\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204hube"
-        "r\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217"
-        "\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201"
-        "\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305"
-        "\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_"
-    "entropy\217\204\332_entropy\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211"
-        "\205l1_\301\206l1_\301\204l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\""
-        "\214\245\203?\220)\201\"\301\202\210l1_\301\200\216\211Computes |\232 - "
-        "\305|,\212\214and \316s "
+        "\213\203\214\230\203)\201\"\301\202\221\207\211\205absolute\257\217\206absol"
+    "ute\257\217\204absolute\257\217\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211"
+        "\205squared\257\206squared\257\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207"
+        "\211\205smooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201"
+        "\"\301\202\221\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214"
+        "\213\203\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257"
+        "\204huber\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber"
+        "\257\217\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224"
+        "\246)\201\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203"
+        "\214\305\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_entropy\217\204\332_e"
+        "ntropy\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_"
+        "\301\204l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)"
+        "\201\"\301\202\210l1_\301\200\216\211Computes |\232 - \305|,\212\214and \316s "
         "it.\205mse_\301\206mse_\301\204mse_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263"
         "\\\"\214\245\203?\220)\201\"\301\202\210mse_\301\200\216\211Computes (\232 - "
         "\305)^2,\212\214and \316s "
@@ -1308,9 +1352,9 @@ constinit const char manifest_packed[] =
         "\224\342\214\357\224\313\273(\301\203\214lse\224\375\214row_\245\224\375)\222\301\202\221"
         "\207\211\205\256\217\206\256\217\204\256\217\307\203\214\232\203\214\305\203\214lse\203"
         "\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205\350\206\350\204"
-        "\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D "
-        "operand\300a row (\213) or a column (\230)\214and its \250\352\300dropped from "
-        "\233result; leading\235\323a "
+        "\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211M"
+    "atrix product. A 1-D operand\300a row (\213) or a column (\230)\214and its "
+        "\250\352\300dropped from \233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
         "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
@@ -1318,10 +1362,10 @@ constinit const char manifest_packed[] =
         "\"\350\202\221\207\211\205addmm\206addmm\204addmm(\213\203\214mat1\203\214mat2\203\214bet"
         "a\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210addmm\200\223\211Computes beta "
         "* \213 + \355 * (mat1 @ mat2). \213 broadcasts; it\300ignored\214including\335\214if "
-        "beta\3000.\205baddbmm\206baddbmm\204baddbmm(\213\203\214b"
-    "atch1\203\214batch2\203\214beta\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210baddb"
-        "mm\200\223\211Computes beta * \213 + \355 * (batch1 @ batch2)\367batches\225matrices. "
-        "\213 broadcasts; it\300ignored\214including\335\214if "
+        "beta\3000.\205baddbmm\206baddbmm\204baddbmm(\213\203\214batch1\203\214batch2\203\214beta"
+        "\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210baddbmm\200\223\211Computes "
+        "beta * \213 + \355 * (batch1 @ batch2)\367batches\225matrices. \213 broadcasts; "
+        "it\300ignored\214including\335\214if "
         "beta\3000.\205mm\206mm\204mm(\213\203\214mat2\203)\201\"\350\202\243\210mm\200\216\211Com"
         "putes \233product\225two "
         "matrices.\205bmm\206bmm\204bmm(\213\203\214mat2\203)\201\"\350\202\243\210bmm\200\216\211"
@@ -1361,9 +1405,10 @@ constinit const char manifest_packed[] =
         "in \233order\345needs \233fewest "
         "multiplications.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203!?"
         "\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214training\224\227\214mo"
-        "mentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210batch_\275\200\216\211Batc"
-        "h \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362\367\272 channel (\250\352 "
-        "1). In training\214\263\253\364\323those\225\233batch\214and "
+        "mentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210bat"
+    "ch_\275\200\216\211Batch \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + "
+        "\362\367\272 channel (\250\352 1). In "
+        "training\214\263\253\364\323those\225\233batch\214and "
         "running_\263\253running_var\323updated; \230wise these "
         "two\323used.\205\264batch_\275\206\264batch_\275\204\264batch_\275(\232\203\214\245\203?"
         "\214\362\203?\214running_\263\203?\214running_var\203?\214training\224\344\214eps\224\246"
@@ -1371,10 +1416,9 @@ constinit const char manifest_packed[] =
         "\217\204batch_\275\217\307\203\214\232\203\214\245\203?\214stats\203\214training\224\344"
         "\214eps\224\246\214want_\232\224\344\214want_\245\224\344\214want_\362\224\344\273(d\232"
         "\203\214d\245\203\214d\362\203)\222\275\202\221\207\211\205group_\275\206group_\275\204gr"
-        "oup_\275(\232\203\214n"
-    "um_groups\224\342\214\245\203?\220\214\362\203?\220\214eps\224\246\2411e-5)\201\"\275\202\210"
-        "group_\275\200\216\211Group \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + "
-        "\362\214\266 \263\253\364 over C / num_groups channels\225\272 "
+        "oup_\275(\232\203\214num_groups\224\342\214\245\203?\220\214\362\203?\220\214eps\224\246"
+        "\2411e-5)\201\"\275\202\210group_\275\200\216\211Group \275alization\224(x - \263) / "
+        "sqrt(\364 + eps) * \245 + \362\214\266 \263\253\364 over C / num_groups channels\225\272 "
         "sample.\205instance_\275\206instance_\275\204instance_\275(\232\203\214running_\263\203!?"
         "\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214use_\232_stats\224\344"
         "\241true\214momentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210instance_"
@@ -1412,8 +1456,8 @@ constinit const char manifest_packed[] =
         "\233flattened last two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214"
         "\213\203\214kernel_\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_m"
         "ode\224\344)\201\"pool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317("
-        "\213\203\214\354\276\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200"
-        "\216\211Divides \233last \250\352 evenly into \354\276 windows\253returns "
+    "\213\203\214\354\276\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200\216"
+        "\211Divides \233last \250\352 evenly into \354\276 windows\253returns "
         "\233\343imum\225\272\253its "
         "\234.\205\271\343\260\206\271\343\260\204\271\343\260(\213\203\214\354\276\224\237\273(ou"
         "t\203\214\262\224\270)\222pool\202\210\271\343\260\200\223\211Divides \233last two\235 "
@@ -1421,8 +1465,8 @@ constinit const char manifest_packed[] =
         "\233flattened\235.\205\271\343\260\217\206\271\343\260\217\204\271\343\260\217\307\203"
         "\214\213\203\214\354\276\224\237)\201\"pool\202\221\207\211\205avg\317\206avg\317\204avg"
         "\317(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214ceil_mod"
-        "e\224\227\214count_include_pad\224\344\241true)\201\"poo"
-    "l\202\210avg\317\200\216\211Returns \233\263\225\272 window\225\233last "
+        "e\224\227\214count_include_pad\224\344\241true)\201\"pool\202\210avg\317\200\216\211Retur"
+        "ns \233\263\225\272 window\225\233last "
         "\250\352.\205avg\260\206avg\260\204avg\260(\213\203\214kernel_\276\224\237\214\330\224"
         "\237\220\214\255\224\237\2410\214ceil_mode\224\227\214count_include_pad\224\344\241true"
         "\214divisor_override\224\342?\220)\201\"pool\202\210avg\260\200\223\211Returns "
@@ -1462,10 +1506,9 @@ constinit const char manifest_packed[] =
         "[low\214high)\214in \233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205\315_\206\315_\204\315_(\213\203!\214low\224\342\2410\214high\224\342?"
         "\220\214\303\224\302\220\273()\222\315\202\210\315_\200\223\211Fills \213 \266 \315 "
-        "integers\214uniformly distributed in "
-        "[low\214high).\205\275al\206\275al\204\275al(\263\203\214std\203\214\303\224\302\220)\201"
-        "\"\315\202\243\210\275al\200\223\211Draws from \275al distributions \266 \233given "
-        "\263s\253\377s\214which broadcast. \254result has "
+        "integers\214uniformly distributed in [low\214high).\205\275al\206\275al\204\275al"
+    "(\263\203\214std\203\214\303\224\302\220)\201\"\315\202\243\210\275al\200\223\211Draws from "
+        "\275al distributions \266 \233given \263s\253\377s\214which broadcast. \254result has "
         "\233\252\225\263.\205\275al_\263\206\275al\204\275al_\263(\263\203\214std\224\246\2411.0"
         "\214\303\224\302\220)\201\"\315\202\243\210\275al_\263\200\223\211Draws from \275al "
         "distributions \266 \233given \263s\253one "
@@ -1473,10 +1516,10 @@ constinit const char manifest_packed[] =
         "\201\"\315\202\243\210\275al_std\200\223\211Draws from \275al distributions \266 one "
         "\263\253\233given \377s.\205\275al_\276\206\275al\204\275al_\276(\263\224\246\214std\224"
         "\246\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\""
-        "\315\202\210\275al_\276\200\216\211D"
-    "raws from a \275al distribution.\205\275al_\206\275al_\204\275al_(\213\203!\214\263\224\246"
-        "\2410.0\214std\224\246\2411.0\214\303\224\302\220\273()\222\315\202\210\275al_\200\223"
-        "\211Fills \213 \266 \315\324 from a \275al "
+        "\315\202\210\275al_\276\200\216\211Draws from a \275al "
+        "distribution.\205\275al_\206\275al_\204\275al_(\213\203!\214\263\224\246\2410.0\214std"
+        "\224\246\2411.0\214\303\224\302\220\273()\222\315\202\210\275al_\200\223\211Fills \213 "
+        "\266 \315\324 from a \275al "
         "distribution.\205uniform_\206uniform_\204uniform_(\213\203!\214low\224\246\2410.0\214high"
         "\224\246\2411.0\214\303\224\302\220\273()\222\315\202\210uniform_\200\223\211Fills \213 "
         "\266 \315\324\214uniformly distributed in "
@@ -1514,9 +1557,9 @@ constinit const char manifest_packed[] =
         "s \233minimum\225all\247;\335 if any\251\300nan. Equal minima share \233\325 "
         "equally.\205min_\250\206min\204min_\250(\213\203\214\250\224\336\214keep\250\224\227\273("
         "\334s\203\214\262\224\270)\222\316\202\243\210min_\250\200\223\211Returns "
-        "\233minima\366\250\253their \262.\335 counts as \233minimum; among equal\247 "
-        "\233first\300taken.\205arg\343\206arg\343\204arg\343(\213\203\214\250\224\336?\220\214kee"
-        "p\250\224\227\273\270\222\316\202\243\210arg\343\200\216\211Returns "
+        "\233minima\366\250\253their \262.\335 counts as \233minimum; a"
+    "mong equal\247 \233first\300taken.\205arg\343\206arg\343\204arg\343(\213\203\214\250\224\336?"
+        "\220\214keep\250\224\227\273\270\222\316\202\243\210arg\343\200\216\211Returns "
         "\233\262\225\233\343ima.\335 counts as \233\343imum; among equal\247 "
         "\233first\300taken.\205any\206any\204any(\213\203\236\222\316\202\210any\200\216\211Tests"
         " whether any\251\300nonzero. \254result\300bool\214or "
@@ -1525,8 +1568,8 @@ constinit const char manifest_packed[] =
         "any\251\300nonzero. \254result\300bool\214or "
         "uint8\367uint8.\205all\206all\204all(\213\203\236\222\316\202\210all\200\216\211Tests "
         "whether all\247\323nonzero. \254result\300bool\214or "
-        "uint8\367uint8.\205all_\250\206all\204all_\250(\213\203\214\250\224\336s"
-    "\214keep\250\224\227\236\222\316\202\243\210all_\250\200\216\211Tests over \250 whether "
+        "uint8\367uint8.\205all_\250\206all\204all_\250(\213\203\214\250\224\336s\214keep\250\224"
+        "\227\236\222\316\202\243\210all_\250\200\216\211Tests over \250 whether "
         "all\247\323nonzero. \254result\300bool\214or "
         "uint8\367uint8.\205a\343\206a\343\204a\343(\213\203\214\250\224\336s\241[]\214keep\250"
         "\224\227)\201\"\316\202\243\210a\343\200\223\211Returns \233\343ima over \250;\335 if "
@@ -1569,8 +1612,8 @@ constinit const char manifest_packed[] =
         "\214\252\224\277\220)\201\"\316\202\243\210nansum\200\216\211Computes sums over \250 in "
         "which\335 counts as "
         "0.\205nan\263\206nan\263\204nan\263(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
-        "\214\252\224\277\220)\201\"\316\202\243\210nan\263\200\216\211Computes \263s over "
-        "\250\225\233elements "
+        "\214\252\224\277\220)"
+    "\201\"\316\202\243\210nan\263\200\216\211Computes \263s over \250\225\233elements "
         "that\323not\335.\205cov\206cov\204cov(\213\203\214correction\224\342\2411\214f\245s\203?"
         "\220\214a\245s\203?\220)\201\"\316\202\210cov\200\216\211Computes "
         "\233co\364s\225variables\214\233rows\225a matrix; \272 column\300an "
@@ -1580,9 +1623,8 @@ constinit const char manifest_packed[] =
         "observation.\205dist\206dist\204dist(\213\203\214\230\203\214p\224\246\2412.0)\201\"\316"
         "\202\210dist\200\216\211Computes \233p-\275\225\213 - \230\214over "
         "all\247.\205pairwise_distance\206pairwise_distance\204pairwise_distance(x1\203\214x2\203"
-        "\214p\224\246\2412.0\214ep"
-    "s\224\246\2411e-6\214keep\250\224\227)\201\"\316\202\210pairwise_distance\200\216\211Computes"
-        " \233p-\275s\225x1 - x2 + eps over \233last "
+        "\214p\224\246\2412.0\214eps\224\246\2411e-6\214keep\250\224\227)\201\"\316\202\210pairwis"
+        "e_distance\200\216\211Computes \233p-\275s\225x1 - x2 + eps over \233last "
         "\250\352.\205cosine_similarity\206cosine_similarity\204cosine_similarity(x1\203\214x2\203"
         "\214\250\224\336\2411\214eps\224\246\2411e-8)\201\"\316\202\210cosine_similarity\200\216"
         "\211Computes \233cosines\225\233angles between vectors\366\250\224their dot product "
@@ -1622,17 +1664,26 @@ constinit const char manifest_packed[] =
         "\203?\220\214dx\224\244\2411\214\250\224\336\241-1)\201\"scan\202\210cumulative_trapezoid"
         "\200\216\211\342egrates y\366\250 by \233trapezoidal rule\214up\370\272 "
         "point.\205vander\206vander\204vander(x\203\214N\224\342?\220\214increasing\224\227)\201\""
-        "scan\202\210vander\200\216\211Returns Vandermonde "
-        "matrices\224\233powers\225\233elements\225x as columns\214\233\363 "
-        "first.\205\265\206\265\204\265(\213\203\214\250\224\336\214\252\224\277\220)\201\"\265"
+        "scan\202\210vander\200\216\211R"
+    "eturns Vandermonde matrices\224\233powers\225\233elements\225x as columns\214\233\363 "
+        "first.\205cum\343\206cum\343\204cum\343(\213\203\214\250\224\336\273(\334s\203\214\262"
+        "\224\270)\222scan\202\243\210cum\343\200\223\211Returns \233\343ima\225\233elements "
+        "up\370\272\366\250\214and their \262\224\233last ones\225equal\247.\335 counts as "
+        "\233\343imum.\205cummin\206cummin\204cummin(\213\203\214\250\224\336\273(\334s\203\214"
+        "\262\224\270)\222scan\202\243\210cummin\200\223\211Returns \233minima\225\233elements "
+        "up\370\272\366\250\214and their \262\224\233last ones\225equal\247.\335 counts as "
+        "\233minimum.\205logcumsumexp\206logcumsumexp\204logcumsumexp(\213\203\214\250\224\336)"
+        "\201\"scan\202\243\210logcumsumexp\200\223\211Computes log(sum(exp(x)))\225\233elements "
+        "up\370\272\366\250\214\266out "
+        "overflow.\205\265\206\265\204\265(\213\203\214\250\224\336\214\252\224\277\220)\201\"\265"
         "\202\243\210\265\200\216\211Computes exp(x) / sum(exp(x))\366\250\214\266out "
         "overflow.\205softmin\206softmin\204softmin(\232\203\214\250\224\336\214\252\224\277\220)"
         "\201\"\265\202\210softmin\200\223\211Computes exp(-x) / sum(exp(-x))\366\250\214\266out "
         "overflow.\205\264\265\206\264\265\204\264\265(\213\203\214\250\224\336)\201\"\265\202\221"
         "\207\211\205\265\217\206\265\217\204\265\217\307\203\214y\203\214\250\224\336)\201\"\265"
         "\202\221\207\211\205log_\265\206log_\265\204log_\265(\213\203\214\250\224\336\214\252\224"
-        "\277\220)\201\"\265\202\243\210log_\265\200\216\211Computes log(\265(x))\366\250\214m"
-    "ore accurately than \233two functions in "
+        "\277\220)\201\"\265\202\243\210log_\265\200\216\211Computes log(\265(x))\366\250\214more "
+        "accurately than \233two functions in "
         "turn.\205\264log_\265\206\264log_\265\204\264log_\265(\213\203\214\250\224\336)\201\"\265"
         "\202\221\207\211\205log_\265\217\206log_\265\217\204log_\265\217\307\203\214y\203\214\250"
         "\224\336)\201\"\265\202\221\207\211\205sort\206sort\204sort(\213\203\214\250\224\336\241-"
@@ -1660,9 +1711,50 @@ constinit const char manifest_packed[] =
         "slices\225\250\214in ascending order. Every\335\300distinct; results that\323not "
         "requested\323empty.\205msort\206msort\204msort(\213\203)\201\"sort\202\243\210msort\200"
         "\216\211Sorts \233elements\366\233first \250\352 in ascending order.\335\300larger than "
-        "all \230 \334s.\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211Computes"
-        " e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223\211Com"
-        "putes \233natural logarithm\214elementwise; "
+        "all \230 \334s.\205kth\334\206kth\334\204kth\334(\213\203\214k\224\342\214\250\224\336"
+        "\241-1\214keep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210kth\334\200"
+        "\223\211Returns \233k-th smallest\247\366\250 \266 their \262.\335\300larger than all "
+        "\230 \334s.\205median\206median\204median(\213\203)\201\"sor"
+    "t\202\210median\200\223\211Returns \233median\225all\247\214\233lower one\225an even "
+        "number;\335 if any\251\300nan. Equal\247 share "
+        "\233\325.\205median_\250\206median\204median_\250(\213\203\214\250\224\336\214keep\250"
+        "\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210median_\250\200\223\211Returns"
+        " \233medians\366\250\214\233lower ones\225even\324\214\266 their \262. A row \266\335 "
+        "has \233median\335.\205nanmedian\206nanmedian\204nanmedian(\213\203)\201\"sort\202\210nan"
+        "median\200\223\211Returns \233median\225all\247 that\323not\335. Equal\247 share "
+        "\233\325.\205nanmedian_\250\206nanmedian\204nanmedian_\250(\213\203\214\250\224\336\214ke"
+        "ep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210nanmedian_\250\200\223"
+        "\211Returns \233medians\366\250\225\233elements that\323not\335\214\266 their "
+        "\262.\205mode\206mode\204mode(\213\203\214\250\224\336\241-1\214keep\250\224\227\273(\334"
+        "s\203\214\262\224\270)\222sort\202\243\210mode\200\223\211Returns \233most "
+        "frequent\247\366\250\214\233smallest\225several\214\266 their last "
+        "\262.\205quantile\206quantile\204quantile(\213\203\214q\203\214\250\224\336?\220\214keep"
+        "\250\224\227\214interpolation\224Enum<Quantile>\241\\\"linear\\\")\201\"sort\202\243\210q"
+        "uantile\200\216\211Computes quantiles over \250;\335\367rows "
+        "\266\335.\205quantile\226\206quantile\204quantile\226(\213\203\214q\224\246\214\250\224"
+        "\336?\220\214keep\250\224\227\214interpolation\224Enum<Quantile>\241\\\"linear\\\")\201\""
+        "sort\202\243\210quantile\226\200\216\211Computes a quantile over \250;\335\367rows "
+        "\266\335.\205nanquantile\206nanquantile\204nanquantile(\213\203\214q\203\214\250\224\336?"
+        "\220\214keep\250\224\227\214interpolation\224Enum<Quantile>\241\\\"linear\\\")\201\"sort"
+        "\202\243\210nanquantile\200\216\211Computes quantiles over \250\225\233elements "
+        "that\323not\335.\205nanquantile\226\206nanquantile\204nanquantile\226(\213\203\214q\224"
+        "\246\214\250\224\336?\220\214keep\250\224\227\214interpolation\224Enum<Quantile>\241\\\"l"
+        "inear\\\")\201\"sort\202\243\210nanquantile\226\200\216\211Computes a quantile over "
+        "\250\225\233elements "
+        "that\323not\335.\205unique_consecutive\206unique_consecutive\204unique_consecutive(\213"
+        "\203\214return_inverse\224\227\214return_counts\224\227\214\250\224\336?\220\273(\334s"
+        "\224\375\214inverse\224\270\214counts\224\270)\222sort\202\210unique_consecutive\200\216"
+        "\211Returns \233first\251\214or slice\225\250\214of \272 run\225equal ones. "
+        "Every\335\300a run; results that\323not "
+        "requested\323empty.\205bincount\206bincount\204bincount(\213\203\214\245s\203?\220\214min"
+        "length\224\342\2410\273\375\222sort\202\210bincount\200\216\211Counts how often \272 "
+        "number occurs\214or sums \233\245s\225its "
+        "occurrences.\205histc\206histc\204histc(\213\203\214bins\224\342\241100\214min\224\246"
+        "\2410.0\214\343\224\246\2410.0\273\375\222sort\202\243\210histc\200\216\211Counts "
+        "\233elements in bins\225equal width from min\370\343\214both included. Other\247\323not "
+        "counted.\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211Computes "
+        "e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223\211Comp"
+        "utes \233natural logarithm\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205tanh\206tanh\204tanh(\213\203)\201\267\202\215\210tanh"
         "\200\223\211Computes \233hyperbolic "
         "tangent\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202"
@@ -1674,18 +1766,17 @@ constinit const char manifest_packed[] =
         "it\300\233modulus\214which\300real. \254\325 at "
         "0\3000.\205sgn\206sgn\204sgn(\213\203)\201\267\202\221\207\211\205sign\206sign\204sign("
         "\213\203)\201\267\202\215\210sign\200\223\211Computes \233sign\225\272\251\224-1\2140 or "
-        "1\214and 0 for\335. Complex \331s\323not "
-        "supported.\205sqrt\206sqrt\204sqrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes "
-        "\233square root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201"
-        "\267\202\215\210rsqrt\200\223\211Computes 1 / sqrt(x)\214elementwise; "
+        "1\214and 0 for\335. Complex \331s\323not supported.\205sqrt\206sqrt\204s"
+    "qrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes \233square "
+        "root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201\267\202"
+        "\215\210rsqrt\200\223\211Computes 1 / sqrt(x)\214elementwise; "
         "inf\3670\253nan\367\314\247.\205square\206square\204square(\213\203)\201\267\202\215\210s"
         "quare\200\223\211Computes \233square\214elementwise. \254\252\300kept; bool gives "
         "int64.\205reciprocal\206reciprocal\204reciprocal(\213\203)\201\267\202\215\210reciprocal"
         "\200\223\211Computes 1 / "
         "x\214elementwise.\205exp2\206exp2\204exp2(\213\203)\201\267\202\215\210exp2\200\223\211Co"
         "mputes 2^x\214elementwise.\205expm1\206expm1\204expm1(\213\203)\201\267\202\215\210expm1"
-        "\200\223\211Computes exp(x) - 1\214elementwise\214a"
-    "ccurately also near "
+        "\200\223\211Computes exp(x) - 1\214elementwise\214accurately also near "
         "0.\205log2\206log2\204log2(\213\203)\201\267\202\215\210log2\200\223\211Computes "
         "\233logarithm\370base 2\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205log10\206log10\204log10(\213\203)\201\267\202\215\210log"
@@ -1731,16 +1822,16 @@ constinit const char manifest_packed[] =
         "is.\205isfinite\206isfinite\204isfinite(\213\203\236\222unary\202\210isfinite\200\216\211"
         "Tests whether \272\251\300neither infinite nor\335;\367complex\247\214whether both "
         "parts\323finite.\205\320\206\320\204\320(\213\203\214\276\224\371)\201\"\320\202\210\320"
-        "\200\223\211Returns a \320\225\213 \266 an\230 \373. Fails if \233\330s do not allow it; "
-        "re\373 copies in\345case.\205re\373\206re\373\204re\373(\213\203\214\373\224\371)\201\""
-        "\320\202\210re\373\200\216\211Returns \213 \266 an\230 \373\224a \320 if \233\330s allow "
-        "it\214else a \351.\205transpose\206transpose\204transpose(\213\203\214\2500\224\336\214"
-        "\2501\224\336)\201\"\320\202\210transpose\200\223\211Returns a \320 \266 two\235 "
+        "\200\223\211R"
+    "eturns a \320\225\213 \266 an\230 \373. Fails if \233\330s do not allow it; re\373 copies "
+        "in\345case.\205re\373\206re\373\204re\373(\213\203\214\373\224\371)\201\"\320\202\210re"
+        "\373\200\216\211Returns \213 \266 an\230 \373\224a \320 if \233\330s allow it\214else a "
+        "\351.\205transpose\206transpose\204transpose(\213\203\214\2500\224\336\214\2501\224\336)"
+        "\201\"\320\202\210transpose\200\223\211Returns a \320 \266 two\235 "
         "swapped.\205t\206t\204t(\213\203)\201\"\320\202\210t\200\216\211Returns "
         "\233transpose\225a matrix as a \320. Tensors \266 fewer than 2\235\323returned as they "
         "are.\205permute\206permute\204permute(\213\203\214\250s\224\336s)\201\"\320\202\210permut"
-        "e\200\223\211Returns a \320 \266 reordered"
-    "\235\224\250\352 i\225\233\320\300\250\352 "
+        "e\200\223\211Returns a \320 \266 reordered\235\224\250\352 i\225\233\320\300\250\352 "
         "\250s[i]\225\213.\205expand\206expand\204expand(\213\203\214\276\224\371)\201\"\320\202"
         "\210expand\200\223\211Returns a \320 in which\235\225\276 1\323expanded\370larger \276s "
         "\266out \351ing. New\235\323added in "
@@ -1782,17 +1873,17 @@ constinit const char manifest_packed[] =
         "\320\225\233\353s\225\233matrices in\235 \2501\253\2502. \254\353\300\233last "
         "\250\352\225\233\320.\205\353\217\206\353\217\204\353\217\307\203\214\276\224\371\214offs"
         "et\224\342\214\2501\224\336\214\2502\224\336)\201\"\320\202\221\207\211\205real\206real"
-        "\204real(\213\203)\201\"\320\202\221\"internal\"\223\"differentiable\"\216\211\205\320_as"
-        "_real\206\320_as_real\204\320_as_real(\213\203)\201\"\320\202\221\207\211\205\320_as_comp"
-        "lex\206\320_as_complex\204\320_as_complex(\213\203)\201\"\320\202\221\207\211\205re\330"
-        "\206re\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206rave"
-        "l\204ravel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
+        "\204real(\213\203)\201\"\320\202\221\"internal\"\223\"differentiable\"\216\211\205\320_"
+    "as_real\206\320_as_real\204\320_as_real(\213\203)\201\"\320\202\221\207\211\205\320_as_comple"
+        "x\206\320_as_complex\204\320_as_complex(\213\203)\201\"\320\202\221\207\211\205re\330\206"
+        "re\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206ravel"
+        "\204ravel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
         "contiguous \331\224a \320 if \213\300contiguous\214else a "
         "\351.\205broadcast_to\206broadcast_to\204broadcast_to(\213\203\214\276\224\371)\201\"\320"
         "\202\210broadcast_to\200\223\211Returns a \320\225\213 broadcast\370a \373. It\300expand "
         "as a function.\205broadcast_\331s\206broadcast_\331s\204broadcast_\331s(\331s\203[]\273Te"
-        "nsor[]\222\320\202\210broadc"
-    "ast_\331s\200\216\211Returns \320s\225\233\331s\214broadcast\370their common "
+        "nsor[]\222\320\202\210broadcast_\331s\200\216\211Returns "
+        "\320s\225\233\331s\214broadcast\370their common "
         "\373.\205move\250\206move\250\204move\250(\213\203\214source\224\336s\214destination\224"
         "\336s)\201\"\320\202\210move\250\200\216\211Returns a \320 in which \250\352 source[i] "
         "has become \250\352 destination[i]. \254\230s keep their "
@@ -1827,6 +1918,6 @@ constinit const char manifest_packed[] =
         "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
         "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[131709];
+char manifest_text[138382];
 
 }  // namespace TT_NS

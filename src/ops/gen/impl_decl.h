@@ -272,6 +272,14 @@ void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Te
 void take_into_impl(Call c, const Tensor& self, const Tensor& index, Tensor& dst);
 void put__impl(Call c, Tensor& self, const Tensor& index, const Tensor& source, bool accumulate);
 void masked_scatter__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& source);
+void scatter_reduce__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                          int64_t reduce, bool include_self);
+void scatter_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& src, int64_t reduce, bool include_self, Tensor& dst);
+void index_reduce__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                        const Tensor& source, int64_t reduce, bool include_self);
+void index_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& source, int64_t reduce, bool include_self, Tensor& dst);
 void nuclear_norm_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
 TensorRef absolute_difference_impl(Call c, const Tensor& self, const Tensor& other);
 TensorRef absolute_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self,
@@ -372,6 +380,11 @@ void cumprod__impl(Call c, Tensor& self, int64_t dim, Dtype dtype);
 void cumprod_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
 void diff_into_impl(Call c, const Tensor& self, int64_t n, int64_t dim, const Tensor* prepend,
                     const Tensor* append, Tensor& dst);
+void cummax_into_impl(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
+                      Tensor& dst_indices);
+void cummin_into_impl(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
+                      Tensor& dst_indices);
+void logcumsumexp_into_impl(Call c, const Tensor& self, int64_t dim, Tensor& dst);
 void softmax_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
 TensorRef softmin_impl(Call c, const Tensor& input, int64_t dim, Dtype dtype);
 void log_softmax_into_impl(Call c, const Tensor& self, int64_t dim, Dtype dtype, Tensor& dst);
@@ -385,6 +398,23 @@ void searchsorted_into_impl(Call c, const Tensor& sorted_sequence, const Tensor&
 void bucketize_into_impl(Call c, const Tensor& self, const Tensor& boundaries, bool out_int32,
                          bool right, Tensor& dst);
 void msort_into_impl(Call c, const Tensor& self, Tensor& dst);
+void kthvalue_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool keepdim,
+                        Tensor& dst_values, Tensor& dst_indices);
+void median_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                          Tensor& dst_indices);
+void nanmedian_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                             Tensor& dst_values, Tensor& dst_indices);
+void mode_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                    Tensor& dst_indices);
+void quantile_into_impl(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
+                        int64_t interpolation, Tensor& dst);
+void quantile_scalar_into_impl(Call c, const Tensor& self, double q, Opt<int64_t> dim, bool keepdim,
+                               int64_t interpolation, Tensor& dst);
+void nanquantile_into_impl(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim,
+                           bool keepdim, int64_t interpolation, Tensor& dst);
+void nanquantile_scalar_into_impl(Call c, const Tensor& self, double q, Opt<int64_t> dim,
+                                  bool keepdim, int64_t interpolation, Tensor& dst);
+void histc_into_impl(Call c, const Tensor& self, int64_t bins, double min, double max, Tensor& dst);
 TensorRef exp_impl(Call c, const Tensor& self);
 void exp__impl(Call c, Tensor& self);
 void exp_into_impl(Call c, const Tensor& self, Tensor& dst);

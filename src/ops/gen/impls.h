@@ -186,6 +186,12 @@ TensorRef masked_scatter(Call c, const Tensor& self, const Tensor& mask, const T
 TensorRef argwhere(Call c, const Tensor& self);
 TensorRef nonzero_static(Call c, const Tensor& self, int64_t size, int64_t fill_value);
 TensorList unravel_index(Call c, const Tensor& indices, Ints shape);
+TensorRef scatter_reduce(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                         const Tensor& src, int64_t reduce, bool include_self);
+TensorRef scatter_extreme(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Tensor& src, bool smallest, bool include_self);
+TensorRef index_reduce(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                       const Tensor& source, int64_t reduce, bool include_self);
 TensorRef nuclear_norm(Call c, const Tensor& self, Ints dim, bool keepdim);
 TensorPair native_nuclear_norm(Call c, const Tensor& self);
 TensorTriple svd(Call c, const Tensor& self);
@@ -374,6 +380,9 @@ TensorRef trapezoid(Call c, const Tensor& y, const Tensor* x, const Scalar& dx, 
 TensorRef cumulative_trapezoid(Call c, const Tensor& y, const Tensor* x, const Scalar& dx,
                                int64_t dim);
 TensorRef vander(Call c, const Tensor& x, Opt<int64_t> N, bool increasing);
+TensorPair cummax(Call c, const Tensor& self, int64_t dim);
+TensorPair cummin(Call c, const Tensor& self, int64_t dim);
+TensorRef logcumsumexp(Call c, const Tensor& self, int64_t dim);
 TensorRef softmax(Call c, const Tensor& self, int64_t dim, Dtype dtype);
 TensorRef native_softmax(Call c, const Tensor& self, int64_t dim);
 TensorRef softmax_backward(Call c, const Tensor& grad, const Tensor& y, int64_t dim);
@@ -390,6 +399,24 @@ TensorRef bucketize(Call c, const Tensor& self, const Tensor& boundaries, bool o
 TensorTriple unique(Call c, const Tensor& self, bool sorted, bool return_inverse,
                     bool return_counts, Opt<int64_t> dim);
 TensorRef msort(Call c, const Tensor& self);
+TensorPair kthvalue(Call c, const Tensor& self, int64_t k, int64_t dim, bool keepdim);
+TensorRef median(Call c, const Tensor& self);
+TensorPair median_dim(Call c, const Tensor& self, int64_t dim, bool keepdim);
+TensorRef nanmedian(Call c, const Tensor& self);
+TensorPair nanmedian_dim(Call c, const Tensor& self, int64_t dim, bool keepdim);
+TensorPair mode(Call c, const Tensor& self, int64_t dim, bool keepdim);
+TensorRef quantile(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
+                   int64_t interpolation);
+TensorRef quantile_scalar(Call c, const Tensor& self, double q, Opt<int64_t> dim, bool keepdim,
+                          int64_t interpolation);
+TensorRef nanquantile(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
+                      int64_t interpolation);
+TensorRef nanquantile_scalar(Call c, const Tensor& self, double q, Opt<int64_t> dim, bool keepdim,
+                             int64_t interpolation);
+TensorTriple unique_consecutive(Call c, const Tensor& self, bool return_inverse, bool return_counts,
+                                Opt<int64_t> dim);
+TensorRef bincount(Call c, const Tensor& self, const Tensor* weights, int64_t minlength);
+TensorRef histc(Call c, const Tensor& self, int64_t bins, double min, double max);
 TensorRef round(Call c, const Tensor& self, int64_t decimals);
 TensorRef view(Call c, const Tensor& self, Ints size);
 TensorRef reshape(Call c, const Tensor& self, Ints shape);

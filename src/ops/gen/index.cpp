@@ -192,4 +192,33 @@ void masked_scatter__impl(Call c, Tensor& self, const Tensor& mask, const Tensor
 
 // unravel_index(indices: Tensor, shape: Shape) -> Tensor[]
 
+// scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<ScatterReduce>,
+// include_self: Bool = true) -> Tensor
+void scatter_reduce__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                          int64_t reduce, bool include_self) {
+  replace_values(self, *impl::scatter_reduce(c, self, dim, index, src, reduce, include_self));
+}
+void scatter_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& src, int64_t reduce, bool include_self, Tensor& dst) {
+  const auto r = impl::scatter_reduce(c, self, dim, index, src, reduce, include_self);
+  check_into(dst, *r, Inputs{&self, &index, &src});
+  copy_result(dst, *r, false);
+}
+
+// scatter_extreme(self: Tensor, dim: Dim, index: Tensor, src: Tensor, smallest: Bool, include_self:
+// Bool) -> Tensor
+
+// index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: Enum<IndexReduce>,
+// include_self: Bool = true) -> Tensor
+void index_reduce__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                        const Tensor& source, int64_t reduce, bool include_self) {
+  replace_values(self, *impl::index_reduce(c, self, dim, index, source, reduce, include_self));
+}
+void index_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& source, int64_t reduce, bool include_self, Tensor& dst) {
+  const auto r = impl::index_reduce(c, self, dim, index, source, reduce, include_self);
+  check_into(dst, *r, Inputs{&self, &index, &source});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

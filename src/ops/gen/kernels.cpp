@@ -171,6 +171,8 @@ int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) no
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -341,6 +343,8 @@ int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) no
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -511,6 +515,8 @@ int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) no
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -867,5 +873,9 @@ constinit const Kernel kernel_search_sorted =
 constinit const Kernel kernel_optim_more_step =
     {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 166,
      "optim_more_step"};
+constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 167,
+                                        "cummax"};
+constinit const Kernel kernel_logcumsumexp =
+    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 168, "logcumsumexp"};
 
 }  // namespace TT_NS

@@ -172,7 +172,9 @@ extern const Kernel kernel_conv_interleaved_weight;
 extern const Kernel kernel_cumsum;
 extern const Kernel kernel_search_sorted;
 extern const Kernel kernel_optim_more_step;
+extern const Kernel kernel_cummax;
+extern const Kernel kernel_logcumsumexp;
 
-constexpr int32_t kNumKernels = 167;
+constexpr int32_t kNumKernels = 169;
 
 }  // namespace TT_NS

@@ -392,6 +392,18 @@ extern Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_;
 extern Op<TensorRef(const Tensor&)> op_argwhere;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_nonzero_static;
 extern Op<TensorList(const Tensor&, Ints)> op_unravel_index;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+                    bool)> op_scatter_reduce;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_scatter_reduce_;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
+               Tensor&)> op_scatter_reduce_into;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, bool,
+                    bool)> op_scatter_extreme;
+extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
+                    bool)> op_index_reduce;
+extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_index_reduce_;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
+               Tensor&)> op_index_reduce_into;
 extern Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into;
 extern Op<TensorPair(const Tensor&)> op_native_nuclear_norm;
@@ -615,6 +627,12 @@ extern Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
 extern Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid;
 extern Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_cumulative_trapezoid;
 extern Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander;
+extern Op<TensorPair(const Tensor&, int64_t)> op_cummax;
+extern Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into;
+extern Op<TensorPair(const Tensor&, int64_t)> op_cummin;
+extern Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummin_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_logcumsumexp;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_logcumsumexp_into;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin;
@@ -638,6 +656,32 @@ extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_
 extern Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique;
 extern Op<TensorRef(const Tensor&)> op_msort;
 extern Op<void(const Tensor&, Tensor&)> op_msort_into;
+extern Op<TensorPair(const Tensor&, int64_t, int64_t, bool)> op_kthvalue;
+extern Op<void(const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&)> op_kthvalue_into;
+extern Op<TensorRef(const Tensor&)> op_median;
+extern Op<TensorPair(const Tensor&, int64_t, bool)> op_median_dim;
+extern Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim_into;
+extern Op<TensorRef(const Tensor&)> op_nanmedian;
+extern Op<TensorPair(const Tensor&, int64_t, bool)> op_nanmedian_dim;
+extern Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_dim_into;
+extern Op<TensorPair(const Tensor&, int64_t, bool)> op_mode;
+extern Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_mode_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile;
+extern Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
+               Tensor&)> op_quantile_into;
+extern Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar;
+extern Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
+               Tensor&)> op_quantile_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile;
+extern Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
+               Tensor&)> op_nanquantile_into;
+extern Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar;
+extern Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
+               Tensor&)> op_nanquantile_scalar_into;
+extern Op<TensorTriple(const Tensor&, bool, bool, Opt<int64_t>)> op_unique_consecutive;
+extern Op<TensorRef(const Tensor&, const Tensor*, int64_t)> op_bincount;
+extern Op<TensorRef(const Tensor&, int64_t, double, double)> op_histc;
+extern Op<void(const Tensor&, int64_t, double, double, Tensor&)> op_histc_into;
 extern Op<TensorRef(const Tensor&)> op_exp;
 extern Op<void(Tensor&)> op_exp_;
 extern Op<void(const Tensor&, Tensor&)> op_exp_into;
@@ -795,6 +839,12 @@ enum : int64_t { kScatterNone = 0, kScatterAdd = 1, kScatterMultiply = 2 };
 enum : int64_t { kIndexingIj = 0, kIndexingXy = 1 };
 enum : int64_t { kCdistModeUseMmForEuclidDistIfNecessary = 0, kCdistModeUseMmForEuclidDist = 1,
                  kCdistModeDonotUseMmForEuclidDist = 2 };
+enum : int64_t { kScatterReduceSum = 0, kScatterReduceProd = 1, kScatterReduceMean = 2,
+                 kScatterReduceAmax = 3, kScatterReduceAmin = 4 };
+enum : int64_t { kIndexReduceProd = 0, kIndexReduceMean = 1, kIndexReduceAmax = 2,
+                 kIndexReduceAmin = 3 };
+enum : int64_t { kQuantileLinear = 0, kQuantileLower = 1, kQuantileHigher = 2,
+                 kQuantileMidpoint = 3, kQuantileNearest = 4 };
 enum : int64_t { kSideNone = 0, kSideLeft = 1, kSideRight = 2 };
 enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2,
@@ -803,7 +853,8 @@ enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame =
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
-                 kIndexingValues, kCdistModeValues, kSideValues, kAnnealValues, kPaddingModeValues,
+                 kIndexingValues, kCdistModeValues, kScatterReduceValues, kIndexReduceValues,
+                 kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
                  kAutoPaddingValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
@@ -2004,6 +2055,35 @@ inline TensorRef nonzero_static(const Tensor& self, int64_t size, int64_t fill_v
 inline TensorList unravel_index(const Tensor& indices, Ints shape) {
   return dispatch(op_unravel_index, indices, shape);
 }
+inline TensorRef scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& src, int64_t reduce, bool include_self = true) {
+  return dispatch(op_scatter_reduce, self, dim, index, src, reduce, include_self);
+}
+inline void scatter_reduce_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                            int64_t reduce, bool include_self = true) {
+  return dispatch(op_scatter_reduce_, self, dim, index, src, reduce, include_self);
+}
+inline void scatter_reduce_into(const Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& src, int64_t reduce, bool include_self, Tensor& dst) {
+  return dispatch(op_scatter_reduce_into, self, dim, index, src, reduce, include_self, dst);
+}
+inline TensorRef scatter_extreme(const Tensor& self, int64_t dim, const Tensor& index,
+                                 const Tensor& src, bool smallest, bool include_self) {
+  return dispatch(op_scatter_extreme, self, dim, index, src, smallest, include_self);
+}
+inline TensorRef index_reduce(const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& source, int64_t reduce, bool include_self = true) {
+  return dispatch(op_index_reduce, self, dim, index, source, reduce, include_self);
+}
+inline void index_reduce_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                          int64_t reduce, bool include_self = true) {
+  return dispatch(op_index_reduce_, self, dim, index, source, reduce, include_self);
+}
+inline void index_reduce_into(const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& source, int64_t reduce, bool include_self,
+                              Tensor& dst) {
+  return dispatch(op_index_reduce_into, self, dim, index, source, reduce, include_self, dst);
+}
 inline TensorRef nuclear_norm(const Tensor& self, Ints dim = {}, bool keepdim = false) {
   return dispatch(op_nuclear_norm, self, dim, keepdim);
 }
@@ -2714,6 +2794,24 @@ inline TensorRef cumulative_trapezoid(const Tensor& y, const Tensor* x = nullptr
 inline TensorRef vander(const Tensor& x, Opt<int64_t> N = {}, bool increasing = false) {
   return dispatch(op_vander, x, N, increasing);
 }
+inline TensorPair cummax(const Tensor& self, int64_t dim) {
+  return dispatch(op_cummax, self, dim);
+}
+inline void cummax_into(const Tensor& self, int64_t dim, Tensor& dst_values, Tensor& dst_indices) {
+  return dispatch(op_cummax_into, self, dim, dst_values, dst_indices);
+}
+inline TensorPair cummin(const Tensor& self, int64_t dim) {
+  return dispatch(op_cummin, self, dim);
+}
+inline void cummin_into(const Tensor& self, int64_t dim, Tensor& dst_values, Tensor& dst_indices) {
+  return dispatch(op_cummin_into, self, dim, dst_values, dst_indices);
+}
+inline TensorRef logcumsumexp(const Tensor& self, int64_t dim) {
+  return dispatch(op_logcumsumexp, self, dim);
+}
+inline void logcumsumexp_into(const Tensor& self, int64_t dim, Tensor& dst) {
+  return dispatch(op_logcumsumexp_into, self, dim, dst);
+}
 inline TensorRef softmax(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
   return dispatch(op_softmax, self, dim, dtype);
 }
@@ -2787,6 +2885,86 @@ inline TensorRef msort(const Tensor& self) {
 }
 inline void msort_into(const Tensor& self, Tensor& dst) {
   return dispatch(op_msort_into, self, dst);
+}
+inline TensorPair kthvalue(const Tensor& self, int64_t k, int64_t dim = -1, bool keepdim = false) {
+  return dispatch(op_kthvalue, self, k, dim, keepdim);
+}
+inline void kthvalue_into(const Tensor& self, int64_t k, int64_t dim, bool keepdim,
+                          Tensor& dst_values, Tensor& dst_indices) {
+  return dispatch(op_kthvalue_into, self, k, dim, keepdim, dst_values, dst_indices);
+}
+inline TensorRef median(const Tensor& self) {
+  return dispatch(op_median, self);
+}
+inline TensorPair median_dim(const Tensor& self, int64_t dim, bool keepdim = false) {
+  return dispatch(op_median_dim, self, dim, keepdim);
+}
+inline void median_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                            Tensor& dst_indices) {
+  return dispatch(op_median_dim_into, self, dim, keepdim, dst_values, dst_indices);
+}
+inline TensorRef nanmedian(const Tensor& self) {
+  return dispatch(op_nanmedian, self);
+}
+inline TensorPair nanmedian_dim(const Tensor& self, int64_t dim, bool keepdim = false) {
+  return dispatch(op_nanmedian_dim, self, dim, keepdim);
+}
+inline void nanmedian_dim_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                               Tensor& dst_indices) {
+  return dispatch(op_nanmedian_dim_into, self, dim, keepdim, dst_values, dst_indices);
+}
+inline TensorPair mode(const Tensor& self, int64_t dim = -1, bool keepdim = false) {
+  return dispatch(op_mode, self, dim, keepdim);
+}
+inline void mode_into(const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                      Tensor& dst_indices) {
+  return dispatch(op_mode_into, self, dim, keepdim, dst_values, dst_indices);
+}
+inline TensorRef quantile(const Tensor& self, const Tensor& q, Opt<int64_t> dim = {},
+                          bool keepdim = false, int64_t interpolation = 0) {
+  return dispatch(op_quantile, self, q, dim, keepdim, interpolation);
+}
+inline void quantile_into(const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
+                          int64_t interpolation, Tensor& dst) {
+  return dispatch(op_quantile_into, self, q, dim, keepdim, interpolation, dst);
+}
+inline TensorRef quantile_scalar(const Tensor& self, double q, Opt<int64_t> dim = {},
+                                 bool keepdim = false, int64_t interpolation = 0) {
+  return dispatch(op_quantile_scalar, self, q, dim, keepdim, interpolation);
+}
+inline void quantile_scalar_into(const Tensor& self, double q, Opt<int64_t> dim, bool keepdim,
+                                 int64_t interpolation, Tensor& dst) {
+  return dispatch(op_quantile_scalar_into, self, q, dim, keepdim, interpolation, dst);
+}
+inline TensorRef nanquantile(const Tensor& self, const Tensor& q, Opt<int64_t> dim = {},
+                             bool keepdim = false, int64_t interpolation = 0) {
+  return dispatch(op_nanquantile, self, q, dim, keepdim, interpolation);
+}
+inline void nanquantile_into(const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
+                             int64_t interpolation, Tensor& dst) {
+  return dispatch(op_nanquantile_into, self, q, dim, keepdim, interpolation, dst);
+}
+inline TensorRef nanquantile_scalar(const Tensor& self, double q, Opt<int64_t> dim = {},
+                                    bool keepdim = false, int64_t interpolation = 0) {
+  return dispatch(op_nanquantile_scalar, self, q, dim, keepdim, interpolation);
+}
+inline void nanquantile_scalar_into(const Tensor& self, double q, Opt<int64_t> dim, bool keepdim,
+                                    int64_t interpolation, Tensor& dst) {
+  return dispatch(op_nanquantile_scalar_into, self, q, dim, keepdim, interpolation, dst);
+}
+inline TensorTriple unique_consecutive(const Tensor& self, bool return_inverse = false,
+                                       bool return_counts = false, Opt<int64_t> dim = {}) {
+  return dispatch(op_unique_consecutive, self, return_inverse, return_counts, dim);
+}
+inline TensorRef bincount(const Tensor& self, const Tensor* weights = nullptr,
+                          int64_t minlength = 0) {
+  return dispatch(op_bincount, self, weights, minlength);
+}
+inline TensorRef histc(const Tensor& self, int64_t bins = 100, double min = 0.0, double max = 0.0) {
+  return dispatch(op_histc, self, bins, min, max);
+}
+inline void histc_into(const Tensor& self, int64_t bins, double min, double max, Tensor& dst) {
+  return dispatch(op_histc_into, self, bins, min, max, dst);
 }
 inline TensorRef exp(const Tensor& self) {
   return dispatch(op_exp, self);

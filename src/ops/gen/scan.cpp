@@ -44,4 +44,31 @@ void diff_into_impl(Call c, const Tensor& self, int64_t n, int64_t dim, const Te
 
 // vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor
 
+// cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)
+void cummax_into_impl(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
+                      Tensor& dst_indices) {
+  const auto r = impl::cummax(c, self, dim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
+// cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)
+void cummin_into_impl(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
+                      Tensor& dst_indices) {
+  const auto r = impl::cummin(c, self, dim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
+// logcumsumexp(self: Tensor, dim: Dim) -> Tensor
+void logcumsumexp_into_impl(Call c, const Tensor& self, int64_t dim, Tensor& dst) {
+  const auto r = impl::logcumsumexp(c, self, dim);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

@@ -63,4 +63,101 @@ void msort_into_impl(Call c, const Tensor& self, Tensor& dst) {
   copy_result(dst, *r, false);
 }
 
+// kthvalue(self: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, indices:
+// IndexTensor)
+void kthvalue_into_impl(Call c, const Tensor& self, int64_t k, int64_t dim, bool keepdim,
+                        Tensor& dst_values, Tensor& dst_indices) {
+  const auto r = impl::kthvalue(c, self, k, dim, keepdim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
+// median(self: Tensor) -> Tensor
+
+// median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices:
+// IndexTensor)
+void median_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                          Tensor& dst_indices) {
+  const auto r = impl::median_dim(c, self, dim, keepdim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
+// nanmedian(self: Tensor) -> Tensor
+
+// nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices:
+// IndexTensor)
+void nanmedian_dim_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim,
+                             Tensor& dst_values, Tensor& dst_indices) {
+  const auto r = impl::nanmedian_dim(c, self, dim, keepdim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
+// mode(self: Tensor, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, indices:
+// IndexTensor)
+void mode_into_impl(Call c, const Tensor& self, int64_t dim, bool keepdim, Tensor& dst_values,
+                    Tensor& dst_indices) {
+  const auto r = impl::mode(c, self, dim, keepdim);
+  check_into(dst_values, *r.first, Inputs{&self});
+  check_into(dst_indices, *r.second, Inputs{&self});
+  copy_result(dst_values, *r.first, false);
+  copy_result(dst_indices, *r.second, false);
+}
+
+// quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation:
+// Enum<Quantile> = "linear") -> Tensor
+void quantile_into_impl(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
+                        int64_t interpolation, Tensor& dst) {
+  const auto r = impl::quantile(c, self, q, dim, keepdim, interpolation);
+  check_into(dst, *r, Inputs{&self, &q});
+  copy_result(dst, *r, false);
+}
+
+// quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, interpolation:
+// Enum<Quantile> = "linear") -> Tensor
+void quantile_scalar_into_impl(Call c, const Tensor& self, double q, Opt<int64_t> dim, bool keepdim,
+                               int64_t interpolation, Tensor& dst) {
+  const auto r = impl::quantile_scalar(c, self, q, dim, keepdim, interpolation);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation:
+// Enum<Quantile> = "linear") -> Tensor
+void nanquantile_into_impl(Call c, const Tensor& self, const Tensor& q, Opt<int64_t> dim,
+                           bool keepdim, int64_t interpolation, Tensor& dst) {
+  const auto r = impl::nanquantile(c, self, q, dim, keepdim, interpolation);
+  check_into(dst, *r, Inputs{&self, &q});
+  copy_result(dst, *r, false);
+}
+
+// nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false,
+// interpolation: Enum<Quantile> = "linear") -> Tensor
+void nanquantile_scalar_into_impl(Call c, const Tensor& self, double q, Opt<int64_t> dim,
+                                  bool keepdim, int64_t interpolation, Tensor& dst) {
+  const auto r = impl::nanquantile_scalar(c, self, q, dim, keepdim, interpolation);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// unique_consecutive(self: Tensor, return_inverse: Bool = false, return_counts: Bool = false, dim:
+// Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)
+
+// bincount(self: Tensor, weights: Tensor? = None, minlength: Int = 0) -> PlainTensor
+
+// histc(self: Tensor, bins: Int = 100, min: Float = 0.0, max: Float = 0.0) -> PlainTensor
+void histc_into_impl(Call c, const Tensor& self, int64_t bins, double min, double max,
+                     Tensor& dst) {
+  const auto r = impl::histc(c, self, bins, min, max);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 }  // namespace TT_NS

@@ -306,6 +306,49 @@ static int ref_unravel_index(const Inputs* in, Array* outs) {
   return (int)shape->n;
 }
 
+/* ---- reductions into positions ---- */
+
+/* What element i of src is combined with: its position in the result. */
+static double combined(int64_t kind, double a, double b) {
+  if (kind == TT_SCATTERREDUCE_PROD) return a * b;
+  if (kind == TT_SCATTERREDUCE_AMAX) return isnan(a) || a > b ? a : b;
+  if (kind == TT_SCATTERREDUCE_AMIN) return isnan(a) || a < b ? a : b;
+  return a + b;
+}
+static int reduce_into(const Inputs* in, Array* out, const Array* index, const Array* src,
+                       int64_t kind, int by_slice) {
+  const Array* x = tensor(in, "self");
+  const int64_t d = dim_arg(in, "dim", 0, x->ndim);
+  const Array* walked = by_slice ? src : index;
+  const Array counts = zeros_like(x);
+  const double start = int_arg(in, "include_self", 1);
+  int64_t at[kMaxDims] = {0};
+  *out = copy_of(x);
+  fill((Array*)&counts, start);
+  for (int64_t i = 0; i < walked->n; i++) {
+    index_of(walked, i, at);
+    const double value = src->ndim ? src->data[ravel(src, at)] : src->data[0];
+    at[d] = (int64_t)index->data[by_slice ? at[d] : i];
+    const int64_t to = x->ndim ? ravel(x, at) : 0;
+    out->data[to] = counts.data[to] == 0 ? value : combined(kind, out->data[to], value);
+    counts.data[to]++;
+  }
+  for (int64_t i = 0; kind == TT_SCATTERREDUCE_MEAN && i < out->n; i++) {
+    if (counts.data[i] == 0) continue;
+    out->data[i] /= counts.data[i];
+    if (in->integral) out->data[i] = floor(out->data[i]);
+  }
+  return 1;
+}
+static int ref_scatter_reduce(const Inputs* in, Array* out) {
+  const int64_t kind = int_arg(in, "reduce", 0);
+  return reduce_into(in, out, tensor(in, "index"), tensor(in, "src"), kind, 0);
+}
+static int ref_index_reduce(const Inputs* in, Array* out) {
+  const int64_t kind = int_arg(in, "reduce", 0) + TT_SCATTERREDUCE_PROD;
+  return reduce_into(in, out, tensor(in, "index"), tensor(in, "source"), kind, 1);
+}
+
 static const Reference kIndex[] = {
     {"where", .elementwise = ref_where, .exact = 1},
     {"masked_fill", .elementwise = ref_masked_fill, .exact = 1},
@@ -330,4 +373,6 @@ static const Reference kIndex[] = {
     {"nonzero_static", .whole = ref_nonzero_static, .exact = 1},
     {"unravel_index", .whole = ref_unravel_index, .exact = 1},
     {"argwhere", .whole = ref_nonzero, .exact = 1},
+    {"scatter_reduce", .whole = ref_scatter_reduce},
+    {"index_reduce", .whole = ref_index_reduce},
 };

@@ -125,6 +125,42 @@ static int ref_vander(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- running extremes and log-sums ---- */
+
+static int cumulative_extreme(const Inputs* in, Array* outs, int smallest) {
+  const Array* x = tensor(in, "self");
+  const int64_t d = dim_arg(in, "dim", 0, x->ndim);
+  const int64_t inner = inner_size(x, d);
+  const int64_t n = size_of(x, d);
+  outs[0] = copy_of(x);
+  outs[1] = zeros_like(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    const int64_t at = i / inner % n;
+    if (at == 0) continue;
+    const double before = outs[0].data[i - inner];
+    const double value = x->data[i];
+    const int beats = smallest ? value <= before : value >= before;
+    if (isnan(value) || (beats && !isnan(before))) {
+      outs[1].data[i] = (double)at;
+    } else {
+      outs[0].data[i] = before;
+      outs[1].data[i] = outs[1].data[i - inner];
+    }
+  }
+  return 2;
+}
+static int ref_cummax(const Inputs* in, Array* outs) { return cumulative_extreme(in, outs, 0); }
+static int ref_cummin(const Inputs* in, Array* outs) { return cumulative_extreme(in, outs, 1); }
+static double log_sum(double a, double b) { /* log(exp(a) + exp(b)) */
+  const double top = a > b ? a : b;
+  if (isnan(a) || isnan(b)) return NAN;
+  return isinf(top) ? top : top + log(exp(a - top) + exp(b - top));
+}
+static int ref_logcumsumexp(const Inputs* in, Array* out) {
+  *out = scanned(in, log_sum);
+  return 1;
+}
+
 static const Reference kScan[] = {
     {"cumsum", .whole = ref_cumsum},
     {"cumprod", .whole = ref_cumprod},
@@ -132,4 +168,7 @@ static const Reference kScan[] = {
     {"trapezoid", .whole = ref_trapezoid},
     {"cumulative_trapezoid", .whole = ref_cumulative_trapezoid},
     {"vander", .whole = ref_vander},
+    {"cummax", .whole = ref_cummax, .exact = 1},
+    {"cummin", .whole = ref_cummin, .exact = 1},
+    {"logcumsumexp", .whole = ref_logcumsumexp},
 };

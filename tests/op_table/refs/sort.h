@@ -173,6 +173,178 @@ static int ref_msort(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- elements by rank ---- */
+
+/* How a row selects an element from its sorted order; *rank counts from 0. */
+typedef int64_t (*Choice)(const Inputs* in, const double* x, int64_t step, const int64_t* order,
+                          int64_t n);
+static int64_t numbers_of(const double* x, int64_t step, int64_t n) {
+  int64_t numbers = 0;
+  for (int64_t i = 0; i < n; i++) numbers += !isnan(x[i * step]);
+  return numbers;
+}
+static int64_t choose_kth(const Inputs* in, const double* x, int64_t step, const int64_t* order,
+                          int64_t n) {
+  (void)x, (void)step, (void)n;
+  return order[int_arg(in, "k", 1) - 1];
+}
+static int64_t choose_median(const Inputs* in, const double* x, int64_t step, const int64_t* order,
+                             int64_t n) {
+  const int64_t numbers = numbers_of(x, step, n);
+  (void)in;
+  return order[numbers < n ? numbers : (n - 1) / 2];
+}
+static int64_t choose_nanmedian(const Inputs* in, const double* x, int64_t step,
+                                const int64_t* order, int64_t n) {
+  const int64_t numbers = numbers_of(x, step, n);
+  (void)in, (void)n;
+  return order[numbers ? (numbers - 1) / 2 : 0];
+}
+static int64_t choose_mode(const Inputs* in, const double* x, int64_t step, const int64_t* order,
+                           int64_t n) {
+  int64_t best = 0;
+  int64_t longest = 0;
+  (void)in;
+  for (int64_t i = 0, length = 0; i < n; i++) {
+    length = i && x[order[i] * step] == x[order[i - 1] * step] ? length + 1 : 1;
+    if (length <= longest) continue;
+    longest = length;
+    best = order[i];
+  }
+  /* the last of its run */
+  for (int64_t i = 0; i < n; i++)
+    if (x[order[i] * step] == x[best * step]) best = order[i];
+  return best;
+}
+static int chosen(const Inputs* in, Array* outs, Choice choose) {
+  const Array* x = tensor(in, "self");
+  const int64_t d = has(in, "dim") ? dim_arg(in, "dim", -1, x->ndim) : 0;
+  const int64_t n = has(in, "dim") ? size_of(x, d) : x->n;
+  const int64_t inner = has(in, "dim") ? inner_size(x, d) : 1;
+  const unsigned mask = has(in, "dim") && x->ndim ? 1u << d : (1u << x->ndim) - 1;
+  outs[0] = reduced_zeros(x, mask, flag_arg(in, "keepdim"));
+  outs[1] = zeros_like(&outs[0]);
+  for (int64_t row = 0; row < outs[0].n; row++) {
+    const double* from = x->data + row / inner * n * inner + row % inner;
+    const int64_t* order = sorted_positions(from, n, inner, 0);
+    const int64_t at = choose(in, from, inner, order, n);
+    outs[0].data[row] = from[at * inner];
+    outs[1].data[row] = (double)at;
+  }
+  return has(in, "dim") ? 2 : 1;
+}
+static int ref_kthvalue(const Inputs* in, Array* outs) { return chosen(in, outs, choose_kth); }
+static int ref_median(const Inputs* in, Array* outs) { return chosen(in, outs, choose_median); }
+static int ref_nanmedian(const Inputs* in, Array* outs) {
+  return chosen(in, outs, choose_nanmedian);
+}
+static int ref_mode(const Inputs* in, Array* outs) { return chosen(in, outs, choose_mode); }
+
+static double one_quantile(const Inputs* in, const double* x, int64_t step, int64_t n, double q,
+                           int skips_nan) {
+  const int64_t* order = sorted_positions(x, n, step, 0);
+  const int64_t numbers = numbers_of(x, step, n);
+  const int64_t kind = int_arg(in, "interpolation", TT_QUANTILE_LINEAR);
+  if (numbers == 0 || (numbers < n && !skips_nan)) return NAN;
+  double rank = q * (double)(numbers - 1);
+  if (kind == TT_QUANTILE_LOWER) rank = floor(rank);
+  if (kind == TT_QUANTILE_HIGHER) rank = ceil(rank);
+  if (kind == TT_QUANTILE_NEAREST) rank = nearbyint(rank);
+  const double low = x[order[(int64_t)floor(rank)] * step];
+  const double high = x[order[(int64_t)ceil(rank)] * step];
+  const double weight = kind == TT_QUANTILE_MIDPOINT ? 0.5 : rank - floor(rank);
+  if (weight < 0.5) return low + (high - low) * weight;
+  return high - (high - low) * (1 - weight);
+}
+static int quantiles(const Inputs* in, Array* out, int skips_nan) {
+  const Array* x = tensor(in, "self");
+  const Array* q = tensor(in, "q");
+  const int by_dim = given(in, "dim") != NULL;
+  const int64_t d = by_dim ? dim_arg(in, "dim", 0, x->ndim) : 0;
+  const int64_t n = by_dim ? size_of(x, d) : x->n;
+  const int64_t inner = by_dim ? inner_size(x, d) : 1;
+  const unsigned mask = by_dim && x->ndim ? 1u << d : (1u << x->ndim) - 1;
+  const Array rows = reduced_zeros(x, mask, flag_arg(in, "keepdim"));
+  const int columns = q && q->ndim;
+  int64_t shape[kMaxDims];
+  if (columns) shape[0] = q->n;
+  for (int k = 0; k < rows.ndim; k++) shape[k + columns] = rows.shape[k];
+  *out = new_array(shape, rows.ndim + columns);
+  for (int64_t i = 0; i < out->n; i++) {
+    const int64_t row = i % rows.n;
+    const double* from = x->data + row / inner * n * inner + row % inner;
+    const double at = q ? q->data[i / rows.n] : number_arg(in, "q", 0);
+    out->data[i] = one_quantile(in, from, inner, n, at, skips_nan);
+  }
+  return 1;
+}
+static int ref_quantile(const Inputs* in, Array* out) { return quantiles(in, out, 0); }
+static int ref_nanquantile(const Inputs* in, Array* out) { return quantiles(in, out, 1); }
+
+/* ---- runs and counts ---- */
+
+static int ref_unique_consecutive(const Inputs* in, Array* outs) {
+  const Array* x = tensor(in, "self");
+  const tt_value* dim = given(in, "dim");
+  const Slices s = slices_of(x, dim);
+  const int64_t none = 0;
+  int64_t* group = new_indices(s.n);
+  int64_t shape[kMaxDims];
+  int64_t found = 0;
+  for (int64_t i = 0; i < s.n; i++) {
+    if (i == 0 || compare_slices(&s, i, i - 1) != kEqual) found++;
+    group[i] = found - 1;
+  }
+  memcpy(shape, x->shape, sizeof shape);
+  shape[dim ? wrap(dim->i, x->ndim) : 0] = found;
+  outs[0] = new_array(shape, dim ? x->ndim : 1);
+  outs[1] = new_array(&none, 1);
+  outs[2] = new_array(&none, 1);
+  if (flag_arg(in, "return_inverse")) outs[1] = dim ? new_array(&s.n, 1) : zeros_like(x);
+  if (flag_arg(in, "return_counts")) outs[2] = new_array(&found, 1);
+  for (int64_t i = 0; i < s.n; i++) {
+    for (int64_t k = 0; k < s.size; k++)
+      outs[0].data[slice_element(&s, found, group[i], k)] = slice_value(&s, i, k);
+    if (flag_arg(in, "return_inverse")) outs[1].data[i] = (double)group[i];
+    if (flag_arg(in, "return_counts")) outs[2].data[group[i]]++;
+  }
+  return 3;
+}
+static int ref_bincount(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* weights = tensor(in, "weights");
+  int64_t n = int_arg(in, "minlength", 0);
+  for (int64_t i = 0; i < x->n; i++)
+    if ((int64_t)x->data[i] >= n) n = (int64_t)x->data[i] + 1;
+  *out = new_array(&n, 1);
+  for (int64_t i = 0; i < x->n; i++)
+    out->data[(int64_t)x->data[i]] += weights ? weights->data[i] : 1;
+  return 1;
+}
+static int ref_histc(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const int64_t bins = int_arg(in, "bins", 100);
+  double low = number_arg(in, "min", 0);
+  double high = number_arg(in, "max", 0);
+  *out = new_array(&bins, 1);
+  if (low == high && x->n) {
+    low = high = x->data[0];
+    for (int64_t i = 0; i < x->n; i++) {
+      if (x->data[i] < low) low = x->data[i];
+      if (x->data[i] > high) high = x->data[i];
+    }
+  }
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  for (int64_t i = 0; i < x->n; i++) {
+    const int64_t at = (int64_t)((x->data[i] - low) * (double)bins / (high - low));
+    if (x->data[i] >= low && x->data[i] <= high) out->data[at < bins ? at : bins - 1]++;
+  }
+  return 1;
+}
+
 static const Reference kSort[] = {
     {"sort", .whole = ref_sort, .exact = 1},
     {"argsort", .whole = ref_argsort, .exact = 1},
@@ -181,4 +353,13 @@ static const Reference kSort[] = {
     {"searchsorted", .whole = ref_searchsorted, .exact = 1},
     {"bucketize", .whole = ref_bucketize, .exact = 1},
     {"msort", .whole = ref_msort, .exact = 1},
+    {"kthvalue", .whole = ref_kthvalue, .exact = 1},
+    {"median", .whole = ref_median, .exact = 1},
+    {"nanmedian", .whole = ref_nanmedian, .exact = 1},
+    {"mode", .whole = ref_mode, .exact = 1},
+    {"quantile", .whole = ref_quantile},
+    {"nanquantile", .whole = ref_nanquantile},
+    {"unique_consecutive", .whole = ref_unique_consecutive, .exact = 1},
+    {"bincount", .whole = ref_bincount},
+    {"histc", .whole = ref_histc, .exact = 1},
 };

@@ -16,26 +16,27 @@ logspace hann_window hamming_window blackman_window bartlett_window kaiser_windo
 scatter_add! index_select index_add index_add! index_put index_put! embedding scatter scatter!
 index_copy index_copy! index_fill index_fill! take_along_dim masked_select nonzero one_hot tril
 tril! triu triu! where masked_fill masked_fill! take put put! masked_scatter masked_scatter!
-argwhere nonzero_static unravel_index nuclear_norm l1_loss mse_loss smooth_l1_loss huber_loss
-binary_cross_entropy binary_cross_entropy_with_logits kl_div nll_loss cross_entropy matmul linear
-addmm addmm! baddbmm baddbmm! mm bmm mv dot outer einsum addmv addmv! addr addr! addbmm addbmm! vdot
-inner tensordot kron cross chain_matmul batch_norm group_norm instance_norm rms_norm layer_norm
-max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d
-adaptive_max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d rand randn
-rand_like randn_like bernoulli bernoulli! randint randint_like random! normal normal! uniform!
-exponential! dropout dropout! randperm multinomial sum sum_to_size mean argmax any all amax amin
-logsumexp var std var_mean prod argmin norm count_nonzero aminmax std_mean nansum nanmean cov
-corrcoef dist pairwise_distance cosine_similarity normalize renorm renorm! cdist pdist trace
-interpolate cumsum cumsum! cumprod cumprod! diff trapezoid cumulative_trapezoid vander softmax
-softmin log_softmax sort argsort topk searchsorted bucketize unique msort exp exp! log log! tanh
-tanh! sigmoid sigmoid! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal
-reciprocal! exp2 exp2! expm1 expm1! log2 log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan!
-asin asin! acos acos! atan atan! sinh sinh! cosh cosh! erf erf! erfc erfc! floor floor! ceil ceil!
-trunc trunc! round round! isnan isinf isfinite view reshape transpose transpose! t t! permute expand
-squeeze squeeze! unsqueeze unsqueeze! select detach as_strided as_strided! flatten unflatten unbind
-narrow diagonal ravel broadcast_to broadcast_tensors movedim atleast_1d atleast_2d atleast_3d
-adjoint narrow_copy unfold select_scatter slice_scatter diagonal_scatter maximum minimum
-split_with_sizes
+argwhere nonzero_static unravel_index scatter_reduce scatter_reduce! index_reduce index_reduce!
+nuclear_norm l1_loss mse_loss smooth_l1_loss huber_loss binary_cross_entropy
+binary_cross_entropy_with_logits kl_div nll_loss cross_entropy matmul linear addmm addmm! baddbmm
+baddbmm! mm bmm mv dot outer einsum addmv addmv! addr addr! addbmm addbmm! vdot inner tensordot kron
+cross chain_matmul batch_norm group_norm instance_norm rms_norm layer_norm max_pool1d
+max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d
+avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d rand randn rand_like randn_like
+bernoulli bernoulli! randint randint_like random! normal normal! uniform! exponential! dropout
+dropout! randperm multinomial sum sum_to_size mean argmax any all amax amin logsumexp var std
+var_mean prod argmin norm count_nonzero aminmax std_mean nansum nanmean cov corrcoef dist
+pairwise_distance cosine_similarity normalize renorm renorm! cdist pdist trace interpolate cumsum
+cumsum! cumprod cumprod! diff trapezoid cumulative_trapezoid vander cummax cummin logcumsumexp
+softmax softmin log_softmax sort argsort topk searchsorted bucketize unique msort kthvalue median
+nanmedian mode quantile nanquantile unique_consecutive bincount histc exp exp! log log! tanh tanh!
+sigmoid sigmoid! abs abs! sign sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal reciprocal!
+exp2 exp2! expm1 expm1! log2 log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan! asin asin!
+acos acos! atan atan! sinh sinh! cosh cosh! erf erf! erfc erfc! floor floor! ceil ceil! trunc trunc!
+round round! isnan isinf isfinite view reshape transpose transpose! t t! permute expand squeeze
+squeeze! unsqueeze unsqueeze! select detach as_strided as_strided! flatten unflatten unbind narrow
+diagonal ravel broadcast_to broadcast_tensors movedim atleast_1d atleast_2d atleast_3d adjoint
+narrow_copy unfold select_scatter slice_scatter diagonal_scatter maximum minimum split_with_sizes
 """))
 # Further names of some of them.
 const ALIASES = Symbol.(Base.split("""

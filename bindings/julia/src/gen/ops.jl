@@ -11,6 +11,9 @@ const SCATTER = ("none" => 0, "add" => 1, "multiply" => 2)
 const INDEXING = ("ij" => 0, "xy" => 1)
 const CDISTMODE = ("use_mm_for_euclid_dist_if_necessary" => 0, "use_mm_for_euclid_dist" => 1,
     "donot_use_mm_for_euclid_dist" => 2)
+const SCATTERREDUCE = ("sum" => 0, "prod" => 1, "mean" => 2, "amax" => 3, "amin" => 4)
+const INDEXREDUCE = ("prod" => 0, "mean" => 1, "amax" => 2, "amin" => 3)
+const QUANTILE = ("linear" => 0, "lower" => 1, "higher" => 2, "midpoint" => 3, "nearest" => 4)
 const SIDE = ("none" => 0, "left" => 1, "right" => 2)
 const ANNEAL = ("cos" => 0, "linear" => 1)
 const PADDINGMODE = ("zeros" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
@@ -4144,6 +4147,108 @@ function unravel_index(indices::Tensor, shape_=required; shape::Union{Ints, Requ
 end
 
 """
+    TT.scatter_reduce(input, dim, index, src, reduce; include_self=true, out=nothing)
+
+Returns a copy of self in which each element is combined with every src that index sends to it along
+dim, as by scatter.
+
+- `dim`: dimension to index
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+- `src`: values to combine; at least as large as index in every dimension
+- `reduce`: how values are combined
+- `include_self`: whether the element of self takes part
+"""
+function scatter_reduce(input::Tensor, dim::Integer, index::Tensor, src::Tensor, reduce_=required;
+    reduce::Union{Union{AbstractString, Symbol}, Required}=reduce_, include_self::Bool=true,
+    out=nothing)
+    reduce === required && missing_argument(:reduce)
+    opts = Ref(C.tt_scatter_reduce_opts(UInt64(1), flag(include_self)))
+    if out !== nothing
+        check(C.tt_scatter_reduce_into(ctx(), input, c_dim(dim), index, src,
+            choice(SCATTERREDUCE, reduce, "reduce"), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_scatter_reduce(ctx(), input, c_dim(dim), index, src,
+        choice(SCATTERREDUCE, reduce, "reduce"), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.scatter_reduce!(input, dim, index, src, reduce; include_self=true)
+
+In place:
+
+Returns a copy of self in which each element is combined with every src that index sends to it along
+dim, as by scatter.
+
+- `dim`: dimension to index
+- `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+- `src`: values to combine; at least as large as index in every dimension
+- `reduce`: how values are combined
+- `include_self`: whether the element of self takes part
+"""
+function scatter_reduce!(input::Tensor, dim::Integer, index::Tensor, src::Tensor, reduce_=required;
+    reduce::Union{Union{AbstractString, Symbol}, Required}=reduce_, include_self::Bool=true)
+    reduce === required && missing_argument(:reduce)
+    opts = Ref(C.tt_scatter_reduce_opts(UInt64(1), flag(include_self)))
+    check(C.tt_scatter_reduce_(ctx(), input, c_dim(dim), index, src,
+        choice(SCATTERREDUCE, reduce, "reduce"), opts))
+    return input
+end
+
+"""
+    TT.index_reduce(input, dim, index, source, reduce; include_self=true, out=nothing)
+
+Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated indices
+accumulate.
+
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+- `source`: values to combine: the shape of self, with the length of index in dim
+- `reduce`: how values are combined
+- `include_self`: whether the element of self takes part
+"""
+function index_reduce(input::Tensor, dim::Integer, index::Tensor, source::Tensor, reduce_=required;
+    reduce::Union{Union{AbstractString, Symbol}, Required}=reduce_, include_self::Bool=true,
+    out=nothing)
+    reduce === required && missing_argument(:reduce)
+    opts = Ref(C.tt_index_reduce_opts(UInt64(1), flag(include_self)))
+    if out !== nothing
+        check(C.tt_index_reduce_into(ctx(), input, c_dim(dim), index, source,
+            choice(INDEXREDUCE, reduce, "reduce"), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_index_reduce(ctx(), input, c_dim(dim), index, source,
+        choice(INDEXREDUCE, reduce, "reduce"), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.index_reduce!(input, dim, index, source, reduce; include_self=true)
+
+In place:
+
+Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated indices
+accumulate.
+
+- `dim`: dimension to index
+- `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+- `source`: values to combine: the shape of self, with the length of index in dim
+- `reduce`: how values are combined
+- `include_self`: whether the element of self takes part
+"""
+function index_reduce!(input::Tensor, dim::Integer, index::Tensor, source::Tensor, reduce_=required;
+    reduce::Union{Union{AbstractString, Symbol}, Required}=reduce_, include_self::Bool=true)
+    reduce === required && missing_argument(:reduce)
+    opts = Ref(C.tt_index_reduce_opts(UInt64(1), flag(include_self)))
+    check(C.tt_index_reduce_(ctx(), input, c_dim(dim), index, source,
+        choice(INDEXREDUCE, reduce, "reduce"), opts))
+    return input
+end
+
+"""
     TT.nuclear_norm(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
 
 Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It is
@@ -6502,6 +6607,68 @@ function vander(x::Tensor, N_=nothing; N::Union{Integer, Nothing}=N_, increasing
 end
 
 """
+    TT.cummax(input, dim; dims=nothing, out=nothing)
+
+Returns the maxima of the elements up to each along dim, and their indices: the last ones of equal
+elements. nan counts as the maximum.
+
+- `dim`: dimension to walk along
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function cummax(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), out=nothing)
+    dim === required && (dim = only_dim(input))
+    if out !== nothing
+        check(C.tt_cummax_into(ctx(), input, c_dim(dim), out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_cummax(ctx(), input, c_dim(dim), o1, o2))
+    return (values = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.cummin(input, dim; dims=nothing, out=nothing)
+
+Returns the minima of the elements up to each along dim, and their indices: the last ones of equal
+elements. nan counts as the minimum.
+
+- `dim`: dimension to walk along
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function cummin(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), out=nothing)
+    dim === required && (dim = only_dim(input))
+    if out !== nothing
+        check(C.tt_cummin_into(ctx(), input, c_dim(dim), out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_cummin(ctx(), input, c_dim(dim), o1, o2))
+    return (values = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.logcumsumexp(input, dim; dims=nothing, out=nothing)
+
+Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
+
+- `dim`: dimension to walk along
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function logcumsumexp(input::Tensor, dim_=required; dims=nothing,
+    dim::Union{Integer, Required}=chosen_one(dims, dim_), out=nothing)
+    dim === required && (dim = only_dim(input))
+    if out !== nothing
+        check(C.tt_logcumsumexp_into(ctx(), input, c_dim(dim), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_logcumsumexp(ctx(), input, c_dim(dim), o))
+    return wrap(o[])
+end
+
+"""
     TT.softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Computes exp(x) / sum(exp(x)) along dim, without overflow.
@@ -6718,6 +6885,255 @@ function msort(input::Tensor; out=nothing)
     end
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_msort(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.kthvalue(input, k, dim=-1; dims=nothing, keepdim=false, out=nothing)
+
+Returns the k-th smallest elements along dim with their indices. nan is larger than all other
+values.
+
+- `k`: rank of the element, from 1
+- `dim`: dimension to reduce
+- `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function kthvalue(input::Tensor, k_=required, dim_=-1; dims=nothing, k::Union{Integer, Required}=k_,
+    dim::Integer=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+    k === required && missing_argument(:k)
+    opts = Ref(C.tt_kthvalue_opts(UInt64(3), c_dim(dim), flag(keepdim)))
+    if out !== nothing
+        check(C.tt_kthvalue_into(ctx(), input, i64(k), opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_kthvalue(ctx(), input, i64(k), opts, o1, o2))
+    return (values = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.median(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+
+Returns the median of all elements, the lower one of an even number; nan if any element is nan.
+Equal elements share the gradient.
+Returns the medians along dim, the lower ones of even numbers, with their indices. A row with nan
+has the median nan.
+
+- `dim`: dimension to reduce
+- `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function median(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+    if dim === nothing && keepdim === false
+        out === nothing || no_out("median")
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_median(ctx(), input, o))
+        return wrap(o[])
+    elseif dim isa Integer
+        opts = Ref(C.tt_median_dim_opts(UInt64(1), flag(keepdim)))
+        if out !== nothing
+            check(C.tt_median_dim_into(ctx(), input, c_dim(dim), opts, out[1], out[2]))
+            return out
+        end
+        o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+        check(C.tt_median_dim(ctx(), input, c_dim(dim), opts, o1, o2))
+        return (values = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+    end
+    no_form("median")
+end
+
+"""
+    TT.nanmedian(input, dim=nothing; dims=nothing, keepdim=false, out=nothing)
+
+Returns the median of all elements that are not nan. Equal elements share the gradient.
+Returns the medians along dim of the elements that are not nan, with their indices.
+
+- `dim`: dimension to reduce
+- `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function nanmedian(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims), out=nothing)
+    if dim === nothing && keepdim === false
+        out === nothing || no_out("nanmedian")
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_nanmedian(ctx(), input, o))
+        return wrap(o[])
+    elseif dim isa Integer
+        opts = Ref(C.tt_nanmedian_dim_opts(UInt64(1), flag(keepdim)))
+        if out !== nothing
+            check(C.tt_nanmedian_dim_into(ctx(), input, c_dim(dim), opts, out[1], out[2]))
+            return out
+        end
+        o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+        check(C.tt_nanmedian_dim(ctx(), input, c_dim(dim), opts, o1, o2))
+        return (values = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+    end
+    no_form("nanmedian")
+end
+
+"""
+    TT.mode(input, dim=-1; dims=nothing, keepdim=false, out=nothing)
+
+Returns the most frequent elements along dim, the smallest of several, with their last indices.
+
+- `dim`: dimension to reduce
+- `keepdim`: whether the reduced dimension is kept with size 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function mode(input::Tensor, dim_=-1; dims=nothing, dim::Integer=chosen_one(dims, dim_),
+    keepdim::Bool=keeps(dims), out=nothing)
+    opts = Ref(C.tt_mode_opts(UInt64(3), c_dim(dim), flag(keepdim)))
+    if out !== nothing
+        check(C.tt_mode_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_mode(ctx(), input, opts, o1, o2))
+    return (values = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.quantile(input, q, dim=nothing; dims=nothing, keepdim=false, interpolation=\"linear\",
+        out=nothing)
+
+Computes quantiles over dim; nan for rows with nan.
+Computes a quantile over dim; nan for rows with nan.
+
+- `q`: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+- `dim`: dimension to reduce; default: all
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `interpolation`: what is taken between two elements
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function quantile(input::Tensor, q::Union{Tensor, Real}, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims),
+    interpolation::Union{Union{AbstractString, Symbol}, Nothing}="linear", out=nothing)
+    if q isa Tensor
+        opts = Ref(C.tt_quantile_opts(UInt64(6) | given(dim, 0), c_dim(dim), flag(keepdim),
+            choice(QUANTILE, interpolation, "interpolation")))
+        if out !== nothing
+            check(C.tt_quantile_into(ctx(), input, q, opts, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_quantile(ctx(), input, q, opts, o))
+        return wrap(o[])
+    elseif q isa Real
+        opts = Ref(C.tt_quantile_scalar_opts(UInt64(6) | given(dim, 0), c_dim(dim), flag(keepdim),
+            choice(QUANTILE, interpolation, "interpolation")))
+        if out !== nothing
+            check(C.tt_quantile_scalar_into(ctx(), input, f64(q), opts, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_quantile_scalar(ctx(), input, f64(q), opts, o))
+        return wrap(o[])
+    end
+    no_form("quantile")
+end
+
+"""
+    TT.nanquantile(input, q, dim=nothing; dims=nothing, keepdim=false, interpolation=\"linear\",
+        out=nothing)
+
+Computes quantiles over dim of the elements that are not nan.
+Computes a quantile over dim of the elements that are not nan.
+
+- `q`: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+- `dim`: dimension to reduce; default: all
+- `keepdim`: whether the reduced dimensions are kept with size 1
+- `interpolation`: what is taken between two elements
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function nanquantile(input::Tensor, q::Union{Tensor, Real}, dim_=nothing; dims=nothing,
+    dim::Union{Integer, Nothing}=chosen_one(dims, dim_), keepdim::Bool=keeps(dims),
+    interpolation::Union{Union{AbstractString, Symbol}, Nothing}="linear", out=nothing)
+    if q isa Tensor
+        opts = Ref(C.tt_nanquantile_opts(UInt64(6) | given(dim, 0), c_dim(dim), flag(keepdim),
+            choice(QUANTILE, interpolation, "interpolation")))
+        if out !== nothing
+            check(C.tt_nanquantile_into(ctx(), input, q, opts, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_nanquantile(ctx(), input, q, opts, o))
+        return wrap(o[])
+    elseif q isa Real
+        opts = Ref(C.tt_nanquantile_scalar_opts(UInt64(6) | given(dim, 0), c_dim(dim),
+            flag(keepdim), choice(QUANTILE, interpolation, "interpolation")))
+        if out !== nothing
+            check(C.tt_nanquantile_scalar_into(ctx(), input, f64(q), opts, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_nanquantile_scalar(ctx(), input, f64(q), opts, o))
+        return wrap(o[])
+    end
+    no_form("nanquantile")
+end
+
+"""
+    TT.unique_consecutive(input; dims=nothing, return_inverse=false, return_counts=false,
+        dim=nothing)
+
+Returns the first element, or slice of dim, of each run of equal ones. Every nan is a run; results
+that are not requested are empty.
+
+- `return_inverse`: whether to return, for each element, the index of its run
+- `return_counts`: whether to return the length of each run
+- `dim`: dimension whose slices are compared; default: elements of the flattened tensor
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function unique_consecutive(input::Tensor; dims=nothing, return_inverse::Bool=false,
+    return_counts::Bool=false, dim::Union{Integer, Nothing}=chosen_one(dims, nothing))
+    opts = Ref(C.tt_unique_consecutive_opts(UInt64(3) | given(dim, 2), flag(return_inverse),
+        flag(return_counts), c_dim(dim)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(C.tt_unique_consecutive(ctx(), input, opts, o1, o2, o3))
+    return (values = wrap_or_nothing(o1[]), inverse = wrap_or_nothing(o2[]),
+        counts = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.bincount(input, weights=nothing, minlength=0)
+
+Counts how often each number occurs, or sums the weights of its occurrences.
+
+- `input`: (n), integers that are not negative
+- `weights`: (n); default: 1 each
+- `minlength`: least length of the result
+"""
+function bincount(input::Tensor, weights_=nothing, minlength_=0;
+    weights::Union{Tensor, Nothing}=weights_, minlength::Integer=minlength_)
+    opts = Ref(C.tt_bincount_opts(UInt64(2) | given(weights, 0), handle(weights), i64(minlength)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve weights C.tt_bincount(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.histc(input, bins=100, min=0.0, max=0.0; out=nothing)
+
+Counts the elements in bins of equal width from min to max, both included. Other elements are not
+counted.
+
+- `bins`: number of bins
+- `min`: lower end of the range
+- `max`: upper end of the range; if both ends are equal, they are the smallest and the largest
+  element
+"""
+function histc(input::Tensor, bins_=100, min_=0.0, max_=0.0; bins::Integer=bins_, min::Real=min_,
+    max::Real=max_, out=nothing)
+    opts = Ref(C.tt_histc_opts(UInt64(7), i64(bins), f64(min), f64(max)))
+    if out !== nothing
+        check(C.tt_histc_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_histc(ctx(), input, opts, o))
     return wrap(o[])
 end
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Literal, Sequence
 
 SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
+SCATTERREDUCE = {'sum': 0, 'prod': 1, 'mean': 2, 'amax': 3, 'amin': 4}
+INDEXREDUCE = {'prod': 0, 'mean': 1, 'amax': 2, 'amin': 3}
 tt_argwhere = lib.tt_argwhere
 tt_embedding = lib.tt_embedding
 tt_gather = lib.tt_gather
@@ -38,6 +40,9 @@ tt_index_fill_scalar = lib.tt_index_fill_scalar
 tt_index_fill_scalar_ = lib.tt_index_fill_scalar_
 tt_index_put = lib.tt_index_put
 tt_index_put_ = lib.tt_index_put_
+tt_index_reduce = lib.tt_index_reduce
+tt_index_reduce_ = lib.tt_index_reduce_
+tt_index_reduce_into = lib.tt_index_reduce_into
 tt_index_select = lib.tt_index_select
 tt_index_select_into = lib.tt_index_select_into
 tt_masked_fill = lib.tt_masked_fill
@@ -69,6 +74,9 @@ tt_scatter_i64 = lib.tt_scatter_i64
 tt_scatter_i64_ = lib.tt_scatter_i64_
 tt_scatter_i64_into = lib.tt_scatter_i64_into
 tt_scatter_into = lib.tt_scatter_into
+tt_scatter_reduce = lib.tt_scatter_reduce
+tt_scatter_reduce_ = lib.tt_scatter_reduce_
+tt_scatter_reduce_into = lib.tt_scatter_reduce_into
 tt_scatter_scalar = lib.tt_scatter_scalar
 tt_scatter_scalar_ = lib.tt_scatter_scalar_
 tt_scatter_scalar_into = lib.tt_scatter_scalar_into
@@ -94,6 +102,8 @@ _o_one_hot = Struct("Qq0q").pack
 _o_tril = Struct("Qq0q").pack
 _o_triu = Struct("Qq0q").pack
 _o_nonzero_static = Struct("Qq0q").pack
+_o_scatter_reduce = Struct("Qi0q").pack
+_o_index_reduce = Struct("Qi0q").pack
 
 
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1019,3 +1029,143 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
             raise wrong_kind("unravel_index", "indices", "Tensor", indices)
     shape_c, shape_n = int_list(shape, "unravel_index", "shape")
     return listed("tt_unravel_index", indices, shape_c, shape_n)
+
+
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor,
+                   reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
+                   include_self: bool = True, out: Tensor | None = None) -> Tensor:
+    """scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None)
+
+    Returns a copy of self in which each element is combined with every src that index sends to it
+    along dim, as by scatter.
+      dim: dimension to index
+      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      src: values to combine; at least as large as index in every dimension
+      reduce: how values are combined
+      include_self: whether the element of self takes part
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(scatter_reduce(input.as_subclass(Tensor), dim, index, src, reduce,
+                                          include_self=include_self), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("scatter_reduce", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("scatter_reduce", "index", "Tensor", index)
+    if not isinstance(src, Tensor):
+        raise wrong_kind("scatter_reduce", "src", "Tensor", src)
+    opts = None
+    if include_self is not True:
+        opts = _o_scatter_reduce(1, boolean(include_self, "scatter_reduce", "include_self"))
+    if out is not None:
+        instance(Tensor, out, "scatter_reduce", "out")
+        if tt_scatter_reduce_into(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")),
+                                  index, src, one_of(SCATTERREDUCE, reduce, "scatter_reduce",
+                                                     "reduce"), opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_scatter_reduce(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")), index,
+                         src, one_of(SCATTERREDUCE, reduce, "scatter_reduce", "reduce"), opts,
+                         byref(h)):
+        fail()
+    return wrap(h)
+
+
+def scatter_reduce_(self: Tensor, dim: int, index: Tensor, src: Tensor,
+                    reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
+                    include_self: bool = True) -> Tensor:
+    """scatter_reduce_(self, dim, index, src, reduce, *, include_self=True)
+
+    In place: Returns a copy of self in which each element is combined with every src that index
+    sends to it along dim, as by scatter.
+      dim: dimension to index
+      index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
+      src: values to combine; at least as large as index in every dimension
+      reduce: how values are combined
+      include_self: whether the element of self takes part
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("scatter_reduce_", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("scatter_reduce_", "index", "Tensor", index)
+    if not isinstance(src, Tensor):
+        raise wrong_kind("scatter_reduce_", "src", "Tensor", src)
+    opts = None
+    if include_self is not True:
+        opts = _o_scatter_reduce(1, boolean(include_self, "scatter_reduce_", "include_self"))
+    if tt_scatter_reduce_(local.ctx, input, c_int64(integer(dim, "scatter_reduce_", "dim")), index,
+                          src, one_of(SCATTERREDUCE, reduce, "scatter_reduce_", "reduce"), opts):
+        fail()
+    return input
+
+
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor,
+                 reduce: Literal['prod', 'mean', 'amax', 'amin'], *, include_self: bool = True,
+                 out: Tensor | None = None) -> Tensor:
+    """index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None)
+
+    Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated
+    indices accumulate.
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+      source: values to combine: the shape of self, with the length of index in dim
+      reduce: how values are combined
+      include_self: whether the element of self takes part
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(index_reduce(input.as_subclass(Tensor), dim, index, source, reduce,
+                                        include_self=include_self), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("index_reduce", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("index_reduce", "index", "Tensor", index)
+    if not isinstance(source, Tensor):
+        raise wrong_kind("index_reduce", "source", "Tensor", source)
+    opts = None
+    if include_self is not True:
+        opts = _o_index_reduce(1, boolean(include_self, "index_reduce", "include_self"))
+    if out is not None:
+        instance(Tensor, out, "index_reduce", "out")
+        if tt_index_reduce_into(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")),
+                                index, source, one_of(INDEXREDUCE, reduce, "index_reduce",
+                                                      "reduce"), opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_index_reduce(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")), index,
+                       source, one_of(INDEXREDUCE, reduce, "index_reduce", "reduce"), opts,
+                       byref(h)):
+        fail()
+    return wrap(h)
+
+
+def index_reduce_(self: Tensor, dim: int, index: Tensor, source: Tensor,
+                  reduce: Literal['prod', 'mean', 'amax', 'amin'], *,
+                  include_self: bool = True) -> Tensor:
+    """index_reduce_(self, dim, index, source, reduce, *, include_self=True)
+
+    In place: Returns a copy of self in which entry index[i] of dim is combined with source[i].
+    Repeated indices accumulate.
+      dim: dimension to index
+      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+      source: values to combine: the shape of self, with the length of index in dim
+      reduce: how values are combined
+      include_self: whether the element of self takes part
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("index_reduce_", "input", "Tensor", input)
+    if not isinstance(index, Tensor):
+        raise wrong_kind("index_reduce_", "index", "Tensor", index)
+    if not isinstance(source, Tensor):
+        raise wrong_kind("index_reduce_", "source", "Tensor", source)
+    opts = None
+    if include_self is not True:
+        opts = _o_index_reduce(1, boolean(include_self, "index_reduce_", "include_self"))
+    if tt_index_reduce_(local.ctx, input, c_int64(integer(dim, "index_reduce_", "dim")), index,
+                        source, one_of(INDEXREDUCE, reduce, "index_reduce_", "reduce"), opts):
+        fail()
+    return input

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import (boolean, dtype_code, instance, integer, keeps, optional_tensor,
+from . import result_class
+from .._convert import (boolean, dtype_code, instance, integer, keeps, optional_tensor, out_tensors,
     scalar_field, tensor_address, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
@@ -13,6 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .._types import dtype
 
+tt_cummax = lib.tt_cummax
+tt_cummax_into = lib.tt_cummax_into
+tt_cummin = lib.tt_cummin
+tt_cummin_into = lib.tt_cummin_into
 tt_cumprod = lib.tt_cumprod
 tt_cumprod_ = lib.tt_cumprod_
 tt_cumprod_into = lib.tt_cumprod_into
@@ -22,6 +27,8 @@ tt_cumsum_into = lib.tt_cumsum_into
 tt_cumulative_trapezoid = lib.tt_cumulative_trapezoid
 tt_diff = lib.tt_diff
 tt_diff_into = lib.tt_diff_into
+tt_logcumsumexp = lib.tt_logcumsumexp
+tt_logcumsumexp_into = lib.tt_logcumsumexp_into
 tt_trapezoid = lib.tt_trapezoid
 tt_vander = lib.tt_vander
 _o_cumsum = Struct("Qi0q").pack
@@ -30,6 +37,8 @@ _o_diff = Struct("QPP0q").pack
 _o_trapezoid = Struct("Q0qiiqddq0q").pack
 _o_cumulative_trapezoid = Struct("Q0qiiqddq0q").pack
 _o_vander = Struct("Qqi0q").pack
+_r_cummax = result_class("cummax", "values indices")
+_r_cummin = result_class("cummin", "values indices")
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None,
@@ -233,5 +242,76 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
                          boolean(increasing, "vander", "increasing"))
     h = TensorHandle()
     if tt_vander(local.ctx, x, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """cummax(input, dim, *, out=None)
+
+    Returns the maxima of the elements up to each along dim, and their indices: the last ones of
+    equal elements. nan counts as the maximum.
+      dim: dimension to walk along
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(cummax(input.as_subclass(Tensor), dim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cummax", "input", "Tensor", input)
+    if out is not None:
+        dst_values, dst_indices = out_tensors(out, 2, "cummax")
+        if tt_cummax_into(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), dst_values,
+                          dst_indices):
+            fail()
+        return out
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_cummax(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), byref(h0), byref(h1)):
+        fail()
+    return _r_cummax(map(wrap, (h0, h1)))
+
+
+def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """cummin(input, dim, *, out=None)
+
+    Returns the minima of the elements up to each along dim, and their indices: the last ones of
+    equal elements. nan counts as the minimum.
+      dim: dimension to walk along
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(cummin(input.as_subclass(Tensor), dim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("cummin", "input", "Tensor", input)
+    if out is not None:
+        dst_values, dst_indices = out_tensors(out, 2, "cummin")
+        if tt_cummin_into(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), dst_values,
+                          dst_indices):
+            fail()
+        return out
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_cummin(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), byref(h0), byref(h1)):
+        fail()
+    return _r_cummin(map(wrap, (h0, h1)))
+
+
+def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+    """logcumsumexp(input, dim, *, out=None)
+
+    Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
+      dim: dimension to walk along
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(logcumsumexp(input.as_subclass(Tensor), dim), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logcumsumexp", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "logcumsumexp", "out")
+        if tt_logcumsumexp_into(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")),
+                                out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_logcumsumexp(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")), byref(h)):
         fail()
     return wrap(h)

@@ -463,6 +463,16 @@ class TensorMethods(TensorFacts):
         """
         return _ops.bernoulli_(self, p, generator=generator)
 
+    def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+        """bincount(self, weights=None, minlength=0)
+
+        Counts how often each number occurs, or sums the weights of its occurrences.
+          input: (n), integers that are not negative
+          weights: (n); default: 1 each
+          minlength: least length of the result
+        """
+        return _ops.bincount(self, weights, minlength)
+
     def bitwise_and(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """bitwise_and(self, other, *, out=None)
 
@@ -749,6 +759,24 @@ class TensorMethods(TensorFacts):
           dim: dimension of the vectors; default: the first of self with size 3
         """
         return _ops.cross(self, other, dim, axis=axis, out=out)
+
+    def cummax(self, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """cummax(self, dim, *, out=None)
+
+        Returns the maxima of the elements up to each along dim, and their indices: the last ones of
+        equal elements. nan counts as the maximum.
+          dim: dimension to walk along
+        """
+        return _ops.cummax(self, dim, out=out)
+
+    def cummin(self, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """cummin(self, dim, *, out=None)
+
+        Returns the minima of the elements up to each along dim, and their indices: the last ones of
+        equal elements. nan counts as the minimum.
+          dim: dimension to walk along
+        """
+        return _ops.cummin(self, dim, out=out)
 
     def cumprod(self, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
         """cumprod(self, dim, *, dtype=None, out=None)
@@ -1247,6 +1275,19 @@ class TensorMethods(TensorFacts):
         """
         return _ops.gt_(self, other)
 
+    def histc(self, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
+              out: Tensor | None = None) -> Tensor:
+        """histc(self, bins=100, min=0.0, max=0.0, *, out=None)
+
+        Counts the elements in bins of equal width from min to max, both included. Other elements
+        are not counted.
+          bins: number of bins
+          min: lower end of the range
+          max: upper end of the range; if both ends are equal, they are the smallest and the largest
+            element
+        """
+        return _ops.histc(self, bins, min, max, out=out)
+
     def hsplit(self, sections: int | Sequence[int], *,
                indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
         """hsplit(self, sections, *, indices=None)
@@ -1355,6 +1396,37 @@ class TensorMethods(TensorFacts):
         """
         return _ops.index_put_(self, indices, values, accumulate)
 
+    def index_reduce(self, dim: int, index: Tensor, source: Tensor,
+                     reduce: Literal['prod', 'mean', 'amax', 'amin'], *, include_self: bool = True,
+                     out: Tensor | None = None) -> Tensor:
+        """index_reduce(self, dim, index, source, reduce, *, include_self=True, out=None)
+
+        Returns a copy of self in which entry index[i] of dim is combined with source[i]. Repeated
+        indices accumulate.
+          dim: dimension to index
+          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+          source: values to combine: the shape of self, with the length of index in dim
+          reduce: how values are combined
+          include_self: whether the element of self takes part
+        """
+        return _ops.index_reduce(self, dim, index, source, reduce, include_self=include_self,
+                                 out=out)
+
+    def index_reduce_(self, dim: int, index: Tensor, source: Tensor,
+                      reduce: Literal['prod', 'mean', 'amax', 'amin'], *,
+                      include_self: bool = True) -> Tensor:
+        """index_reduce_(self, dim, index, source, reduce, *, include_self=True)
+
+        In place: Returns a copy of self in which entry index[i] of dim is combined with source[i].
+        Repeated indices accumulate.
+          dim: dimension to index
+          index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
+          source: values to combine: the shape of self, with the length of index in dim
+          reduce: how values are combined
+          include_self: whether the element of self takes part
+        """
+        return _ops.index_reduce_(self, dim, index, source, reduce, include_self=include_self)
+
     def index_select(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         """index_select(self, dim, index, *, out=None)
 
@@ -1414,6 +1486,19 @@ class TensorMethods(TensorFacts):
         Computes the Kronecker product: each element of self times other, as blocks.
         """
         return _ops.kron(self, other, out=out)
+
+    def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False, *, axis: int | None = None,
+                 keepdims: bool | None = None,
+                 out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """kthvalue(self, k, dim=-1, keepdim=False, *, axis=None, keepdims=None, out=None)
+
+        Returns the k-th smallest elements along dim with their indices. nan is larger than all
+        other values.
+          k: rank of the element, from 1
+          dim: dimension to reduce
+          keepdim: whether the reduced dimension is kept with size 1
+        """
+        return _ops.kthvalue(self, k, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def le(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """le(self, other, *, out=None)
@@ -1526,6 +1611,14 @@ class TensorMethods(TensorFacts):
           dtype: dtype to which self is converted first; default: no conversion
         """
         return _ops.log_softmax(self, dim, dtype=dtype, out=out)
+
+    def logcumsumexp(self, dim: int, *, out: Tensor | None = None) -> Tensor:
+        """logcumsumexp(self, dim, *, out=None)
+
+        Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
+          dim: dimension to walk along
+        """
+        return _ops.logcumsumexp(self, dim, out=out)
 
     def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """logical_and(self, other, *, out=None)
@@ -1711,6 +1804,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.mean(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
 
+    def median(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
+               keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor,
+            ...]:
+        """median(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
+
+        Returns the median of all elements, the lower one of an even number; nan if any element is
+        nan. Equal elements share the gradient.
+        Returns the medians along dim, the lower ones of even numbers, with their indices. A row
+        with nan has the median nan.
+          dim: dimension to reduce
+          keepdim: whether the reduced dimension is kept with size 1
+        """
+        return _ops.median(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
+
     def min(self, dim: int | Tensor | None = None, keepdim: bool = False, *,
             other: int | Tensor | None = None, axis: int | Tensor | None = None,
             keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
@@ -1743,6 +1850,18 @@ class TensorMethods(TensorFacts):
           mat2: (m, p)
         """
         return _ops.mm(self, mat2, out=out)
+
+    def mode(self, dim: int = -1, keepdim: bool = False, *, axis: int | None = None,
+             keepdims: bool | None = None, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor,
+            ...]:
+        """mode(self, dim=-1, keepdim=False, *, axis=None, keepdims=None, out=None)
+
+        Returns the most frequent elements along dim, the smallest of several, with their last
+        indices.
+          dim: dimension to reduce
+          keepdim: whether the reduced dimension is kept with size 1
+        """
+        return _ops.mode(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """moveaxis(self, source, destination)
@@ -1832,6 +1951,36 @@ class TensorMethods(TensorFacts):
           dtype: dtype of the computation and of the result; default: that of self
         """
         return _ops.nanmean(self, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype, out=out)
+
+    def nanmedian(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
+                  keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor,
+            ...]:
+        """nanmedian(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
+
+        Returns the median of all elements that are not nan. Equal elements share the gradient.
+        Returns the medians along dim of the elements that are not nan, with their indices.
+          dim: dimension to reduce
+          keepdim: whether the reduced dimension is kept with size 1
+        """
+        return _ops.nanmedian(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
+
+    def nanquantile(self, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
+                    axis: int | None = None, keepdims: bool | None = None,
+                    interpolation: Literal['linear', 'lower', 'higher', 'midpoint',
+                                           'nearest'] = "linear",
+                    out: Tensor | None = None) -> Tensor:
+        """nanquantile(self, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
+            interpolation="linear", out=None)
+
+        Computes quantiles over dim of the elements that are not nan.
+        Computes a quantile over dim of the elements that are not nan.
+          q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+          dim: dimension to reduce; default: all
+          keepdim: whether the reduced dimensions are kept with size 1
+          interpolation: what is taken between two elements
+        """
+        return _ops.nanquantile(self, q, dim, keepdim, axis=axis, keepdims=keepdims,
+                                interpolation=interpolation, out=out)
 
     def nansum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
                axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
@@ -2090,6 +2239,23 @@ class TensorMethods(TensorFacts):
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
         return _ops.put_(self, index, source, accumulate)
+
+    def quantile(self, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
+                 axis: int | None = None, keepdims: bool | None = None,
+                 interpolation: Literal['linear', 'lower', 'higher', 'midpoint',
+                                        'nearest'] = "linear", out: Tensor | None = None) -> Tensor:
+        """quantile(self, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
+            interpolation="linear", out=None)
+
+        Computes quantiles over dim; nan for rows with nan.
+        Computes a quantile over dim; nan for rows with nan.
+          q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
+          dim: dimension to reduce; default: all
+          keepdim: whether the reduced dimensions are kept with size 1
+          interpolation: what is taken between two elements
+        """
+        return _ops.quantile(self, q, dim, keepdim, axis=axis, keepdims=keepdims,
+                             interpolation=interpolation, out=out)
 
     def rand_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
                   generator: Generator | None = None) -> Tensor:
@@ -2350,6 +2516,39 @@ class TensorMethods(TensorFacts):
           src: values to add; at least as large as index in every dimension
         """
         return _ops.scatter_add_(self, dim, index, src)
+
+    def scatter_reduce(self, dim: int, index: Tensor, src: Tensor,
+                       reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
+                       include_self: bool = True, out: Tensor | None = None) -> Tensor:
+        """scatter_reduce(self, dim, index, src, reduce, *, include_self=True, out=None)
+
+        Returns a copy of self in which each element is combined with every src that index sends to
+        it along dim, as by scatter.
+          dim: dimension to index
+          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
+            self
+          src: values to combine; at least as large as index in every dimension
+          reduce: how values are combined
+          include_self: whether the element of self takes part
+        """
+        return _ops.scatter_reduce(self, dim, index, src, reduce, include_self=include_self,
+                                   out=out)
+
+    def scatter_reduce_(self, dim: int, index: Tensor, src: Tensor,
+                        reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin'], *,
+                        include_self: bool = True) -> Tensor:
+        """scatter_reduce_(self, dim, index, src, reduce, *, include_self=True)
+
+        In place: Returns a copy of self in which each element is combined with every src that index
+        sends to it along dim, as by scatter.
+          dim: dimension to index
+          index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
+            self
+          src: values to combine; at least as large as index in every dimension
+          reduce: how values are combined
+          include_self: whether the element of self takes part
+        """
+        return _ops.scatter_reduce_(self, dim, index, src, reduce, include_self=include_self)
 
     def select(self, dim: int, index: int) -> Tensor:
         """select(self, dim, index)
@@ -2884,6 +3083,19 @@ class TensorMethods(TensorFacts):
           dim: dimension whose slices are compared; default: elements of the flattened tensor
         """
         return _ops.unique(self, sorted, return_inverse, return_counts, dim, axis=axis)
+
+    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False,
+                           dim: int | None = None, *, axis: int | None = None) -> Any:
+        """unique_consecutive(self, return_inverse=False, return_counts=False, dim=None, *,
+            axis=None)
+
+        Returns the first element, or slice of dim, of each run of equal ones. Every nan is a run;
+        results that are not requested are empty.
+          return_inverse: whether to return, for each element, the index of its run
+          return_counts: whether to return the length of each run
+          dim: dimension whose slices are compared; default: elements of the flattened tensor
+        """
+        return _ops.unique_consecutive(self, return_inverse, return_counts, dim, axis=axis)
 
     def unsafe_chunk(self, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor,
             ...]:

@@ -13,6 +13,18 @@ class aminmax_result(NamedTuple):
     min: Tensor
     max: Tensor
 
+class cummax_result(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class cummin_result(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class kthvalue_result(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class max_pool1d_with_indices_result(NamedTuple):
     out: Tensor
     indices: Tensor
@@ -25,7 +37,19 @@ class max_result(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class median_result(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class min_result(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class mode_result(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class nanmedian_result(NamedTuple):
     values: Tensor
     indices: Tensor
 

@@ -629,6 +629,18 @@ pub struct tt_nonzero_static_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_scatter_reduce_opts {
+    pub set: u64,
+    pub include_self: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_index_reduce_opts {
+    pub set: u64,
+    pub include_self: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nuclear_norm_opts {
     pub set: u64,
     pub dim: *const i64,
@@ -1296,6 +1308,87 @@ pub struct tt_unique_opts {
     pub return_inverse: i32,
     pub return_counts: i32,
     pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_kthvalue_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_median_dim_opts {
+    pub set: u64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nanmedian_dim_opts {
+    pub set: u64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_mode_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_quantile_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub keepdim: i32,
+    pub interpolation: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_quantile_scalar_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub keepdim: i32,
+    pub interpolation: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nanquantile_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub keepdim: i32,
+    pub interpolation: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nanquantile_scalar_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub keepdim: i32,
+    pub interpolation: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_unique_consecutive_opts {
+    pub set: u64,
+    pub return_inverse: i32,
+    pub return_counts: i32,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_bincount_opts {
+    pub set: u64,
+    pub weights: *const tt_tensor,
+    pub minlength: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_histc_opts {
+    pub set: u64,
+    pub bins: i64,
+    pub min: f64,
+    pub max: f64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -2148,25 +2241,28 @@ zeroed! {
     tt_logspace_opts tt_hann_window_opts tt_hamming_window_opts tt_blackman_window_opts
     tt_bartlett_window_opts tt_kaiser_window_opts tt_index_add_opts tt_embedding_opts
     tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts
-    tt_nonzero_static_opts tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts
-    tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts
-    tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts
-    tt_addmm_opts tt_baddbmm_opts tt_addmv_opts tt_addr_opts tt_addbmm_opts tt_cross_opts
-    tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts
-    tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts
-    tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_rand_opts tt_randn_opts
-    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
-    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
-    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts
-    tt_randperm_opts tt_multinomial_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts
-    tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts
-    tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts
-    tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts
-    tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts
-    tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
-    tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts
-    tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
-    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_round_opts tt_slice_opts
+    tt_nonzero_static_opts tt_scatter_reduce_opts tt_index_reduce_opts tt_nuclear_norm_opts
+    tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts
+    tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts
+    tt_nll_loss_opts tt_cross_entropy_opts tt_addmm_opts tt_baddbmm_opts tt_addmv_opts tt_addr_opts
+    tt_addbmm_opts tt_cross_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts
+    tt_rms_norm_opts tt_layer_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts
+    tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts
+    tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts
+    tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts
+    tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts
+    tt_exponential__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_sum_opts
+    tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts
+    tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts
+    tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts
+    tt_aminmax_opts tt_std_mean_opts tt_nansum_opts tt_nanmean_opts tt_cov_opts
+    tt_pairwise_distance_opts tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts
+    tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts
+    tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts
+    tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts
+    tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts
+    tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
+    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_round_opts tt_slice_opts
     tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts
     tt_diagonal_scatter_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
     tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
@@ -2284,6 +2380,20 @@ pub const TT_INDEXING_XY: i32 = 1;
 pub const TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY: i32 = 0;
 pub const TT_CDISTMODE_USE_MM_FOR_EUCLID_DIST: i32 = 1;
 pub const TT_CDISTMODE_DONOT_USE_MM_FOR_EUCLID_DIST: i32 = 2;
+pub const TT_SCATTERREDUCE_SUM: i32 = 0;
+pub const TT_SCATTERREDUCE_PROD: i32 = 1;
+pub const TT_SCATTERREDUCE_MEAN: i32 = 2;
+pub const TT_SCATTERREDUCE_AMAX: i32 = 3;
+pub const TT_SCATTERREDUCE_AMIN: i32 = 4;
+pub const TT_INDEXREDUCE_PROD: i32 = 0;
+pub const TT_INDEXREDUCE_MEAN: i32 = 1;
+pub const TT_INDEXREDUCE_AMAX: i32 = 2;
+pub const TT_INDEXREDUCE_AMIN: i32 = 3;
+pub const TT_QUANTILE_LINEAR: i32 = 0;
+pub const TT_QUANTILE_LOWER: i32 = 1;
+pub const TT_QUANTILE_HIGHER: i32 = 2;
+pub const TT_QUANTILE_MIDPOINT: i32 = 3;
+pub const TT_QUANTILE_NEAREST: i32 = 4;
 pub const TT_SIDE_NONE: i32 = 0;
 pub const TT_SIDE_LEFT: i32 = 1;
 pub const TT_SIDE_RIGHT: i32 = 2;
@@ -2437,6 +2547,8 @@ pub const TT_ONE_HOT_NUM_CLASSES: u64 = 1;
 pub const TT_TRIL_DIAGONAL: u64 = 1;
 pub const TT_TRIU_DIAGONAL: u64 = 1;
 pub const TT_NONZERO_STATIC_FILL_VALUE: u64 = 1;
+pub const TT_SCATTER_REDUCE_INCLUDE_SELF: u64 = 1;
+pub const TT_INDEX_REDUCE_INCLUDE_SELF: u64 = 1;
 pub const TT_NUCLEAR_NORM_DIM: u64 = 1;
 pub const TT_NUCLEAR_NORM_KEEPDIM: u64 = 2;
 pub const TT_L1_LOSS_REDUCTION: u64 = 1;
@@ -2635,6 +2747,32 @@ pub const TT_UNIQUE_SORTED: u64 = 1;
 pub const TT_UNIQUE_RETURN_INVERSE: u64 = 2;
 pub const TT_UNIQUE_RETURN_COUNTS: u64 = 4;
 pub const TT_UNIQUE_DIM: u64 = 8;
+pub const TT_KTHVALUE_DIM: u64 = 1;
+pub const TT_KTHVALUE_KEEPDIM: u64 = 2;
+pub const TT_MEDIAN_DIM_KEEPDIM: u64 = 1;
+pub const TT_NANMEDIAN_DIM_KEEPDIM: u64 = 1;
+pub const TT_MODE_DIM: u64 = 1;
+pub const TT_MODE_KEEPDIM: u64 = 2;
+pub const TT_QUANTILE_DIM: u64 = 1;
+pub const TT_QUANTILE_KEEPDIM: u64 = 2;
+pub const TT_QUANTILE_INTERPOLATION: u64 = 4;
+pub const TT_QUANTILE_SCALAR_DIM: u64 = 1;
+pub const TT_QUANTILE_SCALAR_KEEPDIM: u64 = 2;
+pub const TT_QUANTILE_SCALAR_INTERPOLATION: u64 = 4;
+pub const TT_NANQUANTILE_DIM: u64 = 1;
+pub const TT_NANQUANTILE_KEEPDIM: u64 = 2;
+pub const TT_NANQUANTILE_INTERPOLATION: u64 = 4;
+pub const TT_NANQUANTILE_SCALAR_DIM: u64 = 1;
+pub const TT_NANQUANTILE_SCALAR_KEEPDIM: u64 = 2;
+pub const TT_NANQUANTILE_SCALAR_INTERPOLATION: u64 = 4;
+pub const TT_UNIQUE_CONSECUTIVE_RETURN_INVERSE: u64 = 1;
+pub const TT_UNIQUE_CONSECUTIVE_RETURN_COUNTS: u64 = 2;
+pub const TT_UNIQUE_CONSECUTIVE_DIM: u64 = 4;
+pub const TT_BINCOUNT_WEIGHTS: u64 = 1;
+pub const TT_BINCOUNT_MINLENGTH: u64 = 2;
+pub const TT_HISTC_BINS: u64 = 1;
+pub const TT_HISTC_MIN: u64 = 2;
+pub const TT_HISTC_MAX: u64 = 4;
 pub const TT_ROUND_DECIMALS: u64 = 1;
 pub const TT_SLICE_START: u64 = 1;
 pub const TT_SLICE_END: u64 = 2;
@@ -3839,6 +3977,24 @@ extern "C" {
         opts: *const tt_nonzero_static_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_unravel_index(c: *mut tt_ctx, indices: *const tt_tensor, shape: *const i64,
         n_shape: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_scatter_reduce(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, src: *const tt_tensor, reduce: i32,
+        opts: *const tt_scatter_reduce_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_scatter_reduce_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        index: *const tt_tensor, src: *const tt_tensor, reduce: i32,
+        opts: *const tt_scatter_reduce_opts) -> tt_status;
+    pub fn tt_scatter_reduce_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, src: *const tt_tensor, reduce: i32,
+        opts: *const tt_scatter_reduce_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_index_reduce(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, reduce: i32,
+        opts: *const tt_index_reduce_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_index_reduce_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, reduce: i32,
+        opts: *const tt_index_reduce_opts) -> tt_status;
+    pub fn tt_index_reduce_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, source: *const tt_tensor, reduce: i32,
+        opts: *const tt_index_reduce_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_nuclear_norm(c: *mut tt_ctx, self_: *const tt_tensor,
         opts: *const tt_nuclear_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_nuclear_norm_into(c: *mut tt_ctx, self_: *const tt_tensor,
@@ -4181,6 +4337,18 @@ extern "C" {
         opts: *const tt_cumulative_trapezoid_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_vander(c: *mut tt_ctx, x: *const tt_tensor, opts: *const tt_vander_opts,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cummax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, values: *mut *mut tt_tensor,
+        indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cummax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
+    pub fn tt_cummin(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, values: *mut *mut tt_tensor,
+        indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cummin_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
+    pub fn tt_logcumsumexp(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logcumsumexp_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        dst: *mut tt_tensor) -> tt_status;
     pub fn tt_softmax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
         opts: *const tt_softmax_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_softmax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
@@ -4216,6 +4384,57 @@ extern "C" {
         -> tt_status;
     pub fn tt_msort(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_msort_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_kthvalue(c: *mut tt_ctx, self_: *const tt_tensor, k: i64,
+        opts: *const tt_kthvalue_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_kthvalue_into(c: *mut tt_ctx, self_: *const tt_tensor, k: i64,
+        opts: *const tt_kthvalue_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_median(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_median_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_median_dim_opts, values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_median_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_median_dim_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_nanmedian(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_nanmedian_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_nanmedian_dim_opts, values: *mut *mut tt_tensor,
+        indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nanmedian_dim_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        opts: *const tt_nanmedian_dim_opts, dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_mode(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_mode_opts,
+        values: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_mode_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_mode_opts,
+        dst_values: *mut tt_tensor, dst_indices: *mut tt_tensor) -> tt_status;
+    pub fn tt_quantile(c: *mut tt_ctx, self_: *const tt_tensor, q: *const tt_tensor,
+        opts: *const tt_quantile_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_quantile_into(c: *mut tt_ctx, self_: *const tt_tensor, q: *const tt_tensor,
+        opts: *const tt_quantile_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_quantile_scalar(c: *mut tt_ctx, self_: *const tt_tensor, q: f64,
+        opts: *const tt_quantile_scalar_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_quantile_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, q: f64,
+        opts: *const tt_quantile_scalar_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_nanquantile(c: *mut tt_ctx, self_: *const tt_tensor, q: *const tt_tensor,
+        opts: *const tt_nanquantile_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nanquantile_into(c: *mut tt_ctx, self_: *const tt_tensor, q: *const tt_tensor,
+        opts: *const tt_nanquantile_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_nanquantile_scalar(c: *mut tt_ctx, self_: *const tt_tensor, q: f64,
+        opts: *const tt_nanquantile_scalar_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nanquantile_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, q: f64,
+        opts: *const tt_nanquantile_scalar_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_unique_consecutive(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_unique_consecutive_opts, values: *mut *mut tt_tensor,
+        inverse: *mut *mut tt_tensor, counts: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bincount(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_bincount_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_histc(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_histc_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_histc_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_histc_opts,
+        dst: *mut tt_tensor) -> tt_status;
     pub fn tt_exp(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_exp_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_exp_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;

@@ -4029,6 +4029,175 @@ impl Tensor {
                 shape.len() as i64, outs, cap, n))
         }
     }
+    /// Returns a copy of self in which each element is combined with every src that index sends to
+    /// it along dim, as by scatter.
+    ///
+    /// - `dim`: dimension to index
+    /// - `index`: positions in \[0, self.shape\[dim\]), an integer tensor with as many dimensions
+    ///   as self
+    /// - `src`: values to combine; at least as large as index in every dimension
+    /// - `reduce`: how values are combined
+    #[inline]
+    pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: ScatterReduce)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_scatter_reduce(c, self.raw(), dim, index.raw(), src.raw(),
+                reduce as i32, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`scatter_reduce`](Tensor::scatter_reduce) with options.
+    #[inline]
+    pub fn scatter_reduce_with(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: ScatterReduce,
+        opts: ScatterReduceOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_scatter_reduce(c, self.raw(), dim, index.raw(), src.raw(),
+                reduce as i32, &opts.0, o0))
+        }
+    }
+    /// Computes [`scatter_reduce`](Tensor::scatter_reduce), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn scatter_reduce_(&self, dim: i64, index: &Tensor, src: &Tensor,
+        reduce: ScatterReduce) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_scatter_reduce_(c, self.raw(), dim, index.raw(), src.raw(),
+                reduce as i32, std::ptr::null()))
+        }
+    }
+    /// Computes [`scatter_reduce`](Tensor::scatter_reduce) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn scatter_reduce_with_(&self, dim: i64, index: &Tensor, src: &Tensor,
+        reduce: ScatterReduce, opts: ScatterReduceOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_scatter_reduce_(c, self.raw(), dim, index.raw(), src.raw(),
+                reduce as i32, &opts.0))
+        }
+    }
+    /// Computes [`scatter_reduce`](Tensor::scatter_reduce), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn scatter_reduce_into(&self, dim: i64, index: &Tensor, src: &Tensor,
+        reduce: ScatterReduce, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_scatter_reduce_into(c, self.raw(), dim, index.raw(), src.raw(),
+                reduce as i32, std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`scatter_reduce`](Tensor::scatter_reduce) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn scatter_reduce_with_into(&self, dim: i64, index: &Tensor, src: &Tensor,
+        reduce: ScatterReduce, opts: ScatterReduceOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_scatter_reduce_into(c, self.raw(), dim, index.raw(), src.raw(),
+                reduce as i32, &opts.0, dst.raw()))
+        }
+    }
+    /// Returns a copy of self in which entry index\[i\] of dim is combined with source\[i\].
+    /// Repeated indices accumulate.
+    ///
+    /// - `dim`: dimension to index
+    /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
+    /// - `source`: values to combine: the shape of self, with the length of index in dim
+    /// - `reduce`: how values are combined
+    #[inline]
+    pub fn index_reduce(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: IndexReduce)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_index_reduce(c, self.raw(), dim, index.raw(), source.raw(),
+                reduce as i32, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`index_reduce`](Tensor::index_reduce) with options.
+    #[inline]
+    pub fn index_reduce_with(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: IndexReduce,
+        opts: IndexReduceOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_index_reduce(c, self.raw(), dim, index.raw(), source.raw(),
+                reduce as i32, &opts.0, o0))
+        }
+    }
+    /// Computes [`index_reduce`](Tensor::index_reduce), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn index_reduce_(&self, dim: i64, index: &Tensor, source: &Tensor,
+        reduce: IndexReduce) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_index_reduce_(c, self.raw(), dim, index.raw(), source.raw(),
+                reduce as i32, std::ptr::null()))
+        }
+    }
+    /// Computes [`index_reduce`](Tensor::index_reduce) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn index_reduce_with_(&self, dim: i64, index: &Tensor, source: &Tensor,
+        reduce: IndexReduce, opts: IndexReduceOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_index_reduce_(c, self.raw(), dim, index.raw(), source.raw(),
+                reduce as i32, &opts.0))
+        }
+    }
+    /// Computes [`index_reduce`](Tensor::index_reduce), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn index_reduce_into(&self, dim: i64, index: &Tensor, source: &Tensor,
+        reduce: IndexReduce, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_index_reduce_into(c, self.raw(), dim, index.raw(), source.raw(),
+                reduce as i32, std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`index_reduce`](Tensor::index_reduce) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn index_reduce_with_into(&self, dim: i64, index: &Tensor, source: &Tensor,
+        reduce: IndexReduce, opts: IndexReduceOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_index_reduce_into(c, self.raw(), dim, index.raw(), source.raw(),
+                reduce as i32, &opts.0, dst.raw()))
+        }
+    }
 }
 
 /// # Linear algebra
@@ -6929,6 +7098,77 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_vander(c, self.raw(), &opts.0, o0)) }
     }
+    /// Returns the maxima of the elements up to each along dim, and their indices: the last ones of
+    /// equal elements. nan counts as the maximum.
+    ///
+    /// - `dim`: dimension to walk along
+    #[inline]
+    pub fn cummax(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_cummax(c, self.raw(), dim, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`cummax`](Tensor::cummax), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cummax_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_cummax_into(c, self.raw(), dim, dst_values.raw(), dst_indices.raw()))
+        }
+    }
+    /// Returns the minima of the elements up to each along dim, and their indices: the last ones of
+    /// equal elements. nan counts as the minimum.
+    ///
+    /// - `dim`: dimension to walk along
+    #[inline]
+    pub fn cummin(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_cummin(c, self.raw(), dim, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`cummin`](Tensor::cummin), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cummin_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_cummin_into(c, self.raw(), dim, dst_values.raw(), dst_indices.raw()))
+        }
+    }
+    /// Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
+    ///
+    /// - `dim`: dimension to walk along
+    #[inline]
+    pub fn logcumsumexp(&self, dim: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_logcumsumexp(c, self.raw(), dim, o0)) }
+    }
+    /// Computes [`logcumsumexp`](Tensor::logcumsumexp), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn logcumsumexp_into(&self, dim: i64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_logcumsumexp_into(c, self.raw(), dim, dst.raw())) }
+    }
 }
 
 /// # Softmax
@@ -7266,6 +7506,465 @@ impl Tensor {
     pub unsafe fn msort_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_msort_into(c, self.raw(), dst.raw())) }
+    }
+    /// Returns the k-th smallest elements along dim with their indices. nan is larger than all
+    /// other values.
+    ///
+    /// - `k`: rank of the element, from 1
+    #[inline]
+    pub fn kthvalue(&self, k: i64) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_kthvalue(c, self.raw(), k, std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`kthvalue`](Tensor::kthvalue) with options.
+    #[inline]
+    pub fn kthvalue_with(&self, k: i64, opts: KthvalueOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_kthvalue(c, self.raw(), k, &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`kthvalue`](Tensor::kthvalue), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn kthvalue_into(&self, k: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_kthvalue_into(c, self.raw(), k, std::ptr::null(), dst_values.raw(),
+                dst_indices.raw()))
+        }
+    }
+    /// Computes [`kthvalue`](Tensor::kthvalue) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn kthvalue_with_into(&self, k: i64, opts: KthvalueOpts, dst_values: &Tensor,
+        dst_indices: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_kthvalue_into(c, self.raw(), k, &opts.0, dst_values.raw(),
+                dst_indices.raw()))
+        }
+    }
+    /// Returns the median of all elements, the lower one of an even number; nan if any element is
+    /// nan. Equal elements share the gradient.
+    #[inline]
+    pub fn median(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_median(c, self.raw(), o0)) }
+    }
+    /// Returns the medians along dim, the lower ones of even numbers, with their indices. A row
+    /// with nan has the median nan.
+    ///
+    /// - `dim`: dimension to reduce
+    #[doc(alias = "median")]
+    #[inline]
+    pub fn median_dim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_median_dim(c, self.raw(), dim, std::ptr::null(), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`median_dim`](Tensor::median_dim) with options.
+    #[doc(alias = "median")]
+    #[inline]
+    pub fn median_dim_with(&self, dim: i64, opts: MedianDimOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_median_dim(c, self.raw(), dim, &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`median_dim`](Tensor::median_dim), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "median")]
+    #[inline]
+    pub unsafe fn median_dim_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_median_dim_into(c, self.raw(), dim, std::ptr::null(), dst_values.raw(),
+                dst_indices.raw()))
+        }
+    }
+    /// Computes [`median_dim`](Tensor::median_dim) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "median")]
+    #[inline]
+    pub unsafe fn median_dim_with_into(&self, dim: i64, opts: MedianDimOpts, dst_values: &Tensor,
+        dst_indices: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_median_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(),
+                dst_indices.raw()))
+        }
+    }
+    /// Returns the median of all elements that are not nan. Equal elements share the gradient.
+    #[inline]
+    pub fn nanmedian(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nanmedian(c, self.raw(), o0)) }
+    }
+    /// Returns the medians along dim of the elements that are not nan, with their indices.
+    ///
+    /// - `dim`: dimension to reduce
+    #[doc(alias = "nanmedian")]
+    #[inline]
+    pub fn nanmedian_dim(&self, dim: i64) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_nanmedian_dim(c, self.raw(), dim, std::ptr::null(), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`nanmedian_dim`](Tensor::nanmedian_dim) with options.
+    #[doc(alias = "nanmedian")]
+    #[inline]
+    pub fn nanmedian_dim_with(&self, dim: i64, opts: NanmedianDimOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_nanmedian_dim(c, self.raw(), dim, &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`nanmedian_dim`](Tensor::nanmedian_dim), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "nanmedian")]
+    #[inline]
+    pub unsafe fn nanmedian_dim_into(&self, dim: i64, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nanmedian_dim_into(c, self.raw(), dim, std::ptr::null(),
+                dst_values.raw(), dst_indices.raw()))
+        }
+    }
+    /// Computes [`nanmedian_dim`](Tensor::nanmedian_dim) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "nanmedian")]
+    #[inline]
+    pub unsafe fn nanmedian_dim_with_into(&self, dim: i64, opts: NanmedianDimOpts,
+        dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nanmedian_dim_into(c, self.raw(), dim, &opts.0, dst_values.raw(),
+                dst_indices.raw()))
+        }
+    }
+    /// Returns the most frequent elements along dim, the smallest of several, with their last
+    /// indices.
+    #[inline]
+    pub fn mode(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_mode(c, self.raw(), std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`mode`](Tensor::mode) with options.
+    #[inline]
+    pub fn mode_with(&self, opts: ModeOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_mode(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`mode`](Tensor::mode), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn mode_into(&self, dst_values: &Tensor, dst_indices: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_mode_into(c, self.raw(), std::ptr::null(), dst_values.raw(),
+                dst_indices.raw()))
+        }
+    }
+    /// Computes [`mode`](Tensor::mode) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn mode_with_into(&self, opts: ModeOpts, dst_values: &Tensor, dst_indices: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_mode_into(c, self.raw(), &opts.0, dst_values.raw(), dst_indices.raw()))
+        }
+    }
+    /// Computes quantiles over dim; nan for rows with nan.
+    ///
+    /// - `q`: numbers in \[0, 1\]: 0-dim or 1-D, of the dtype of self
+    #[inline]
+    pub fn quantile(&self, q: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_quantile(c, self.raw(), q.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`quantile`](Tensor::quantile) with options.
+    #[inline]
+    pub fn quantile_with(&self, q: &Tensor, opts: QuantileOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_quantile(c, self.raw(), q.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`quantile`](Tensor::quantile), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn quantile_into(&self, q: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_quantile_into(c, self.raw(), q.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`quantile`](Tensor::quantile) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn quantile_with_into(&self, q: &Tensor, opts: QuantileOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_quantile_into(c, self.raw(), q.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes a quantile over dim; nan for rows with nan.
+    ///
+    /// - `q`: number in \[0, 1\]
+    #[doc(alias = "quantile")]
+    #[inline]
+    pub fn quantile_scalar(&self, q: f64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_quantile_scalar(c, self.raw(), q, std::ptr::null(), o0)) }
+    }
+    /// Computes [`quantile_scalar`](Tensor::quantile_scalar) with options.
+    #[doc(alias = "quantile")]
+    #[inline]
+    pub fn quantile_scalar_with(&self, q: f64, opts: QuantileScalarOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_quantile_scalar(c, self.raw(), q, &opts.0, o0)) }
+    }
+    /// Computes [`quantile_scalar`](Tensor::quantile_scalar), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "quantile")]
+    #[inline]
+    pub unsafe fn quantile_scalar_into(&self, q: f64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_quantile_scalar_into(c, self.raw(), q, std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`quantile_scalar`](Tensor::quantile_scalar) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "quantile")]
+    #[inline]
+    pub unsafe fn quantile_scalar_with_into(&self, q: f64, opts: QuantileScalarOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_quantile_scalar_into(c, self.raw(), q, &opts.0, dst.raw())) }
+    }
+    /// Computes quantiles over dim of the elements that are not nan.
+    ///
+    /// - `q`: numbers in \[0, 1\]: 0-dim or 1-D, of the dtype of self
+    #[inline]
+    pub fn nanquantile(&self, q: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nanquantile(c, self.raw(), q.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`nanquantile`](Tensor::nanquantile) with options.
+    #[inline]
+    pub fn nanquantile_with(&self, q: &Tensor, opts: NanquantileOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nanquantile(c, self.raw(), q.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`nanquantile`](Tensor::nanquantile), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nanquantile_into(&self, q: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nanquantile_into(c, self.raw(), q.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`nanquantile`](Tensor::nanquantile) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nanquantile_with_into(&self, q: &Tensor, opts: NanquantileOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nanquantile_into(c, self.raw(), q.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes a quantile over dim of the elements that are not nan.
+    ///
+    /// - `q`: number in \[0, 1\]
+    #[doc(alias = "nanquantile")]
+    #[inline]
+    pub fn nanquantile_scalar(&self, q: f64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nanquantile_scalar(c, self.raw(), q, std::ptr::null(), o0)) }
+    }
+    /// Computes [`nanquantile_scalar`](Tensor::nanquantile_scalar) with options.
+    #[doc(alias = "nanquantile")]
+    #[inline]
+    pub fn nanquantile_scalar_with(&self, q: f64, opts: NanquantileScalarOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nanquantile_scalar(c, self.raw(), q, &opts.0, o0)) }
+    }
+    /// Computes [`nanquantile_scalar`](Tensor::nanquantile_scalar), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "nanquantile")]
+    #[inline]
+    pub unsafe fn nanquantile_scalar_into(&self, q: f64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_nanquantile_scalar_into(c, self.raw(), q, std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`nanquantile_scalar`](Tensor::nanquantile_scalar) with options, into `dst`, which
+    /// has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "nanquantile")]
+    #[inline]
+    pub unsafe fn nanquantile_scalar_with_into(&self, q: f64, opts: NanquantileScalarOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nanquantile_scalar_into(c, self.raw(), q, &opts.0, dst.raw())) }
+    }
+    /// Returns the first element, or slice of dim, of each run of equal ones. Every nan is a run;
+    /// results that are not requested are empty.
+    #[inline]
+    pub fn unique_consecutive(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_unique_consecutive(c, self.raw(), std::ptr::null(), o0,
+                &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`unique_consecutive`](Tensor::unique_consecutive) with options.
+    #[inline]
+    pub fn unique_consecutive_with(&self, opts: UniqueConsecutiveOpts)
+        -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_unique_consecutive(c, self.raw(), &opts.0, o0, &mut o1,
+                &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Counts how often each number occurs, or sums the weights of its occurrences.
+    ///
+    /// - `input`: (n), integers that are not negative
+    #[inline]
+    pub fn bincount(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_bincount(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`bincount`](Tensor::bincount) with options.
+    #[inline]
+    pub fn bincount_with(&self, opts: BincountOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_bincount(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Counts the elements in bins of equal width from min to max, both included. Other elements
+    /// are not counted.
+    #[inline]
+    pub fn histc(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_histc(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`histc`](Tensor::histc) with options.
+    #[inline]
+    pub fn histc_with(&self, opts: HistcOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_histc(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`histc`](Tensor::histc), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn histc_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_histc_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`histc`](Tensor::histc) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn histc_with_into(&self, opts: HistcOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_histc_into(c, self.raw(), &opts.0, dst.raw())) }
     }
 }
 

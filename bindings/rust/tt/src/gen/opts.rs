@@ -1719,6 +1719,40 @@ impl NonzeroStaticOpts {
     }
 }
 
+/// Options of `scatter_reduce`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScatterReduceOpts(pub(crate) sys::tt_scatter_reduce_opts);
+impl ScatterReduceOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> ScatterReduceOpts {
+        Self::default()
+    }
+    /// Whether the element of self takes part; default: true.
+    #[must_use]
+    pub fn include_self(mut self, value: bool) -> ScatterReduceOpts {
+        self.0.set |= sys::TT_SCATTER_REDUCE_INCLUDE_SELF;
+        self.0.include_self = value as i32;
+        self
+    }
+}
+
+/// Options of `index_reduce`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IndexReduceOpts(pub(crate) sys::tt_index_reduce_opts);
+impl IndexReduceOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> IndexReduceOpts {
+        Self::default()
+    }
+    /// Whether the element of self takes part; default: true.
+    #[must_use]
+    pub fn include_self(mut self, value: bool) -> IndexReduceOpts {
+        self.0.set |= sys::TT_INDEX_REDUCE_INCLUDE_SELF;
+        self.0.include_self = value as i32;
+        self
+    }
+}
+
 /// Options of `nuclear_norm`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NuclearNormOpts<'a>(pub(crate) sys::tt_nuclear_norm_opts, PhantomData<&'a ()>);
@@ -4056,6 +4090,299 @@ impl UniqueOpts {
     pub fn dim(mut self, value: i64) -> UniqueOpts {
         self.0.set |= sys::TT_UNIQUE_DIM;
         self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `kthvalue`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KthvalueOpts(pub(crate) sys::tt_kthvalue_opts);
+impl KthvalueOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> KthvalueOpts {
+        Self::default()
+    }
+    /// Dimension to reduce; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> KthvalueOpts {
+        self.0.set |= sys::TT_KTHVALUE_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Whether the reduced dimension is kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> KthvalueOpts {
+        self.0.set |= sys::TT_KTHVALUE_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
+/// Options of `median_dim`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MedianDimOpts(pub(crate) sys::tt_median_dim_opts);
+impl MedianDimOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> MedianDimOpts {
+        Self::default()
+    }
+    /// Whether the reduced dimension is kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> MedianDimOpts {
+        self.0.set |= sys::TT_MEDIAN_DIM_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
+/// Options of `nanmedian_dim`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NanmedianDimOpts(pub(crate) sys::tt_nanmedian_dim_opts);
+impl NanmedianDimOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NanmedianDimOpts {
+        Self::default()
+    }
+    /// Whether the reduced dimension is kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> NanmedianDimOpts {
+        self.0.set |= sys::TT_NANMEDIAN_DIM_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
+/// Options of `mode`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ModeOpts(pub(crate) sys::tt_mode_opts);
+impl ModeOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> ModeOpts {
+        Self::default()
+    }
+    /// Dimension to reduce; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> ModeOpts {
+        self.0.set |= sys::TT_MODE_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Whether the reduced dimension is kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> ModeOpts {
+        self.0.set |= sys::TT_MODE_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+}
+
+/// Options of `quantile`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QuantileOpts(pub(crate) sys::tt_quantile_opts);
+impl QuantileOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> QuantileOpts {
+        Self::default()
+    }
+    /// Dimension to reduce; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> QuantileOpts {
+        self.0.set |= sys::TT_QUANTILE_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> QuantileOpts {
+        self.0.set |= sys::TT_QUANTILE_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// What is taken between two elements; default: "linear".
+    #[must_use]
+    pub fn interpolation(mut self, value: Quantile) -> QuantileOpts {
+        self.0.set |= sys::TT_QUANTILE_INTERPOLATION;
+        self.0.interpolation = value as i32;
+        self
+    }
+}
+
+/// Options of `quantile_scalar`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QuantileScalarOpts(pub(crate) sys::tt_quantile_scalar_opts);
+impl QuantileScalarOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> QuantileScalarOpts {
+        Self::default()
+    }
+    /// Dimension to reduce; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> QuantileScalarOpts {
+        self.0.set |= sys::TT_QUANTILE_SCALAR_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> QuantileScalarOpts {
+        self.0.set |= sys::TT_QUANTILE_SCALAR_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// What is taken between two elements; default: "linear".
+    #[must_use]
+    pub fn interpolation(mut self, value: Quantile) -> QuantileScalarOpts {
+        self.0.set |= sys::TT_QUANTILE_SCALAR_INTERPOLATION;
+        self.0.interpolation = value as i32;
+        self
+    }
+}
+
+/// Options of `nanquantile`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NanquantileOpts(pub(crate) sys::tt_nanquantile_opts);
+impl NanquantileOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NanquantileOpts {
+        Self::default()
+    }
+    /// Dimension to reduce; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> NanquantileOpts {
+        self.0.set |= sys::TT_NANQUANTILE_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> NanquantileOpts {
+        self.0.set |= sys::TT_NANQUANTILE_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// What is taken between two elements; default: "linear".
+    #[must_use]
+    pub fn interpolation(mut self, value: Quantile) -> NanquantileOpts {
+        self.0.set |= sys::TT_NANQUANTILE_INTERPOLATION;
+        self.0.interpolation = value as i32;
+        self
+    }
+}
+
+/// Options of `nanquantile_scalar`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NanquantileScalarOpts(pub(crate) sys::tt_nanquantile_scalar_opts);
+impl NanquantileScalarOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NanquantileScalarOpts {
+        Self::default()
+    }
+    /// Dimension to reduce; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> NanquantileScalarOpts {
+        self.0.set |= sys::TT_NANQUANTILE_SCALAR_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// Whether the reduced dimensions are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> NanquantileScalarOpts {
+        self.0.set |= sys::TT_NANQUANTILE_SCALAR_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// What is taken between two elements; default: "linear".
+    #[must_use]
+    pub fn interpolation(mut self, value: Quantile) -> NanquantileScalarOpts {
+        self.0.set |= sys::TT_NANQUANTILE_SCALAR_INTERPOLATION;
+        self.0.interpolation = value as i32;
+        self
+    }
+}
+
+/// Options of `unique_consecutive`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UniqueConsecutiveOpts(pub(crate) sys::tt_unique_consecutive_opts);
+impl UniqueConsecutiveOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> UniqueConsecutiveOpts {
+        Self::default()
+    }
+    /// Whether to return, for each element, the index of its run; default: false.
+    #[must_use]
+    pub fn return_inverse(mut self, value: bool) -> UniqueConsecutiveOpts {
+        self.0.set |= sys::TT_UNIQUE_CONSECUTIVE_RETURN_INVERSE;
+        self.0.return_inverse = value as i32;
+        self
+    }
+    /// Whether to return the length of each run; default: false.
+    #[must_use]
+    pub fn return_counts(mut self, value: bool) -> UniqueConsecutiveOpts {
+        self.0.set |= sys::TT_UNIQUE_CONSECUTIVE_RETURN_COUNTS;
+        self.0.return_counts = value as i32;
+        self
+    }
+    /// Dimension whose slices are compared; default: elements of the flattened tensor.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> UniqueConsecutiveOpts {
+        self.0.set |= sys::TT_UNIQUE_CONSECUTIVE_DIM;
+        self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `bincount`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BincountOpts<'a>(pub(crate) sys::tt_bincount_opts, PhantomData<&'a ()>);
+impl<'a> BincountOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> BincountOpts<'a> {
+        Self::default()
+    }
+    /// (n); default: 1 each.
+    #[must_use]
+    pub fn weights(mut self, value: &'a Tensor) -> BincountOpts<'a> {
+        self.0.set |= sys::TT_BINCOUNT_WEIGHTS;
+        self.0.weights = value.raw();
+        self
+    }
+    /// Least length of the result; default: 0.
+    #[must_use]
+    pub fn minlength(mut self, value: i64) -> BincountOpts<'a> {
+        self.0.set |= sys::TT_BINCOUNT_MINLENGTH;
+        self.0.minlength = value;
+        self
+    }
+}
+
+/// Options of `histc`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HistcOpts(pub(crate) sys::tt_histc_opts);
+impl HistcOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> HistcOpts {
+        Self::default()
+    }
+    /// Number of bins; default: 100.
+    #[must_use]
+    pub fn bins(mut self, value: i64) -> HistcOpts {
+        self.0.set |= sys::TT_HISTC_BINS;
+        self.0.bins = value;
+        self
+    }
+    /// Lower end of the range; default: 0.0.
+    #[must_use]
+    pub fn min(mut self, value: f64) -> HistcOpts {
+        self.0.set |= sys::TT_HISTC_MIN;
+        self.0.min = value;
+        self
+    }
+    /// Upper end of the range; if both ends are equal, they are the smallest and the largest
+    /// element; default: 0.0.
+    #[must_use]
+    pub fn max(mut self, value: f64) -> HistcOpts {
+        self.0.set |= sys::TT_HISTC_MAX;
+        self.0.max = value;
         self
     }
 }

@@ -345,6 +345,82 @@ impl CdistMode {
     }
 }
 
+/// How values are combined with those that they meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum ScatterReduce {
+    Sum = 0,
+    Prod = 1,
+    Mean = 2,
+    Amax = 3,
+    Amin = 4,
+}
+impl ScatterReduce {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<ScatterReduce> {
+        Some(match raw {
+            0 => ScatterReduce::Sum,
+            1 => ScatterReduce::Prod,
+            2 => ScatterReduce::Mean,
+            3 => ScatterReduce::Amax,
+            4 => ScatterReduce::Amin,
+            _ => return None,
+        })
+    }
+}
+
+/// How values are combined with those that they meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum IndexReduce {
+    Prod = 0,
+    Mean = 1,
+    Amax = 2,
+    Amin = 3,
+}
+impl IndexReduce {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<IndexReduce> {
+        Some(match raw {
+            0 => IndexReduce::Prod,
+            1 => IndexReduce::Mean,
+            2 => IndexReduce::Amax,
+            3 => IndexReduce::Amin,
+            _ => return None,
+        })
+    }
+}
+
+/// What is taken between two elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Quantile {
+    Linear = 0,
+    Lower = 1,
+    Higher = 2,
+    Midpoint = 3,
+    Nearest = 4,
+}
+impl Quantile {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<Quantile> {
+        Some(match raw {
+            0 => Quantile::Linear,
+            1 => Quantile::Lower,
+            2 => Quantile::Higher,
+            3 => Quantile::Midpoint,
+            4 => Quantile::Nearest,
+            _ => return None,
+        })
+    }
+}
+
 /// On which side of equal elements a value is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]

@@ -1,0 +1,92 @@
+// cummax, cummin and logcumsumexp along any dimension of a contiguous array [outer][dim][inner].
+// A unit is a tile of kRowTile inner positions of one outer index, walked along dim.
+#include "kernels/cpu/simd/isa.h"
+
+#include "kernels/cpu/math/math.h"
+#include "kernels/cpu/simd/load.h"
+#include "plan/scan_plan.h"
+
+TT_ISA_BEGIN
+
+// A later element that equals the best one replaces it, and so does every nan.
+template <class V, bool kSmallest> TT_INLINE bool replaces(V x, V best) {
+  return (kSmallest ? x <= best : x >= best) ? best == best : x != x;
+}
+template <class V, bool kSmallest>
+TT_NOINLINE int32_t extremes(const CumExtremePlan& p, int64_t begin, int64_t end) {
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t column = u % p.n_tiles * kRowTile;
+    const int64_t n = min(p.inner - column, kRowTile);
+    const int64_t at = u / p.n_tiles * p.dim * p.inner + column;
+    const V* in = reinterpret_cast<const V*>(p.in) + at;
+    int64_t* out = p.indices + at;
+    V best[kRowTile];
+    int64_t index[kRowTile];
+    for (int64_t j = 0; j < n; j++) {
+      best[j] = in[j];
+      index[j] = 0;
+    }
+    for (int64_t i = 0; i < p.dim; i++, in += p.inner, out += p.inner)
+      for (int64_t j = 0; j < n; j++) {
+        if (replaces<V, kSmallest>(in[j], best[j])) {
+          best[j] = in[j];
+          index[j] = i;
+        }
+        out[j] = index[j];
+        TT_SCALAR_LOOP;
+      }
+  }
+  return TT_OK;
+}
+template <class V> TT_INLINE int32_t either(const CumExtremePlan& p, int64_t begin, int64_t end) {
+  return p.smallest ? extremes<V, true>(p, begin, end) : extremes<V, false>(p, begin, end);
+}
+
+// The sum of exponentials so far is sum * exp(top); sum is in double.
+template <class V> TT_NOINLINE int32_t log_sums(const LogSumPlan& p, int64_t begin, int64_t end) {
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t column = u % p.n_tiles * kRowTile;
+    const int64_t n = min(p.inner - column, kRowTile);
+    const int64_t at = u / p.n_tiles * p.dim * p.inner + column;
+    const V* in = reinterpret_cast<const V*>(p.in) + at;
+    V* out = reinterpret_cast<V*>(p.out) + at;
+    double top[kRowTile];
+    double sum[kRowTile];
+    for (int64_t j = 0; j < n; j++) {
+      top[j] = -__builtin_inf();
+      sum[j] = 0;
+    }
+    for (int64_t i = 0; i < p.dim; i++, in += p.inner, out += p.inner)
+      for (int64_t j = 0; j < n; j++) {
+        const double x = double(in[j]);
+        if (x == top[j]) {  // also of infinities
+          sum[j] += 1;
+        } else if (x < top[j]) {
+          sum[j] += math::exp(x - top[j]);
+        } else {
+          sum[j] = sum[j] * math::exp(top[j] - x) + 1;
+          top[j] = x;
+        }
+        out[j] = V(top[j] + math::log(sum[j]));
+        TT_SCALAR_LOOP;
+      }
+  }
+  return TT_OK;
+}
+
+TT_ISA_END
+
+TT_ENTRY_BEGIN
+
+TT_KERNEL(cummax)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const CumExtremePlan& p = *static_cast<const CumExtremePlan*>(plan);
+  if (p.dtype == TT_F32) return either<float>(p, begin, end);
+  return p.dtype == TT_F64 ? either<double>(p, begin, end) : either<int64_t>(p, begin, end);
+}
+
+TT_KERNEL(logcumsumexp)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const LogSumPlan& p = *static_cast<const LogSumPlan*>(plan);
+  return p.dtype == TT_F32 ? log_sums<float>(p, begin, end) : log_sums<double>(p, begin, end);
+}
+
+TT_ENTRY_END
