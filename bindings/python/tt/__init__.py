@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from . import autograd as autograd
     from . import cuda as cuda
+    from . import distributions as distributions
     from . import errors as errors
     from . import library as library
     from . import linalg as linalg
@@ -92,8 +93,8 @@ if TYPE_CHECKING:
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
-    "autograd cuda errors library linalg nn optim profiler random runtime safetensors serialization "
-    "testing utils version"
+    "autograd cuda distributions errors library linalg nn optim profiler random runtime "
+    "safetensors serialization testing utils version"
 )
 # module -> names of it that users find here
 ELSEWHERE = {

@@ -1,0 +1,211 @@
+"""Distribution, the base class, and what distributions share."""
+from __future__ import annotations
+
+from math import prod
+
+from .. import _ops as ops
+from .._create import tensor
+from .._limits import finfo
+from .._tensor import Tensor
+from .._types import Size
+from ..autograd import no_grad
+from .constraints import Constraint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable
+
+    from typing_extensions import Self
+
+    Shape = Iterable[int]
+
+__all__ = ["Distribution"]
+
+
+class Distribution:
+    """Base class of probability distributions.
+
+    batch_shape: that of distributions with parameters of their own. event_shape: that of one
+    value. Samples have the shape sample_shape + batch_shape + event_shape.
+    validate_args: raises ValueError for parameters, and for values of log_prob and the like, that
+    the distribution does not have; by default set_default_validate_args's.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: dict[str, Constraint] = {}
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Sets whether distributions check what they are given."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args: value is {value!r}: must be a bool")
+        Distribution._validate_args = value
+
+    def __init__(
+        self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None
+    ) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if not self._validate_args:
+            return
+        for name, constraint in self.arg_constraints.items():
+            if name not in self.__dict__:  # computed from another parameter
+                continue
+            value = self.__dict__[name]
+            if not bool(constraint.check(value).all()):
+                raise ValueError(
+                    f"{type(self).__name__}: {name} is {value}: must satisfy {constraint}"
+                )
+
+    @property
+    def batch_shape(self) -> Size:
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        return self._event_shape
+
+    @property
+    def support(self) -> Constraint:
+        """The values of the distribution."""
+        raise NotImplementedError(f"{type(self).__name__} has no support")
+
+    @property
+    def mean(self) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no mean")
+
+    @property
+    def mode(self) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no mode")
+
+    @property
+    def variance(self) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        """Draws values, without gradients."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        """Draws values as functions of the parameters, to which gradients flow."""
+        raise NotImplementedError(f"{type(self).__name__} has no rsample")
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Returns the logarithm of the density, or of the probability, at value."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_prob")
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Returns the probability of a value up to this one."""
+        raise NotImplementedError(f"{type(self).__name__} has no cdf")
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Returns the inverse of cdf."""
+        raise NotImplementedError(f"{type(self).__name__} has no icdf")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Returns all values, along a new first dim."""
+        raise NotImplementedError(f"{type(self).__name__} has no enumerate_support")
+
+    def entropy(self) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no entropy")
+
+    def perplexity(self) -> Tensor:
+        """Returns the exponential of the entropy."""
+        return self.entropy().exp()
+
+    def expand(self, batch_shape: Shape) -> Self:
+        """Returns the distribution with its parameters expanded to a batch_shape."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._batch_shape = Size(batch_shape)
+        for name, constraint in self.arg_constraints.items():
+            if name in self.__dict__:
+                shape = (*made._batch_shape, *self._vector_shape(constraint))
+                made.__dict__[name] = self.__dict__[name].expand(shape)
+        return made
+
+    def _vector_shape(self, constraint: Constraint) -> tuple[int, ...]:
+        """Returns the shape of the dims that belong to one distribution's parameter."""
+        return tuple(self._event_shape)
+
+    def _extended_shape(self, sample_shape: Shape = ()) -> tuple[int, ...]:
+        return (*sample_shape, *self._batch_shape, *self._event_shape)
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raises unless value is a tensor of the support, of a fitting shape."""
+        if not self._validate_args:
+            return
+        name = type(self).__name__
+        if not isinstance(value, Tensor):
+            raise ValueError(f"{name}: value must be a Tensor, not {type(value).__name__}")
+        own, given = self._extended_shape(), tuple(value.shape)
+        n = len(self._event_shape)
+        if given[len(given) - n :] != own[len(own) - n :]:
+            raise ValueError(f"{name}: value has shape {list(given)}: must end in {list(own[-n:])}")
+        for a, b in zip(reversed(given), reversed(own)):
+            if a != 1 and b != 1 and a != b:
+                raise ValueError(
+                    f"{name}: value has shape {list(given)}: must broadcast with {list(own)}"
+                )
+        if not bool(self.support.check(value).all()):
+            raise ValueError(f"{name}: value is {value}: must be within the support {self.support}")
+
+    def __repr__(self) -> str:
+        known = [n for n in self.arg_constraints if n in self.__dict__]
+        parts = []
+        for name in known:
+            value = self.__dict__[name]
+            text = value if value.numel() == 1 else Size(value.shape)
+            parts.append(f"{name}: {text}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Returns numbers and tensors as tensors of one shape.
+
+    Numbers get the dtype and device of the first tensor, without one float32.
+    """
+    like = next((v for v in values if isinstance(v, Tensor)), None)
+    tensors = []
+    for value in values:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+        elif not isinstance(value, (int, float)):
+            raise ValueError(f"parameters must be numbers or Tensors, not {type(value).__name__}")
+        elif like is None:
+            tensors.append(tensor(float(value)))
+        else:
+            tensors.append(tensor(value, dtype=like.dtype, device=like.device))
+    if len({tuple(t.shape) for t in tensors}) == 1:
+        return tuple(tensors)  # leaves stay leaves: each result has a graph of its own
+    return tuple(ops.broadcast_tensors(*tensors))
+
+
+def count_of(sample_shape: Shape) -> int:
+    return prod(sample_shape)
+
+
+def one_of(owner: str, probs: Any, logits: Any) -> bool:
+    """Returns whether probs is given. Raises ValueError unless exactly one is."""
+    if (probs is None) == (logits is None):
+        raise ValueError(f"{owner}: takes either probs or logits")
+    return probs is not None
+
+
+def clamped(probs: Tensor) -> Tensor:
+    """Returns probabilities away from 0 and 1, where logarithms are infinite."""
+    eps = finfo(probs.dtype).eps
+    return probs.clamp(eps, 1 - eps)
+
+
+def last_dims_summed(value: Tensor, n: int) -> Tensor:
+    """Returns the sum over the last n dims."""
+    return value.sum(tuple(range(-n, 0))) if n else value

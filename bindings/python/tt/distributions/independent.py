@@ -1,0 +1,70 @@
+"""Independent."""
+from __future__ import annotations
+
+from .._tensor import Tensor
+from . import constraints
+from .distribution import Distribution, last_dims_summed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .distribution import Shape
+
+__all__ = ["Independent"]
+
+
+class Independent(Distribution):
+    """A distribution whose last batch dims belong to the event: log_prob sums over them."""
+
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        reinterpreted_batch_ndims: int,
+        validate_args: bool | None = None,
+    ) -> None:
+        batch, n = tuple(base_distribution.batch_shape), reinterpreted_batch_ndims
+        if not 0 <= n <= len(batch):
+            raise ValueError(
+                f"Independent: reinterpreted_batch_ndims is {n}: must be in 0…{len(batch)}"
+            )
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, n
+        self.has_rsample = base_distribution.has_rsample
+        event = (*batch[len(batch) - n :], *base_distribution.event_shape)
+        super().__init__(batch[: len(batch) - n], event, validate_args)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return self.base_dist.support
+
+    @property
+    def mean(self) -> Tensor:
+        return self.base_dist.mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.base_dist.mode
+
+    @property
+    def variance(self) -> Tensor:
+        return self.base_dist.variance
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return last_dims_summed(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self) -> Tensor:
+        return last_dims_summed(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def expand(self, batch_shape: Shape) -> Self:
+        n = self.reinterpreted_batch_ndims
+        kept = tuple(self.base_dist.batch_shape)[len(self._batch_shape) :]
+        return type(self)(self.base_dist.expand((*batch_shape, *kept)), n, self._validate_args)
+
+    def __repr__(self) -> str:
+        return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
