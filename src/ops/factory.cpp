@@ -129,11 +129,11 @@ TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) 
 // The number of elements of an m x n matrix with column - row <= offset, which is in [-m, n].
 static __int128 lower_elements(int64_t m, int64_t n, int64_t offset) {
   if (n == 0) return 0;
-  const int64_t first = TT_NS::max<int64_t>(0, -offset);           // not empty
-  const int64_t whole = clamp<int64_t>(n - offset - 1, first, m);  // of n elements
-  const __int128 partial = whole - first;                          // rows in between
+  const __int128 first = TT_NS::max<int64_t>(0, -offset);                      // not empty
+  const __int128 whole = clamp<__int128>(__int128(n) - offset - 1, first, m);  // of n elements
+  const __int128 partial = whole - first;                                      // rows in between
   const __int128 from = first + offset + 1;
-  return partial * (2 * from + partial - 1) / 2 + __int128(m - whole) * n;
+  return partial * (2 * from + partial - 1) / 2 + (m - whole) * n;
 }
 
 // The elements of row r are the columns [lower ? 0 : r + offset, lower ? r + offset + 1 : n).

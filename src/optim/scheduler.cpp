@@ -93,14 +93,64 @@ static void step_sequential(Scheduler& s) {
   record_rates(s);
 }
 
+// What a step of several schedulers writes: a part that fails undoes those before it.
+class StepUndo {
+ public:
+  explicit StepUndo(Scheduler& s) : s_(s) {
+    keep(s);
+    for (ParamGroup& g : s.optimizer->groups)
+      for (const char* name : kNames)
+        if (const double* value = value_of(g, name)) values_.push_back(*value);
+  }
+  void undo() noexcept {
+    int64_t i = 0;
+    put_back(s_);
+    for (ParamGroup& g : s_.optimizer->groups)
+      for (const char* name : kNames)
+        if (double* value = value_of(g, name); value && i < values_.size()) *value = values_[i++];
+  }
+
+ private:
+  void keep(const Scheduler& s) {
+    counts_.push_back(s.last_epoch);
+    counts_.push_back(s.step_count);
+    rates_.append(s.last_lr);
+    for (const SchedulerRef& part : s.parts) keep(*part.get());
+  }
+  void put_back(Scheduler& s) noexcept {
+    s.last_epoch = counts_[count_++];
+    s.step_count = counts_[count_++];
+    for (double& rate : s.last_lr) rate = rates_[rate_++];
+    for (SchedulerRef& part : s.parts) put_back(*part.get());
+  }
+  double* value_of(ParamGroup& g, const char* name) const {
+    const char* own = name ? name : s_.optimizer->cls->momentum;
+    return own ? find_value(*s_.optimizer, g, own) : nullptr;
+  }
+
+  static constexpr const char* kNames[] = {"lr", nullptr};  // NULL: the momentum
+  Scheduler& s_;
+  SmallVec<int64_t, 16> counts_;
+  SmallVec<double, 16> rates_, values_;
+  int64_t count_ = 0, rate_ = 0;
+};
+
+static void step_chained(Scheduler& s) {
+  StepUndo before(s);
+  try {
+    for (SchedulerRef& part : s.parts) scheduler_step(*part.get());
+  } catch (...) {
+    before.undo();
+    throw;
+  }
+  record_rates(s);
+}
+
 void scheduler_step(Scheduler& s) {
   if (s.last_epoch == INT64_MAX)
     fail(TT_INVALID_ARG, "{} has reached the largest possible epoch", s.cls->name);
   if (s.cls == &kSequential) return step_sequential(s);
-  if (s.cls == &kChained) {
-    for (SchedulerRef& part : s.parts) scheduler_step(*part.get());
-    return record_rates(s);
-  }
+  if (s.cls == &kChained) return step_chained(s);
   s.step_count++;
   try {
     update(s, s.last_epoch + 1, false);

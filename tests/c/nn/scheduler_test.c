@@ -307,10 +307,31 @@ static void test_hostile(void** state) {
   tt_optim_release(opt);
 }
 
+/* A part that cannot step undoes the steps of those before it. */
+static void test_failing_part(void** state) {
+  tt_optimizer* opt = two_groups(0);
+  tt_scheduler *old, *parts[2], *chained;
+  int i;
+  (void)state;
+  OK(step_lr(opt, &old));
+  OK(tt_optim_add_param_group(c, opt, NULL, 0));
+  OK(step_lr(opt, &parts[0]));
+  parts[1] = old;
+  OK(tt_lr_chained(c, parts, 2, &chained));
+  for (i = 0; i < 5; i++) /* the rate would change */
+    FAILS(tt_scheduler_step(c, chained), TT_INVALID_ARG, "3 groups: it had 2");
+  assert_int_equal(tt_scheduler_last_epoch(parts[0]), 0);
+  assert_true(value(opt, 0, "lr") == kRates[0]);
+  tt_scheduler_release(chained);
+  tt_scheduler_release(parts[0]);
+  tt_scheduler_release(old);
+  tt_optim_release(opt);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_closed_forms), SCOPED(test_one_cycle),
                                      SCOPED(test_sequential),   SCOPED(test_chained_and_nested),
                                      SCOPED(test_lambda),       SCOPED(test_resume),
-                                     SCOPED(test_hostile)};
+                                     SCOPED(test_hostile),      SCOPED(test_failing_part)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
