@@ -1,6 +1,7 @@
 #!/usr/bin/env julia
-# A convolutional network for handwritten digits, with a layer and an update rule of our own, trained
-# by the gradient of a function; the loss, some digits and the accuracy by class are drawn as text.
+# A convolutional network for handwritten digits, with a layer and an update rule of our own. It is
+# trained by the gradient of a function; the loss, some digits and the accuracy by class are drawn
+# as text.
 #
 #     julia --project=bindings/julia examples/julia/cnn.jl [EPOCHS]
 using TT

@@ -16,8 +16,11 @@ using TT
 const TRAIN, BATCH, CLASSES = 1500, 50, 10
 
 function parse_options(args)
-    o = Dict{String, Any}("data" => joinpath(@__DIR__, "..", "data", "digits.csv"), "epochs" => 30, "lr" => 0.01, "threads" => 1, "seed" => 0, "device" => "cpu",
-                          "checkpoint" => nothing, "resume" => nothing, "evaluate" => nothing, "logits" => nothing)
+    data = joinpath(@__DIR__, "..", "data", "digits.csv")
+    o = Dict{String, Any}(
+        "data" => data, "epochs" => 30, "lr" => 0.01, "threads" => 1, "seed" => 0,
+        "device" => "cpu", "checkpoint" => nothing, "resume" => nothing, "evaluate" => nothing,
+        "logits" => nothing)
     for k in 1:2:length(args)
         name = replace(args[k], r"^--" => "")
         startswith(args[k], "--") && haskey(o, name) || error("unknown option $(args[k])")
@@ -35,7 +38,8 @@ function read_digits(path)
     isfile(path) || error("$path: no such file")
     for (i, line) in enumerate(eachline(path))
         row = map(x -> tryparse(Int, x), split(line, ','))
-        length(row) == 65 && all(x -> x !== nothing && 0 <= x <= 16, row) && row[end] < CLASSES || error("$path:$i: not 64 pixels of 0 to 16 and a digit")
+        length(row) == 65 && all(x -> x !== nothing && 0 <= x <= 16, row) && row[end] < CLASSES ||
+            error("$path:$i: not 64 pixels of 0 to 16 and a digit")
         append!(pixels, row[1:64] ./ 16f0)
         push!(labels, row[end])
     end
@@ -44,30 +48,35 @@ function read_digits(path)
 end
 
 "(N, 1, 8, 8) -> (N, 32, 2, 2) -> (N, 10)"
-network() = nn.Sequential(nn.Conv2d(1, 16, 3; padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
-                          nn.Conv2d(16, 32, 3; padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-                          nn.Flatten(), nn.Dropout(0.3), nn.Linear(32 * 2 * 2, CLASSES))
+network() = nn.Sequential(
+    nn.Conv2d(1, 16, 3; padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Conv2d(16, 32, 3; padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Flatten(), nn.Dropout(0.3), nn.Linear(32 * 2 * 2, CLASSES))
 
 function train_batch(net, adam, x, y)
     loss = TT.cross_entropy(net(x), y)
     TT.zero_grad!(adam)
     backward(loss)
     TT.step!(adam)
-    return loss[]
+    return Float64(loss)
 end
 
 function train(net, o, x, y)
     adam = optim.Adam(TT.parameters(net); lr=o.lr)
     schedule = optim.CosineAnnealingLR(adam, o.epochs)
     parts = (model=net, optimizer=adam, scheduler=schedule, generator=TT.Generator())
-    losses = o.resume === nothing ? Float64[] : Array(TT.load_checkpoint!(o.resume; parts...)["losses"])
+    losses = o.resume === nothing ? Float64[] : Array(TT.load_checkpoint!(o.resume;
+        parts...)["losses"])
     first, start = length(losses), time()
     for epoch in first+1:o.epochs
         batches = TT.split(TT.randperm(TRAIN), BATCH)
-        total = sum(rows -> Float64(train_batch(net, adam, TT.index_select(x, 1, rows), TT.index_select(y, 1, rows))), batches)
+        total = sum(batches) do rows
+            train_batch(net, adam, TT.index_select(x, 1, rows), TT.index_select(y, 1, rows))
+        end
         TT.step!(schedule)
         push!(losses, total / length(batches))
-        o.checkpoint === nothing || TT.save_checkpoint(o.checkpoint; extra=Dict("losses" => tensor(losses)), parts...)
+        o.checkpoint === nothing || TT.save_checkpoint(o.checkpoint;
+            extra=Dict("losses" => tensor(losses)), parts...)
         progress(epoch, o.epochs, epoch - first, losses[end], time() - start)
     end
     println()
@@ -75,7 +84,8 @@ end
 
 function progress(epoch, epochs, done, loss, seconds)
     bar = rpad(repeat('#', 30 * epoch ÷ epochs), 30, '-')
-    print("\repoch ", lpad(epoch, 3), "/$epochs [$bar] loss ", rpad(round(loss; digits=4), 6, '0'), "  ", round(Int, done * TRAIN / seconds),
+    print("\repoch ", lpad(epoch, 3), "/$epochs [$bar] loss ", rpad(round(loss; digits=4), 6, '0'),
+        "  ", round(Int, done * TRAIN / seconds),
           " samples/s  ETA ", round(seconds / done * (epochs - epoch); digits=1), " s ")
     flush(stdout)
 end

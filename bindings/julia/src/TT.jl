@@ -45,8 +45,9 @@ export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 # What else is for users. `public` is a keyword from Julia 1.11 on.
 const PUBLIC = (OPERATORS..., ALIASES...,
     :.., :BFloat16, :Device, :Error, :CustomFunction, :CancelToken, :Generator, :Module, :Optimizer,
-    :Scheduler, :StateDict, :SafeTensors, :accumulated_grad, :add_param_group!, :attend, :build_info,
-    :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module, :detect_anomaly, :device,
+    :Scheduler, :StateDict, :SafeTensors, :accumulated_grad, :add_param_group!, :attend,
+    :build_info, :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module,
+    :detect_anomaly, :device,
     :enable_grad, :eval!, :freeze!, :from_dlpack, :get_state, :get_submodule, :get_tensor, :grad,
     :grad_fn, :gradient, :instruction_set, :is_contiguous, :is_frozen, :is_freed, :is_training,
     :item, :keep!, :live, :load_checkpoint!, :load_cuda, :load_file, :load_state_dict!,
@@ -64,6 +65,22 @@ VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))
 function __init__()
     load_library()
     start_runtime()
+end
+
+
+# Most of what a program runs up to its first gradient, inferred when the package is precompiled.
+for T in (Float32, Float64), N in 1:2
+    precompile(tensor, (Array{T, N},))
+    precompile(Tensor, (Array{T, N},))
+    precompile(row_major, (Array{T, N},))
+    precompile(copied, (Array{T, N}, Nothing))
+end
+for (f, types) in ((__init__, ()), (load_library, ()), (start_runtime, ()), (backward, (Tensor,)),
+                   (Base.sum, (Tensor,)), (Base.getproperty, (Tensor, Symbol)),
+                   (mul, (Tensor, Tensor)), (Base.:*, (Tensor, Tensor)), (Base.:^, (Tensor, Int)),
+                   (requires_grad!, (Tensor,)), (accumulated_grad, (Tensor,)), (relieve, ()),
+                   (empty_slot!, (Slot,)), (end_ctx, (Ctx,)), (Base.show, (IO, Tensor)))
+    precompile(f, types)
 end
 
 end

@@ -47,13 +47,14 @@ function Tensor(a::Array{T, N}) where {T, N}
     memory = N == 1 ? Base.reshape(a, :, 1) : a  # while data is shared, a cannot grow
     o = Ref{Ptr{Cvoid}}()
     sizes, steps = Int64[size(a)...], Int64[strides(a)...]
-    check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, drop(), hold(memory), o))
+    check(C.tt_tensor_import(ctx(), pointer(a), code, sizes, N, steps, true, drop(), hold(memory),
+        o))
     return wrap(o[])
 end
 Tensor(a::AbstractArray) = Tensor(plain(a))
 Tensor(a::Tensor) = a
 plain(a::Array) = a
-plain(a::AbstractArray{T, N}) where {T, N} = copyto!(Array{T, N}(undef, size(a)), a)  # whatever its indices
+plain(a::AbstractArray{T, N}) where {T, N} = copyto!(Array{T, N}(undef, size(a)), a)
 function Tensor(x::Number)
     return number_of(x, dtype_code(typeof(x) in DTYPES ? typeof(x) : wider(x)))
 end
@@ -80,7 +81,8 @@ copied(x, dtype) = copied(collect(x), dtype)
 "Arrays of Any, Real … get the type that their elements promote to; of other types: dtype."
 function of_one_type(a, dtype)
     eltype(a) in DTYPES && return a
-    isconcretetype(eltype(a)) || isempty(a) || return convert(Array{mapreduce(typeof, promote_type, a)}, a)
+    isconcretetype(eltype(a)) || isempty(a) ||
+        return convert(Array{mapreduce(typeof, promote_type, a)}, a)
     return dtype === nothing ? a : dtype.(a)
 end
 function row_major(a::Array{T, N}) where {T, N}
@@ -114,9 +116,11 @@ end
 An array over the memory of a CPU tensor, whatever its strides. Autograd does not see writes to it.
 """
 function typed(a::Tensor)
-    C.tt_tensor_device_type(a) == C.TT_CPU || throw(ArgumentError("typed: $(device(a)) has no memory of the host's"))
+    C.tt_tensor_device_type(a) == C.TT_CPU ||
+        throw(ArgumentError("typed: $(device(a)) has no memory of the host's"))
     owner = borrow(handle_of(a))  # a reference of its own: a may be freed
-    return TensorArray{eltype(a), ndims(a)}(C.tt_tensor_data(a), size(a), strides(a), is_writable(a), owner)
+    return TensorArray{eltype(a), ndims(a)}(C.tt_tensor_data(a), size(a), strides(a),
+        is_writable(a), owner)
 end
 # Of a constant of a precompiled package `at` points anywhere.
 @inline Base.size(a::TensorArray) = is_freed(a.owner) ? throw_freed("array of typed()") : a.size
@@ -126,15 +130,18 @@ Base.deepcopy_internal(a::TensorArray, seen::IdDict) = get!(() -> typed(deepcopy
 Base.elsize(::Type{<:TensorArray{T}}) where {T} = sizeof(T)
 Base.cconvert(::Type{Ptr{T}}, a::TensorArray{T}) where {T} = a
 Base.unsafe_convert(::Type{Ptr{T}}, a::TensorArray{T}) where {T} = a.at
-Base.@propagate_inbounds function Base.getindex(a::TensorArray{T, N}, index::Vararg{Int, N}) where {T, N}
+Base.@propagate_inbounds function Base.getindex(a::TensorArray{T, N},
+    index::Vararg{Int, N}) where {T, N}
     @boundscheck checkbounds(a, index...)
     return GC.@preserve a unsafe_load(a.at, offset(index, a.strides))
 end
-Base.@propagate_inbounds function Base.setindex!(a::TensorArray{T, N}, x, index::Vararg{Int, N}) where {T, N}
+Base.@propagate_inbounds function Base.setindex!(a::TensorArray{T, N}, x,
+    index::Vararg{Int, N}) where {T, N}
     @boundscheck checkbounds(a, index...)
     a.writable || throw(ReadOnlyMemoryError())
     GC.@preserve a unsafe_store!(a.at, convert(T, x), offset(index, a.strides))
     return a
 end
 @inline offset(::Tuple{}, ::Tuple{}) = 1
-@inline offset(index, strides) = (index[1] - 1) * strides[1] + offset(Base.tail(index), Base.tail(strides))
+@inline offset(index, strides) =
+    (index[1] - 1) * strides[1] + offset(Base.tail(index), Base.tail(strides))

@@ -134,10 +134,12 @@ end
 Base.reverse(a::Tensor; dims=ntuple(identity, ndims(a))) = flip(a, dims...)
 Base.circshift(a::Tensor, shifts) = roll(a, shifts; dims=ntuple(identity, length(shifts)))
 Base.repeat(a::Tensor, counts::Integer...) =
-    repeat(lifted(a, length(counts)), counts..., ntuple(_ -> 1, Base.max(0, ndims(a) - length(counts)))...)
+    repeat(lifted(a, length(counts)), counts...,
+        ntuple(_ -> 1, Base.max(0, ndims(a) - length(counts)))...)
 "With trailing dims of size 1, until they are n."
 lifted(a, n) = ndims(a) < n ? reshape(a, size(a)..., ntuple(_ -> 1, n - ndims(a))...) : a
-Base.cat(a::Tensor, more::Tensor...; dims::Integer) = cat([lifted(x, dims) for x in (a, more...)], dims)
+Base.cat(a::Tensor, more::Tensor...; dims::Integer) =
+    cat([lifted(x, dims) for x in (a, more...)], dims)
 Base.vcat(a::Tensor, more::Tensor...) = Base.cat(a, more...; dims=1)
 Base.hcat(a::Tensor, more::Tensor...) = Base.cat(a, more...; dims=2)
 function Base.hvcat(rows::Tuple{Vararg{Int}}, all::Tensor...)

@@ -7,15 +7,19 @@
 Adds the gradients of t, or of several results at once, to the leaves' `grad`.
 """
 backward(t::Tensor; gradient=nothing, kw...) = backward([t]; gradients=[gradient], kw...)
-function backward(tensors; gradients=nothing, retain_graph=nothing, create_graph::Bool=false, inputs=nothing)
+function backward(tensors; gradients=nothing, retain_graph=nothing, create_graph::Bool=false,
+    inputs=nothing)
     tensors, gradients, inputs = map(listed, (tensors, gradients, inputs))
     list = handles(tensors)
     grads = gradients === nothing ? fill(C_NULL, length(list)) : handles(gradients)
     into = inputs === nothing ? Ptr{Cvoid}[] : handles(inputs)
     set = C.TT_BACKWARD_CREATE_GRAPH | given(retain_graph, 1) | given(inputs, 3)
-    opts = Ref(C.tt_backward_opts(set, C_NULL, flag(retain_graph), create_graph, pointer(into), length(into)))
-    length(grads) == length(list) || throw(DimensionMismatch("$(length(list)) tensors, $(length(grads)) gradients"))
-    check(GC.@preserve tensors gradients inputs into C.tt_backward_all(ctx(), list, grads, length(list), opts))
+    opts = Ref(C.tt_backward_opts(set, C_NULL, flag(retain_graph), create_graph, pointer(into),
+        length(into)))
+    length(grads) == length(list) ||
+        throw(DimensionMismatch("$(length(list)) tensors, $(length(grads)) gradients"))
+    check(GC.@preserve tensors gradients inputs into C.tt_backward_all(ctx(), list, grads,
+        length(list), opts))
     relieve()
     return
 end
@@ -23,16 +27,21 @@ end
 """
     TT.grad(outputs, inputs; grad_outputs, retain_graph, create_graph=false, allow_unused=false)
 
-The gradients of outputs (a tensor or several) with respect to inputs: one if inputs is a tensor, else a vector.
+The gradients of outputs (a tensor or several) with respect to inputs: a tensor for a tensor, else a
+vector.
 """
-function grad(outputs, inputs; grad_outputs=nothing, retain_graph=nothing, create_graph::Bool=false, allow_unused::Bool=false)
+function grad(outputs, inputs; grad_outputs=nothing, retain_graph=nothing, create_graph::Bool=false,
+    allow_unused::Bool=false)
     outputs, all_inputs, grad_outputs = map(listed, (outputs, inputs, grad_outputs))
     of, by = handles(outputs), handles(all_inputs)
     given_grads = grad_outputs === nothing ? Ptr{Cvoid}[] : handles(grad_outputs)
-    set = C.TT_GRAD_CREATE_GRAPH | C.TT_GRAD_ALLOW_UNUSED | given(grad_outputs, 0) | given(retain_graph, 1)
-    opts = Ref(C.tt_grad_opts(set, pointer(given_grads), length(given_grads), flag(retain_graph), create_graph, allow_unused))
+    set = C.TT_GRAD_CREATE_GRAPH | C.TT_GRAD_ALLOW_UNUSED
+    set |= given(grad_outputs, 0) | given(retain_graph, 1)
+    opts = Ref(C.tt_grad_opts(set, pointer(given_grads), length(given_grads), flag(retain_graph),
+        create_graph, allow_unused))
     outs = fill(C_NULL, length(by))
-    check(GC.@preserve outputs all_inputs grad_outputs given_grads C.tt_grad(ctx(), of, length(of), by, length(by), opts, outs))
+    check(GC.@preserve outputs all_inputs grad_outputs given_grads C.tt_grad(ctx(), of, length(of),
+        by, length(by), opts, outs))
     return inputs isa Tensor ? wrap_or_nothing(outs[1]) : map(wrap_or_nothing, outs)
 end
 
@@ -74,9 +83,14 @@ end
 
 "The nodes of its inputs; nothing for a leaf or no gradient."
 next_functions(n::Node) = [next_function(n, i) for i in 1:num_inputs(n)]
-"Calls f(gradients of the outputs) before n's formula; `TT.register_hook`: after it, on the inputs'."
-register_prehook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, entry_node_hook, f, 1)
-register_hook(f, n::Node) = hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, entry_node_hook, f, 0)
+"""
+Calls f(gradients of the outputs) before n's formula. `TT.register_hook(f, n)` calls f(gradients of the
+inputs) after it.
+"""
+register_prehook(f, n::Node) = hook_node(f, n, 1)
+register_hook(f, n::Node) = hook_node(f, n, 0)
+hook_node(f, n, before) =
+    hook(C.tt_node_register_hook, C.tt_node_remove_hook, n, entry_node_hook, f, before)
 show_live(io, n::Node) = print(io, "<", name(n), " node>")
 
 # ---- gradients of functions ----
@@ -94,15 +108,17 @@ gradient(f, x...) = withgradient(f, x...).grad
 function withgradient(f, x...)
     inputs = map(traced, x)
     value = enable_grad(() -> f(inputs...))
-    value isa Tensor && is_number(value) ||
-        throw(ArgumentError("gradient: the function must return a tensor without dims, not " *
-                            (value isa Tensor ? "one of size $(size(value))" : "a $(typeof(value))")))
+    if !(value isa Tensor && is_number(value))
+        found = value isa Tensor ? "one of size $(size(value))" : "a $(typeof(value))"
+        throw(ArgumentError("gradient: the function must return a tensor without dims, not $found"))
+    end
     wanted = Tensor[]
     foreach(i -> append!(wanted, differentiated(i)), inputs)
     found = isempty(wanted) || !value.requires_grad ? [nothing for _ in wanted] :
         grad(value, wanted; allow_unused=true)
     left = Iterators.Stateful(found)
-    return (val = detach(value), grad = map((i, x) -> as_given(x, collect(Iterators.take(left, length(differentiated(i))))), inputs, x))
+    of(input, x) = as_given(x, collect(Iterators.take(left, length(differentiated(input)))))
+    return (val = detach(value), grad = map(of, inputs, x))
 end
 "What f sees of x."
 traced(x::Tensor) = requires_grad!(detach(x))
@@ -176,17 +192,22 @@ function apply_rule(f, x, options)
     ys = y isa Tensor ? (y,) : y
     # C's results are other tensors than those that the pullback may hold: else neither would end.
     outs = apply_function(f.name, (c, _...) -> map(detach, ys),
-                          (c, grads...) -> of_tensors_only(f.name, x, pullback(grads...)), x, length(ys))
+                          (c, grads...) -> of_tensors_only(f.name, x, pullback(grads...)), x,
+                          length(ys))
     return y isa Tensor ? outs[1] : outs
 end
 
 "x with these tensors in the places of its own."
-with_tensors(x, tensors) = (left = Iterators.Stateful(tensors); map(a -> a isa Tensor ? popfirst!(left) : a, x))
+function with_tensors(x, tensors)
+    left = Iterators.Stateful(tensors)
+    return map(a -> a isa Tensor ? popfirst!(left) : a, x)
+end
 "Of the gradients for x those for its tensors."
 function of_tensors_only(name, x, grads)
     grads isa Union{Tuple, AbstractVector} || (grads = (grads,))
     length(grads) == length(x) ||
-        throw(ArgumentError("the gradient of $name must have $(length(x)) parts, not $(length(grads))"))
+        throw(ArgumentError(
+            "the gradient of $name must have $(length(x)) parts, not $(length(grads))"))
     return Tuple(g for (a, g) in zip(x, grads) if a isa Tensor)
 end
 
@@ -197,7 +218,8 @@ function apply_function(name, forward, backward, x, n)
     outs = fill(C_NULL, n)
     def = Ref(C.tt_function_def(sizeof(C.tt_function_def), pointer(name), hold(call),
                                 entry_function_forward(), entry_function_backward(), drop()))
-    check(GC.@preserve name inputs C.tt_function_apply(ctx(), def, handles(inputs), length(inputs), outs, n))
+    check(GC.@preserve name inputs C.tt_function_apply(ctx(), def, handles(inputs), length(inputs),
+        outs, n))
     return map(wrap, (outs...,))
 end
 "Keeps tensors, from within the forward of a CustomFunction for its backward."

@@ -1,5 +1,5 @@
-# What C's callbacks into Julia (gen/callbacks.jl) are made of. C holds a key (array.jl: hold) of the
-# Julia function.
+# What C's callbacks into Julia (gen/callbacks.jl) are made of. C holds a key of the Julia function
+# (array.jl: hold).
 
 """
 Runs body. What it throws is kept in the ctx until the C call that led here fails. The task stays on

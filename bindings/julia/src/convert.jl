@@ -5,8 +5,8 @@ struct Required end
 const required = Required()
 @noinline missing_argument(name) = throw(UndefKeywordError(name))
 
-# `dims` beside `dim`, as Julia's functions take it: what is reduced keeps size 1; a colon stands for
-# all dims.
+# `dims` beside `dim`, as Julia's functions take it: what is reduced keeps size 1; a colon means all
+# dims.
 function chosen(dims, dim)
     dims === nothing && return dim
     dim isa Union{Tensor, Tuple} &&
@@ -48,7 +48,8 @@ Base.promote_rule(::Type{BFloat16}, ::Type{T}) where {T<:Union{Float32, Float64}
 Base.promote_rule(::Type{BFloat16}, ::Type{<:Integer}) = BFloat16
 Base.show(io::IO, x::BFloat16) = print(io, "BFloat16(", Float32(x), ")")
 
-const DTYPES = (Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, ComplexF32, ComplexF64)
+const DTYPES = (Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64,
+    ComplexF32, ComplexF64)
 function dtype_code(T::Type)
     k = findfirst(==(T), DTYPES)
     k === nothing && throw(ArgumentError("no tensor has elements of type $T: " *
@@ -81,7 +82,7 @@ const MEMORY_FORMATS = (contiguous = C.TT_CONTIGUOUS, preserve = C.TT_PRESERVE,
                         channels_last_3d = C.TT_CHANNELS_LAST_3D)
 function memory_format_code(s::Symbol)
     haskey(MEMORY_FORMATS, s) ||
-        throw(ArgumentError("memory format :$s: must be one of $(join(keys(MEMORY_FORMATS), ", "))"))
+        throw(ArgumentError("memory format :$s: must be one of " * join(keys(MEMORY_FORMATS), ", ")))
     return MEMORY_FORMATS[s]
 end
 
@@ -118,7 +119,10 @@ function choice(table, x, arg)
     throw(ArgumentError("$arg is \"$name\": must be one of $(join(first.(table), ", "))"))
 end
 
-"A 0-dim tensor of a number beside tensors: promotion sees no more of it than its kind, and no digit is lost."
+"""
+A tensor without dims of a number beside tensors: promotion goes by the number's kind alone, and no
+digit is lost.
+"""
 function number_tensor(x::Number, beside...)
     others = filter(t -> t isa Tensor, collect(Any, beside))
     isempty(others) && return number_of(x, Int32(0))
@@ -148,7 +152,8 @@ handle(x) = x === nothing ? C_NULL : handle_of(x)
 listed(x::Tensor) = [x]
 listed(x::Union{AbstractVector, Tuple, Nothing}) = x
 listed(x) = collect(Any, x)
-handles(list::Union{AbstractVector, Tuple}) = Ptr{Cvoid}[handle(x) for x in list]  # the caller keeps the tensors alive
+"The handles in a list, whose tensors the caller keeps alive."
+handles(list::Union{AbstractVector, Tuple}) = Ptr{Cvoid}[handle(x) for x in list]
 optional(x) = x === nothing ? C_NULL : x
 text_or_null(x) = x === nothing ? C_NULL : String(x)
 text_or_nothing(p) = p == C_NULL ? nothing : unsafe_string(p)
@@ -164,5 +169,6 @@ function list_out(call)
     return Tensor[wrap(outs[i]) for i in 1:n[]]
 end
 
-@noinline no_form(name) = throw(ArgumentError("$name: no form of it takes arguments of these kinds together"))
+@noinline no_form(name) = throw(
+    ArgumentError("$name: no form of it takes arguments of these kinds together"))
 @noinline no_out(name) = throw(ArgumentError("$name: this form has no out"))

@@ -10,17 +10,22 @@ abstract type Error <: Exception end
 
 const ERRORS = Dict{Int32, DataType}()
 for (name, what, codes) in [
-        (:InvalidArgumentError, "An argument has a value that is not allowed.", [C.TT_INVALID_ARG, C.TT_UNSUPPORTED_OPTION]),
+        (:InvalidArgumentError, "An argument has a value that is not allowed.",
+        [C.TT_INVALID_ARG, C.TT_UNSUPPORTED_OPTION]),
         (:ShapeError, "Shapes do not match each other or the operator.", [C.TT_SHAPE]),
         (:DtypeError, "The operator does not take this dtype.", [C.TT_DTYPE]),
-        (:DeviceError, "Tensors are on different devices, or a device does not exist.", [C.TT_DEVICE]),
+        (:DeviceError, "Tensors are on different devices, or a device does not exist.",
+        [C.TT_DEVICE]),
         (:OutOfRangeError, "An index or a dim is out of range.", [C.TT_INDEX]),
         (:OutOfMemory, "The allocator failed, or the memory limit was reached.", [C.TT_OOM]),
         (:FileError, "Reading or writing failed.", [C.TT_IO]),
         (:FormatError, "A file does not have the expected format.", [C.TT_FORMAT]),
-        (:UnimplementedError, "tt has no kernel or no gradient formula for this call.", [C.TT_NOT_IMPLEMENTED]),
+        (:UnimplementedError, "tt has no kernel or no gradient formula for this call.",
+        [C.TT_NOT_IMPLEMENTED]),
         (:HandleError, "The object was freed.", [C.TT_BAD_HANDLE]),
-        (:AutogradError, "A graph was freed, a saved tensor overwritten, or a leaf written in place.", [C.TT_AUTOGRAD]),
+        (:AutogradError,
+        "A graph was freed, a saved tensor overwritten, or a leaf written in place.",
+        [C.TT_AUTOGRAD]),
         (:CancelledError, "The call was cancelled.", [C.TT_CANCELLED]),
         (:CallbackError, "A callback failed without a Julia exception.", [C.TT_CALLBACK]),
         (:InternalError, "Any other status.", [C.TT_BUFFER_TOO_SMALL, C.TT_ABI, C.TT_INTERNAL])]
@@ -43,11 +48,13 @@ text(p) = p == C_NULL ? "" : unsafe_string(p)
 
 "The exception for a tt_error."
 function exception_of(record::C.tt_error)
-    shapes = [collect(Int, record.shape[i][1:Base.min(record.ndim[i], 8)]) for i in 1:2 if record.ndim[i] >= 0]
+    shapes = [collect(Int,
+        record.shape[i][1:Base.min(record.ndim[i], 8)]) for i in 1:2 if record.ndim[i] >= 0]
     dtypes = Type[DTYPES[d] for d in record.dtype if d != 0]
     cause = record.cause == C_NULL ? nothing : exception_of(unsafe_load(record.cause))
     kind = get(ERRORS, record.code, InternalError)
-    return kind(record.code, text(record.op), text(record.arg), record.arg_index, text(record.message), shapes, dtypes, cause)
+    return kind(record.code, text(record.op), text(record.arg), record.arg_index,
+        text(record.message), shapes, dtypes, cause)
 end
 
 function Base.showerror(io::IO, e::Error)

@@ -3,7 +3,8 @@
 StateDict(s::StateDict) = s
 function StateDict(tensors)
     s = StateDict()
-    foreach(((name, t),) -> s[String(name)] = t, tensors isa AbstractDict || tensors isa NamedTuple ? pairs(tensors) : tensors)
+    foreach(((name, t),) -> s[String(name)] = t,
+        tensors isa AbstractDict || tensors isa NamedTuple ? pairs(tensors) : tensors)
     return s
 end
 const NamedTensors = Union{StateDict, SafeTensors}
@@ -11,18 +12,22 @@ Base.keys(s::NamedTensors) = [name_at(s, i) for i in 1:length(s)]
 Base.haskey(s::NamedTensors, name) = name in keys(s)
 Base.pairs(s::StateDict) = pairs_of(s)
 pairs_of(s) = [name => tensor_at(s, i) for (i, name) in enumerate(keys(s))]
-Base.iterate(s::StateDict, i=1) = i > length(s) ? nothing : (name_at(s, i) => tensor_at(s, i), i + 1)
+Base.iterate(s::StateDict, i=1) = i > length(s) ? nothing : (name_at(s, i) => tensor_at(s, i),
+    i + 1)
 position(call, s, name) = (i = Ref(Int64(0)); check(call(ctx(), s, name, i)); i[] + 1)
-Base.getindex(s::StateDict, name::AbstractString) = tensor_at(s, position(C.tt_state_dict_find, s, name))
-Base.setindex!(s::StateDict, t::Tensor, name::AbstractString) = check(C.tt_state_dict_set(ctx(), s, name, t))
+Base.getindex(s::StateDict, name::AbstractString) = tensor_at(s,
+    position(C.tt_state_dict_find, s, name))
+Base.setindex!(s::StateDict, t::Tensor, name::AbstractString) = check(C.tt_state_dict_set(ctx(), s,
+    name, t))
 described(s::NamedTensors) = join(keys(s), ", ")
 
 # ---- safetensors ----
 
 """
-    save_file(path, tensors; metadata=Dict())
+    TT.save_file(path, tensors; metadata=Dict())
 
-Writes tensors (pairs, a Dict, a StateDict) as a safetensors file: after a crash it is the old file or the new one.
+Writes tensors (pairs, a Dict, a StateDict) as a safetensors file. After a crash it is the old file
+or the new one.
 """
 function save_file(path, tensors; metadata=Dict{String, String}())
     list = collect(tensors isa AbstractDict || tensors isa NamedTuple ? pairs(tensors) : tensors)
@@ -30,53 +35,69 @@ function save_file(path, tensors; metadata=Dict{String, String}())
     extra = String[x for (k, v) in metadata for x in (k, v)]
     GC.@preserve names values extra begin
         texts = Ptr{UInt8}[Base.unsafe_convert(Cstring, x) for x in extra]
-        opts = Ref(C.tt_safetensors_save_opts(C.TT_SAFETENSORS_SAVE_METADATA, pointer(texts), length(texts)))
-        check(GC.@preserve texts C.tt_safetensors_save(ctx(), path, Ptr{UInt8}[Base.unsafe_convert(Cstring, x) for x in names], handles(values), length(names), opts))
+        opts = Ref(C.tt_safetensors_save_opts(C.TT_SAFETENSORS_SAVE_METADATA, pointer(texts),
+            length(texts)))
+        check(GC.@preserve texts C.tt_safetensors_save(ctx(), path,
+            Ptr{UInt8}[Base.unsafe_convert(Cstring, x) for x in names], handles(values),
+            length(names), opts))
     end
 end
 
 """
-    SafeTensors(path; mapped=false)
+    TT.SafeTensors(path; mapped=false)
 
-Opens a safetensors file. mapped: its tensors lie in the file, read-only, without a copy; nobody may cut it meanwhile.
+Opens a safetensors file. With mapped, its tensors share the file's memory, read-only; the file must
+not be cut meanwhile.
 """
 SafeTensors(path::AbstractString; mapped::Bool=false) =
-    own(SafeTensors, handle_out(o -> (mapped ? C.tt_safetensors_map : C.tt_safetensors_open)(ctx(), path, o)))
-Base.getindex(f::SafeTensors, name::AbstractString) = tensor_at(f, position(C.tt_safetensors_find, f, name))
-metadata(f::SafeTensors) = Dict(unsafe_string(C.tt_safetensors_metadata_key(f, i)) => unsafe_string(C.tt_safetensors_metadata_value(f, i))
-                                for i in 0:C.tt_safetensors_metadata_size(f)-1)
+    own(SafeTensors,
+        handle_out(o -> (mapped ? C.tt_safetensors_map : C.tt_safetensors_open)(ctx(), path, o)))
+Base.getindex(f::SafeTensors, name::AbstractString) =
+    tensor_at(f, position(C.tt_safetensors_find, f, name))
+function metadata(f::SafeTensors)
+    entry(i) = unsafe_string(C.tt_safetensors_metadata_key(f, i)) =>
+        unsafe_string(C.tt_safetensors_metadata_value(f, i))
+    return Dict(entry(i) for i in 0:C.tt_safetensors_metadata_size(f)-1)
+end
 "All tensors of a safetensors file, by name."
 load_file(path; mapped::Bool=false) = Dict(pairs_of(SafeTensors(path; mapped=mapped)))
 
 # ---- PyTorch's files ----
 
 """
-    torch_save(path, tensors; structure=nothing)
+    TT.torch_save(path, tensors; structure=nothing)
 
-Writes tensors (pairs, a Dict, a StateDict) so that torch.load reads them: as structure has them, else an OrderedDict. After a crash it is the old file
-or the new one.
+Writes tensors (pairs, a Dict, a StateDict) as a file for `torch.load`: of the given structure, else
+an OrderedDict. After a crash it is the old file or the new one.
 """
-torch_save(path, tensors; structure=nothing) = check(C.tt_torch_save(ctx(), path, StateDict(tensors), structure === nothing ? C_NULL : structure))
+torch_save(path, tensors; structure=nothing) = check(C.tt_torch_save(ctx(), path,
+    StateDict(tensors), structure === nothing ? C_NULL : structure))
 
 # ---- checkpoints ----
 
-function with_checkpoint(call, path, extra; module_=nothing, optimizer=nothing, scheduler=nothing, generator=nothing)
+function with_checkpoint(call, path, extra; module_=nothing, optimizer=nothing, scheduler=nothing,
+    generator=nothing)
     parts = (module_, optimizer, scheduler, generator, extra)
     def = Ref(C.tt_checkpoint(sizeof(C.tt_checkpoint), map(handle, parts)...))
     check(GC.@preserve parts call(ctx(), path, def))
 end
 """
-    save_checkpoint(path; model, optimizer, scheduler, generator, extra)
+    TT.save_checkpoint(path; model, optimizer, scheduler, generator, extra)
 
-Writes what is given, and tensors of one's own (extra), into one file, from which a training goes on as if it had not stopped.
+Writes what is given, and further tensors (extra), into one file. A training that loads it goes
+on as if it had not stopped.
 """
-function save_checkpoint(path; model=nothing, optimizer=nothing, scheduler=nothing, generator=nothing, extra=nothing)
+function save_checkpoint(path; model=nothing, optimizer=nothing, scheduler=nothing,
+    generator=nothing, extra=nothing)
     state = extra === nothing ? nothing : StateDict(extra)
-    with_checkpoint(C.tt_checkpoint_save, path, state; module_=model, optimizer=optimizer, scheduler=scheduler, generator=generator)
+    with_checkpoint(C.tt_checkpoint_save, path, state; module_=model, optimizer=optimizer,
+        scheduler=scheduler, generator=generator)
 end
-"Sets what is given to what the file has, all or nothing; returns its further tensors by name."
-function load_checkpoint!(path; model=nothing, optimizer=nothing, scheduler=nothing, generator=nothing)
+"Loads what is given from a checkpoint, all or nothing; returns its further tensors by name."
+function load_checkpoint!(path; model=nothing, optimizer=nothing, scheduler=nothing,
+    generator=nothing)
     extra = StateDict()
-    with_checkpoint(C.tt_checkpoint_load, path, extra; module_=model, optimizer=optimizer, scheduler=scheduler, generator=generator)
+    with_checkpoint(C.tt_checkpoint_load, path, extra; module_=model, optimizer=optimizer,
+        scheduler=scheduler, generator=generator)
     return Dict(pairs_of(extra))
 end

@@ -1,5 +1,5 @@
 # t[…]: integers, ranges, :, .., nothing (a new dim), arrays of indices or of Bool, index and mask
-# tensors. One index of a tensor of several dims counts its elements by columns, as in Julia's arrays.
+# tensors. A single index of a tensor of several dims counts elements by columns, as in arrays.
 
 const Sliced = Union{Colon, AbstractRange{<:Integer}, Integer}
 
@@ -137,7 +137,8 @@ function open_mesh(index, lists)
     for (k, at) in enumerate(lists)
         i = index[at]
         list = i isa AbstractArray{Bool} ? findall(i) : i
-        index[at] = Base.reshape(collect(Int, list), ntuple(d -> d == k ? length(list) : 1, length(lists)))
+        index[at] = Base.reshape(collect(Int, list),
+            ntuple(d -> d == k ? length(list) : 1, length(lists)))
     end
     return index
 end

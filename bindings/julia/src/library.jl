@@ -8,7 +8,8 @@ function candidates()
     named = get(ENV, "TT_LIBRARY", "")
     isempty(named) || return [("TT_LIBRARY", named)]
     name, package = "libtt.$(Libdl.dlext)", dirname(@__DIR__)
-    return [("beside the package", joinpath(package, "lib", name)), ("the source tree's build", normpath(package, "..", "..", "build", name)),
+    return [("beside the package", joinpath(package, "lib", name)),
+        ("the source tree's build", normpath(package, "..", "..", "build", name)),
             ("the system's loader", name * ".0"), ("the system's loader", name)]
 end
 
@@ -35,10 +36,13 @@ function load_library()
     found = Libdl.dlsym(library, :tt_version; throw_error=false)
     found === nothing && error("TT: $path is no libtt: it has no function tt_version")
     version = unsafe_string(ccall(found, Ptr{UInt8}, ()))
-    minor(version) == minor(PACKAGE_VERSION) || error("TT: $path is version $version, this package needs $(minor(PACKAGE_VERSION)).x")
+    minor(version) == minor(PACKAGE_VERSION) ||
+        error("TT: $path is version $version, this package needs $(minor(PACKAGE_VERSION)).x")
     for (k, name) in enumerate(C.NAMES)
         address = Libdl.dlsym(library, name; throw_error=false)
-        address === nothing && error("TT: $path, version $version, has no function $name, which this package, $PACKAGE_VERSION, needs")
+        address === nothing &&
+            error("TT: $path, version $version, has no function $name, which this package, " *
+                  "$PACKAGE_VERSION, needs")
         C.FN[k] = address
     end
     LIBRARY[] = path

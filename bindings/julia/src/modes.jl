@@ -27,7 +27,11 @@ set_state!(g::Generator, state) = check(C.tt_generator_set_state(ctx(), g, UInt6
 "Gives cached memory back."
 trim() = (poll(); check(C.tt_trim(ctx())))
 "Name of the instruction set in use."
-instruction_set() = (o = Ref(Int32(0)); check(C.tt_ctx_isa(ctx(), o)); ("baseline", "avx2", "avx512")[o[]])
+function instruction_set()
+    o = Ref(Int32(0))
+    check(C.tt_ctx_isa(ctx(), o))
+    return ("baseline", "avx2", "avx512")[o[]]
+end
 function device_count(kind="cuda")
     o = Ref(Int32(0))
     check(C.tt_device_count(ctx(), Int32(findfirst(==(kind), DEVICE_TYPES)), o))
@@ -94,7 +98,8 @@ function profile(f)
     C.tt_profiler_rows(ctx(), C_NULL, 0, n)
     rows = Vector{C.tt_profile_row}(undef, n[])
     check(C.tt_profiler_rows(ctx(), rows, length(rows), n))
-    return map(r -> (op = unsafe_string(r.op), calls = r.calls, self_ns = r.self_ns, total_ns = r.total_ns), rows)
+    return map(r -> (op = unsafe_string(r.op), calls = r.calls, self_ns = r.self_ns,
+        total_ns = r.total_ns), rows)
 end
 """
     TT.trace(see) do … end
@@ -120,7 +125,8 @@ end
 find_op(name) = handle_out(o -> C.tt_op_find(ctx(), name, o))
 op_schema(name) = unsafe_string(C.tt_op_schema(find_op(name)))
 
-value(tag; n=0, i=0, f=0.0, scalar=TT.scalar(nothing), device=device_struct(nothing), tensor=C_NULL, tensors=C_NULL, ints=C_NULL, str=C_NULL, generator=C_NULL) =
+value(tag; n=0, i=0, f=0.0, scalar=TT.scalar(nothing), device=device_struct(nothing), tensor=C_NULL,
+    tensors=C_NULL, ints=C_NULL, str=C_NULL, generator=C_NULL) =
     C.tt_value(tag, 0, n, i, f, scalar, device, tensor, tensors, ints, str, generator, C_NULL)
 "C's form of an argument of an operator; what it points to goes into kept."
 c_value(x::Nothing, kept) = value(C.TT_VAL_NONE)
@@ -132,9 +138,21 @@ c_value(x::Complex, kept) = value(C.TT_VAL_SCALAR; scalar=scalar(x))
 c_value(x::Type, kept) = value(C.TT_VAL_INT; i=dtype_code(x))
 c_value(x::Device, kept) = value(C.TT_VAL_DEVICE; device=x.raw)
 c_value(x::Generator, kept) = value(C.TT_VAL_GENERATOR; generator=handle(x))
-c_value(x::AbstractString, kept) = (s = String(x); push!(kept, s); value(C.TT_VAL_STR; str=pointer(s), n=sizeof(s)))
-c_value(x::Union{Tuple{Vararg{Integer}}, AbstractVector{<:Integer}}, kept) = (v = Int64[x...]; push!(kept, v); value(C.TT_VAL_INTS; ints=pointer(v), n=length(v)))
-c_value(x::OptionalTensors, kept) = (v = handles(x); push!(kept, v); value(C.TT_VAL_TENSORS; tensors=pointer(v), n=length(v)))
+function c_value(x::AbstractString, kept)
+    s = String(x)
+    push!(kept, s)
+    return value(C.TT_VAL_STR; str=pointer(s), n=sizeof(s))
+end
+function c_value(x::Union{Tuple{Vararg{Integer}}, AbstractVector{<:Integer}}, kept)
+    v = Int64[x...]
+    push!(kept, v)
+    return value(C.TT_VAL_INTS; ints=pointer(v), n=length(v))
+end
+function c_value(x::OptionalTensors, kept)
+    v = handles(x)
+    push!(kept, v)
+    return value(C.TT_VAL_TENSORS; tensors=pointer(v), n=length(v))
+end
 
 function number_of_scalar(s::C.tt_scalar)
     s.kind == C.TT_SCALAR_FLOAT && return s.re
@@ -166,7 +184,8 @@ indices count from 0. Returns a tensor or a vector of tensors.
 function call_op(name, args...)
     kept = Any[]
     values = C.tt_value[c_value(x, kept) for x in args]
-    outs = list_out((outs, cap, n) -> GC.@preserve kept args C.tt_op_call(ctx(), find_op(name), values, length(values), outs, cap, n))
+    outs = list_out((outs, cap, n) -> GC.@preserve kept args C.tt_op_call(ctx(), find_op(name),
+        values, length(values), outs, cap, n))
     return length(outs) == 1 ? outs[1] : outs
 end
 
@@ -180,7 +199,8 @@ function register_op(schema, compute; backward=nothing)
     poll()
     text = String(schema)
     entry = backward === nothing ? C_NULL : entry_op_backward()
-    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text), hold((compute = compute, backward = backward)), entry_op_compute(), entry, drop()))
+    def = Ref(C.tt_op_def(sizeof(C.tt_op_def), pointer(text),
+        hold((compute = compute, backward = backward)), entry_op_compute(), entry, drop()))
     check(GC.@preserve text C.tt_op_register(ctx(), def))
 end
 
@@ -195,7 +215,9 @@ CPU.
 function register_backend(name; alloc, free, copy, compute=(op, args...) -> missing)
     push!(BACKENDS, (alloc=alloc, free=free, copy=copy, compute=compute))
     text, out = String(name), Ref{C.tt_device}()
-    def = Ref(C.tt_backend_def(sizeof(C.tt_backend_def), pointer(text), Ptr{Cvoid}(length(BACKENDS)), entry_backend_alloc(), entry_backend_free(), entry_backend_copy(),
+    def = Ref(C.tt_backend_def(sizeof(C.tt_backend_def), pointer(text),
+        Ptr{Cvoid}(length(BACKENDS)), entry_backend_alloc(), entry_backend_free(),
+        entry_backend_copy(),
                                entry_backend_compute(), C_NULL))
     check(GC.@preserve text C.tt_backend_register(ctx(), def, out))
     return Device(out[])
@@ -203,12 +225,16 @@ end
 
 # ---- DLPack ----
 
-"A DLManagedTensor (version=0) or DLManagedTensorVersioned (1) of t, whose receiver calls its deleter."
+"""
+A DLManagedTensor (version=0) or DLManagedTensorVersioned (1) of t. Who receives it calls its
+deleter.
+"""
 function to_dlpack(t::Tensor; version::Integer=0)
     return handle_out(o -> C.tt_tensor_to_dlpack(ctx(), t, version, o))
 end
 "The tensor of such a pointer, which it takes over."
-from_dlpack(managed::Ptr; version::Integer=0) = wrap(handle_out(o -> C.tt_tensor_from_dlpack(ctx(), managed, version, o)))
+from_dlpack(managed::Ptr; version::Integer=0) =
+    wrap(handle_out(o -> C.tt_tensor_from_dlpack(ctx(), managed, version, o)))
 
 # ---- the modules nn and optim ----
 

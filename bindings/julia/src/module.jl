@@ -1,17 +1,21 @@
-# Modules: trees of layers. The constructors of the layers are generated (gen/nn.jl); `nn` holds them by PyTorch's names.
+# Modules: trees of layers. The constructors of the layers are generated (gen/nn.jl); `nn` has them
+# under PyTorch's names.
 
 share_module(h) = (C.tt_module_retain(h); own(Module, h))
 
-const ROOM = 16  # for the results of a module: an array would take longer than a small layer's overhead
+# Room for the results of a module: an array would take longer than a small layer.
+const ROOM = 16
 function (m::Module)(x::Tensor)
     look()
     input, outs, n = Ref(handle_of(x)), Ref{NTuple{ROOM, Ptr{Cvoid}}}(), Ref(Int64(0))
-    GC.@preserve x outs check(C.tt_module_forward(ctx(), m, input, 1, Pointers(Base.unsafe_convert(Ptr{NTuple{ROOM, Ptr{Cvoid}}}, outs)), ROOM, n))
+    GC.@preserve x outs check(C.tt_module_forward(ctx(), m, input, 1,
+        Pointers(Base.unsafe_convert(Ptr{NTuple{ROOM, Ptr{Cvoid}}}, outs)), ROOM, n))
     return n[] == 1 ? wrap(outs[][1]) : map(wrap, outs[][1:n[]])
 end
 function (m::Module)(inputs::Union{Tensor, Nothing}...)
     look()  # what a forward has recorded hangs on one small result
-    outs = list_out((outs, cap, n) -> GC.@preserve inputs C.tt_module_forward(ctx(), m, handles(inputs), length(inputs), outs, cap, n))
+    outs = list_out((outs, cap, n) -> GC.@preserve inputs C.tt_module_forward(ctx(), m,
+        handles(inputs), length(inputs), outs, cap, n))
     return length(outs) == 1 ? outs[1] : (outs...,)
 end
 
@@ -20,7 +24,7 @@ show_live(io, m::Module) = print(io, printed(C.tt_module_print, m))
 eval!(m::Module) = train!(m, false)
 "Moves all tensors of m; they stay the same objects."
 to!(m::Module; device=nothing, dtype=nothing) =
-    (check(C.tt_module_to(ctx(), m, device === nothing ? C_NULL : Ref(device_struct(device)), dtype_code(dtype))); m)
+    (check(C.tt_module_to(ctx(), m, device_or_null(device), dtype_code(dtype))); m)
 Base.copy(m::Module) = own(Module, handle_out(o -> C.tt_module_copy(ctx(), m, o)))
 Base.deepcopy_internal(m::Module, seen::IdDict) = get!(() -> copy(m), seen, m)
 
@@ -114,13 +118,21 @@ function as_module(f)
     return new_module((m, x...) -> f(x...), string(nameof(T)), value, members)
 end
 
-"The forward of a MultiheadAttention with options: (output, weights or nothing). The module's hooks do not run."
-function attend(m::Module, query::Tensor, key::Tensor, value::Tensor; key_padding_mask=nothing, need_weights::Bool=true, attn_mask=nothing,
+"""
+Calls a MultiheadAttention with options: (output, weights or nothing). The module's hooks do not
+run.
+"""
+function attend(m::Module, query::Tensor, key::Tensor, value::Tensor; key_padding_mask=nothing,
+    need_weights::Bool=true, attn_mask=nothing,
                 average_attn_weights::Bool=true, is_causal::Bool=false)
-    set = given(key_padding_mask, 0) | C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS | given(attn_mask, 2) |
-          C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS | C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL
-    opts = Ref(C.tt_nn_multihead_attention_forward_opts(set, handle(key_padding_mask), need_weights, handle(attn_mask), average_attn_weights, is_causal))
+    set = given(key_padding_mask, 0) | given(attn_mask, 2)
+    set |= C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS
+    set |= C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS
+    set |= C.TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL
+    opts = Ref(C.tt_nn_multihead_attention_forward_opts(set, handle(key_padding_mask), need_weights,
+        handle(attn_mask), average_attn_weights, is_causal))
     o, w = Ref{Ptr{Cvoid}}(), Ref{Ptr{Cvoid}}(C_NULL)
-    check(GC.@preserve key_padding_mask attn_mask C.tt_nn_multihead_attention_forward(ctx(), m, query, key, value, opts, o, w))
+    check(GC.@preserve key_padding_mask attn_mask C.tt_nn_multihead_attention_forward(ctx(), m,
+        query, key, value, opts, o, w))
     return wrap(o[]), wrap_or_nothing(w[])
 end

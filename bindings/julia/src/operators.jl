@@ -30,7 +30,8 @@ Base.:/(a::Tensor, b::Number) = div(a, b)
 Base.:/(a::Union{Tensor, Number}, b::Tensor) =
     is_number(b) ? div(a, b) : throw(ArgumentError("tt has no matrix division: ./ is elementwise"))
 Base.:\(a::Tensor, b::Union{Tensor, Number}) =
-    is_number(a) ? div(b, a) : throw(ArgumentError("tt solves no linear systems: Array(a) \\ Array(b)"))
+    is_number(a) ? div(b, a) :
+    throw(ArgumentError("tt solves no linear systems: Array(a) \\ Array(b)"))
 Base.:\(a::Number, b::Tensor) = div(b, a)
 
 function Base.:^(a::Tensor, p::Union{Tensor, Number})
@@ -45,7 +46,8 @@ function power(a, p)
     return iseven(p) ? half * half : half * half * a
 end
 Base.:^(a::Number, p::Tensor) =
-    is_number(p) ? pow(a, p) : throw(ArgumentError("^ takes no matrix as exponent: .^ is elementwise"))
+    is_number(p) ? pow(a, p) :
+    throw(ArgumentError("^ takes no matrix as exponent: .^ is elementwise"))
 Base.literal_pow(::typeof(^), a::Tensor, ::Val{p}) where {p} = a ^ p
 
 # Identity matrices: A + 2I.
@@ -62,7 +64,8 @@ Base.:*(J::Scaling, a::Tensor) = a * J.λ
 function Base.transpose(a::Tensor)
     ndims(a) == 1 && return unsqueeze(a, 1)
     ndims(a) == 2 && return t(a)
-    throw(ArgumentError("transpose of a tensor of $(ndims(a)) dims: TT.transpose(t, dim, dim), permutedims"))
+    throw(ArgumentError(
+        "transpose of a tensor of $(ndims(a)) dims: TT.transpose(t, dim, dim), permutedims"))
 end
 function LinearAlgebra.adjoint(a::Tensor)
     eltype(a) <: Complex &&
@@ -187,7 +190,8 @@ for name in (filter(!=(:round), NUMERIC)..., :-, :+, :~, :!, :abs2, :inv, :float
     @eval Base.$name(a::Elements) = elementwise_call(Base.$name, a)
 end
 Base.round(a::Elements; digits::Integer=0) = Elements(round(a.values; decimals=digits))
-const BINARY = Tuple(unique!([map(row -> nameof(row[1]), DOTS)..., :\, :÷, :fld, :%, :max, :min, :atan]))
+const BINARY = Tuple(unique!([map(row -> nameof(row[1]), DOTS)..., :\, :÷, :fld, :%, :max, :min,
+    :atan]))
 for name in BINARY
     @eval Base.$name(a::Elements, b::Elements) = elementwise_call(Base.$name, a, b)
     @eval Base.$name(a::Elements, b::Number) = elementwise_call(Base.$name, a, b)
@@ -229,5 +233,6 @@ function throw_not_elementwise(f, e::MethodError)
 end
 function throw_not_elementwise(f, e::TypeError)
     e.got isa Elements || rethrow()
-    throw(not_elementwise(f, "it decides by one element; ifelse.(condition, a, b) chooses for each"))
+    throw(not_elementwise(f,
+        "it decides by one element; ifelse.(condition, a, b) chooses for each"))
 end

@@ -1,6 +1,9 @@
 # Optimizers, clipping, schedules; their constructors are generated (gen/optim.jl).
 
-"params, of one group or (params=…, lr=…) for several: (the parameters of the one group, the groups)"
+"""
+Of params, a list of tensors or of groups `(params = …, lr = …)`: the tensors, if they are one group,
+and the groups.
+"""
 grouped(params::Tensor) = throw(ArgumentError("params must be a list of tensors"))
 function grouped(params)
     list = collect(Any, params)
@@ -36,7 +39,8 @@ function group_value(g::ParamGroup, name)
 end
 function Base.getproperty(g::ParamGroup, name::Symbol)
     name === :params && return params_of(getfield(g, :opt), getfield(g, :index))
-    return haskey(OPTIM_PARTS, name) ? map(n -> group_value(g, n), OPTIM_PARTS[name]) : group_value(g, String(name))
+    haskey(OPTIM_PARTS, name) && return map(part -> group_value(g, part), OPTIM_PARTS[name])
+    return group_value(g, String(name))
 end
 function Base.setproperty!(g::ParamGroup, name::Symbol, x)
     opt, index = getfield(g, :opt), getfield(g, :index) - 1
@@ -48,20 +52,25 @@ function params_of(opt::Optimizer, group)
     before = Base.sum(Int[C.tt_optim_group_size(opt, g - 1) for g in 1:group-1])
     return [parameter(opt, before + i) for i in 1:C.tt_optim_group_size(opt, group - 1)]
 end
-described(opt::Optimizer) = "$(num_parameters(opt)) parameters, lr = $(join([g.lr for g in opt.param_groups], ", "))"
-Base.show(io::IO, g::ParamGroup) = print(io, "ParamGroup(", length(g), " parameters, lr = ", g.lr, ")")
+described(opt::Optimizer) =
+    "$(num_parameters(opt)) parameters, lr = " * join([g.lr for g in opt.param_groups], ", ")
+Base.show(io::IO, g::ParamGroup) =
+    print(io, "ParamGroup(", length(g), " parameters, lr = ", g.lr, ")")
 Base.propertynames(::Optimizer) = (:param_groups,)
 Base.getproperty(opt::Optimizer, name::Symbol) =
-    name === :param_groups ? [ParamGroup(opt, g) for g in 1:num_groups(opt)] : error("an Optimizer has no property $name")
+    name === :param_groups ? [ParamGroup(opt, g) for g in 1:num_groups(opt)] :
+    error("an Optimizer has no property $name")
 
 """
-    step!(opt)
-    step!(opt) do loss end
+    TT.step!(opt)
+    TT.step!(opt) do loss end
 
-One step on every parameter that has a gradient; with a function that clears the gradients, computes the loss and runs backward, the loss.
+Updates each parameter that has a gradient. With a function that clears the gradients, computes the
+loss and runs backward, returns the loss.
 """
 step!(opt::Optimizer) = (check(C.tt_optim_step(ctx(), opt)); nothing)
-step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt, entry_optim_closure(), hold(f), drop(), o)))
+step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt,
+    entry_optim_closure(), hold(f), drop(), o)))
 
 # (name => value) of the i-th entry of a list of C's
 function named_entry(call, out)
@@ -84,11 +93,14 @@ function state_dict(opt::Optimizer)
         key = named_entry((b, cap, o) -> C.tt_optim_tensor_at(ctx(), opt, i - 1, b, cap, o), out)
         key => wrap(out[])
     end for i in 1:C.tt_optim_num_tensors(opt))
-    return (tensors = tensors, numbers = numbers_of(C.tt_optim_num_numbers(opt), (i, b, cap, o) -> C.tt_optim_number_at(ctx(), opt, i, b, cap, o)))
+    return (tensors = tensors, numbers = numbers_of(C.tt_optim_num_numbers(opt),
+        (i, b, cap, o) -> C.tt_optim_number_at(ctx(), opt, i, b, cap, o)))
 end
 function load_state_dict!(opt::Optimizer, state)
-    foreach(((name, t),) -> check(C.tt_optim_load_tensor(ctx(), opt, name, t)), pairs(state.tensors))
-    foreach(((name, x),) -> check(C.tt_optim_load_number(ctx(), opt, name, x)), pairs(state.numbers))
+    foreach(((name, t),) -> check(C.tt_optim_load_tensor(ctx(), opt, name, t)),
+        pairs(state.tensors))
+    foreach(((name, x),) -> check(C.tt_optim_load_number(ctx(), opt, name, x)),
+        pairs(state.numbers))
     return opt
 end
 
@@ -97,8 +109,10 @@ end
 "Scales the gradients of params so that their norm, which it returns, is at most max_norm."
 function clip_grad_norm!(params, max_norm; norm_type=2.0, error_if_nonfinite::Bool=false)
     list = params isa Tensor ? [params] : collect(Tensor, params)
-    opts = Ref(C.tt_clip_grad_norm_opts(C.TT_CLIP_GRAD_NORM_NORM_TYPE | C.TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE, norm_type, error_if_nonfinite))
-    return wrap(GC.@preserve list handle_out(o -> C.tt_clip_grad_norm_(ctx(), handles(list), length(list), max_norm, opts, o)))
+    opts = Ref(C.tt_clip_grad_norm_opts(C.TT_CLIP_GRAD_NORM_NORM_TYPE |
+        C.TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE, norm_type, error_if_nonfinite))
+    return wrap(GC.@preserve list handle_out(o -> C.tt_clip_grad_norm_(ctx(), handles(list),
+        length(list), max_norm, opts, o)))
 end
 function clip_grad_value!(params, clip_value)
     list = params isa Tensor ? [params] : collect(Tensor, params)
@@ -110,22 +124,35 @@ end
 "The learning rates of the groups."
 function get_last_lr(s::Scheduler)
     n, out = Ref(Int64(0)), Vector{Float64}(undef, 16)
-    while (status = C.tt_scheduler_get_last_lr(ctx(), s, out, length(out), n)) == C.TT_BUFFER_TOO_SMALL
+    while (status = C.tt_scheduler_get_last_lr(ctx(), s, out, length(out),
+        n)) == C.TT_BUFFER_TOO_SMALL
         resize!(out, 2 * length(out))
     end
     check(status)
     return out[1:n[]]
 end
 described(s::Scheduler) = "last_epoch = $(last_epoch(s)), lr = $(join(get_last_lr(s), ", "))"
-state_dict(s::Scheduler) = numbers_of(C.tt_scheduler_num_numbers(s), (i, b, cap, o) -> C.tt_scheduler_number_at(ctx(), s, i, b, cap, o))
-load_state_dict!(s::Scheduler, state) = (foreach(((name, x),) -> check(C.tt_scheduler_load_number(ctx(), s, name, x)), pairs(state)); s)
+state_dict(s::Scheduler) = numbers_of(C.tt_scheduler_num_numbers(s),
+    (i, b, cap, o) -> C.tt_scheduler_number_at(ctx(), s, i, b, cap, o))
+function load_state_dict!(s::Scheduler, state)
+    foreach(((name, x),) -> check(C.tt_scheduler_load_number(ctx(), s, name, x)), pairs(state))
+    return s
+end
 
 function lambda_scheduler(call, f, opt, last_epoch)
     poll()
     by_group(epoch, group) = f isa Union{Tuple, AbstractVector} ? f[group + 1](epoch) : f(epoch)
-    return own(Scheduler, handle_out(o -> call(ctx(), opt, entry_lr_lambda_fn(), hold(by_group), drop(), last_epoch, o)))
+    return own(Scheduler,
+        handle_out(o -> call(ctx(), opt, entry_lr_lambda_fn(), hold(by_group), drop(), last_epoch,
+        o)))
 end
-"LambdaLR(opt) do epoch … end: the factor of the first learning rate, for all groups (or a function per group); epochs count from 0."
+"""
+    optim.LambdaLR(opt) do epoch … end
+
+Multiplies the first learning rate by what the function, or one for each group, returns. Epochs
+count from 0.
+"""
 LambdaLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)
-"MultiplicativeLR(opt) do epoch … end: the factor of the last learning rate."
-MultiplicativeLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_multiplicative, f, opt, last_epoch)
+"`optim.MultiplicativeLR(opt) do epoch … end` multiplies the last learning rate."
+MultiplicativeLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_multiplicative, f,
+    opt, last_epoch)
