@@ -140,6 +140,62 @@ tt_status tt_softsign(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
 tt_status tt_relu(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_relu_(tt_ctx *c, tt_tensor *self);
 
+/* Replaces the elements that are at most threshold by value. Their gradient is 0.
+     threshold: bound: greater elements are kept
+     value: number for the other elements */
+tt_status tt_threshold(tt_ctx *c, const tt_tensor *self, const tt_scalar *threshold,
+                       const tt_scalar *value, tt_tensor **out);
+tt_status tt_threshold_(tt_ctx *c, tt_tensor *self, const tt_scalar *threshold,
+                        const tt_scalar *value);
+tt_status tt_threshold_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *threshold,
+                            const tt_scalar *value, tt_tensor *dst);
+
+/* Replaces the elements in [-lambd, lambd] by 0.
+     lambd: half the width of the interval */
+typedef struct tt_hardshrink_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lambd; /* half the width of the interval; default: 0.5 */
+} tt_hardshrink_opts;
+#define TT_HARDSHRINK_LAMBD (UINT64_C(1) << 0)
+tt_status tt_hardshrink(tt_ctx *c, const tt_tensor *self, const tt_hardshrink_opts *opts,
+                        tt_tensor **out);
+tt_status tt_hardshrink_into(tt_ctx *c, const tt_tensor *self, const tt_hardshrink_opts *opts,
+                             tt_tensor *dst);
+
+/* Moves each element by lambd towards 0; those in [-lambd, lambd] become 0.
+     lambd: distance, at least 0 */
+typedef struct tt_softshrink_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lambd; /* distance, at least 0; default: 0.5 */
+} tt_softshrink_opts;
+#define TT_SOFTSHRINK_LAMBD (UINT64_C(1) << 0)
+tt_status tt_softshrink(tt_ctx *c, const tt_tensor *input, const tt_softshrink_opts *opts,
+                        tt_tensor **out);
+tt_status tt_softshrink_into(tt_ctx *c, const tt_tensor *input, const tt_softshrink_opts *opts,
+                             tt_tensor *dst);
+
+/* Computes x - tanh(x), elementwise. */
+tt_status tt_tanhshrink(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+
+/* Computes x where x > 0 and weight * x elsewhere.
+     weight: slope for x <= 0: one element, or one per channel (dimension 1 of self) */
+tt_status tt_prelu(tt_ctx *c, const tt_tensor *self, const tt_tensor *weight, tt_tensor **out);
+
+/* Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with alpha =
+   1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017). */
+tt_status tt_selu(tt_ctx *c, const tt_tensor *input, tt_tensor **out);
+tt_status tt_selu_(tt_ctx *c, tt_tensor *input);
+
+/* Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
+     alpha: scale of the negative part, not 0 */
+typedef struct tt_celu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double alpha; /* scale of the negative part, not 0; default: 1.0 */
+} tt_celu_opts;
+#define TT_CELU_ALPHA (UINT64_C(1) << 0)
+tt_status tt_celu(tt_ctx *c, const tt_tensor *input, const tt_celu_opts *opts, tt_tensor **out);
+tt_status tt_celu_(tt_ctx *c, tt_tensor *input, const tt_celu_opts *opts);
+
 /* Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
      other: tensor or number to add
      alpha: factor of other */
@@ -401,6 +457,207 @@ tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min
 tt_status tt_clamp_tensor_(tt_ctx *c, tt_tensor *self, const tt_tensor *min, const tt_tensor *max);
 tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
                                const tt_tensor *max, tt_tensor *dst);
+
+/* Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
+   elements share the gradient equally; one that equals a number has it alone.
+     min: lower bounds, or one number */
+tt_status tt_clamp_min(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, tt_tensor **out);
+tt_status tt_clamp_min_(tt_ctx *c, tt_tensor *self, const tt_tensor *min);
+tt_status tt_clamp_min_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, tt_tensor *dst);
+
+tt_status tt_clamp_min_f64(tt_ctx *c, const tt_tensor *self, double min, tt_tensor **out);
+tt_status tt_clamp_min_i64(tt_ctx *c, const tt_tensor *self, int64_t min, tt_tensor **out);
+tt_status tt_clamp_min_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
+                              tt_tensor **out);
+tt_status tt_clamp_min_f64_(tt_ctx *c, tt_tensor *self, double min);
+tt_status tt_clamp_min_i64_(tt_ctx *c, tt_tensor *self, int64_t min);
+tt_status tt_clamp_min_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *min);
+tt_status tt_clamp_min_f64_into(tt_ctx *c, const tt_tensor *self, double min, tt_tensor *dst);
+tt_status tt_clamp_min_i64_into(tt_ctx *c, const tt_tensor *self, int64_t min, tt_tensor *dst);
+tt_status tt_clamp_min_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
+                                   tt_tensor *dst);
+
+/* Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
+   elements share the gradient equally; one that equals a number has it alone.
+     max: upper bounds, or one number */
+tt_status tt_clamp_max(tt_ctx *c, const tt_tensor *self, const tt_tensor *max, tt_tensor **out);
+tt_status tt_clamp_max_(tt_ctx *c, tt_tensor *self, const tt_tensor *max);
+tt_status tt_clamp_max_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *max, tt_tensor *dst);
+
+tt_status tt_clamp_max_f64(tt_ctx *c, const tt_tensor *self, double max, tt_tensor **out);
+tt_status tt_clamp_max_i64(tt_ctx *c, const tt_tensor *self, int64_t max, tt_tensor **out);
+tt_status tt_clamp_max_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *max,
+                              tt_tensor **out);
+tt_status tt_clamp_max_f64_(tt_ctx *c, tt_tensor *self, double max);
+tt_status tt_clamp_max_i64_(tt_ctx *c, tt_tensor *self, int64_t max);
+tt_status tt_clamp_max_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *max);
+tt_status tt_clamp_max_f64_into(tt_ctx *c, const tt_tensor *self, double max, tt_tensor *dst);
+tt_status tt_clamp_max_i64_into(tt_ctx *c, const tt_tensor *self, int64_t max, tt_tensor *dst);
+tt_status tt_clamp_max_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *max,
+                                   tt_tensor *dst);
+
+/* Computes the elementwise maximum with broadcasting; where one element is nan, the result is
+   the other one. Where both are equal, self has the gradient. */
+tt_status tt_fmax(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_fmax_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes the elementwise minimum with broadcasting; where one element is nan, the result is
+   the other one. Where both are equal, self has the gradient. */
+tt_status tt_fmin(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_fmin_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
+   count as negative.
+     other: tensor or number whose signs are taken */
+tt_status tt_copysign(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_copysign_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_copysign_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                           tt_tensor *dst);
+
+tt_status tt_copysign_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_copysign_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_copysign_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor **out);
+tt_status tt_copysign_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_copysign_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_copysign_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_copysign_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_copysign_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_copysign_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                  tt_tensor *dst);
+
+/* Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between. */
+tt_status tt_hypot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_hypot_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_hypot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
+   between. */
+tt_status tt_logaddexp(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_logaddexp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            tt_tensor *dst);
+
+/* Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between. */
+tt_status tt_logaddexp2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_logaddexp2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             tt_tensor *dst);
+
+/* Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise with
+   broadcasting. nan gives 0.
+     values: results where self is 0 */
+tt_status tt_heaviside(tt_ctx *c, const tt_tensor *self, const tt_tensor *values, tt_tensor **out);
+tt_status tt_heaviside_(tt_ctx *c, tt_tensor *self, const tt_tensor *values);
+tt_status tt_heaviside_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *values,
+                            tt_tensor *dst);
+
+/* Gives the number next to self, among those of the dtype, in the direction of other,
+   elementwise with broadcasting. The gradient is that of self. */
+tt_status tt_nextafter(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_nextafter_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_nextafter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            tt_tensor *dst);
+
+/* Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
+   negative, and 0 if both are 0. */
+tt_status tt_gcd(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_gcd_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_gcd_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes the least common multiple of integers, elementwise with broadcasting; it is never
+   negative, and 0 if one is 0. */
+tt_status tt_lcm(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_lcm_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_lcm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+     other: exponents */
+tt_status tt_ldexp(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_ldexp_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_ldexp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32
+   exponent. 0, infinities and nan are their own mantissas. */
+tt_status tt_frexp(tt_ctx *c, const tt_tensor *self, tt_tensor **mantissa, tt_tensor **exponent);
+tt_status tt_frexp_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_mantissa,
+                        tt_tensor *dst_exponent);
+
+/* Raises self to the power exponent in double precision, elementwise with broadcasting: the
+   result is float64, or complex128 if an operand is complex.
+     exponent: tensor or number */
+tt_status tt_float_power(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent,
+                         tt_tensor **out);
+tt_status tt_float_power_(tt_ctx *c, tt_tensor *self, const tt_tensor *exponent);
+tt_status tt_float_power_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent,
+                              tt_tensor *dst);
+
+tt_status tt_float_power_f64(tt_ctx *c, const tt_tensor *self, double exponent, tt_tensor **out);
+tt_status tt_float_power_i64(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor **out);
+tt_status tt_float_power_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                                tt_tensor **out);
+tt_status tt_float_power_f64_(tt_ctx *c, tt_tensor *self, double exponent);
+tt_status tt_float_power_i64_(tt_ctx *c, tt_tensor *self, int64_t exponent);
+tt_status tt_float_power_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *exponent);
+tt_status tt_float_power_f64_into(tt_ctx *c, const tt_tensor *self, double exponent,
+                                  tt_tensor *dst);
+tt_status tt_float_power_i64_into(tt_ctx *c, const tt_tensor *self, int64_t exponent,
+                                  tt_tensor *dst);
+tt_status tt_float_power_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                                     tt_tensor *dst);
+
+/* Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+     end: result for a weight of 1
+     weight: tensor or number */
+tt_status tt_lerp(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, const tt_tensor *weight,
+                  tt_tensor **out);
+tt_status tt_lerp_(tt_ctx *c, tt_tensor *self, const tt_tensor *end, const tt_tensor *weight);
+tt_status tt_lerp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end,
+                       const tt_tensor *weight, tt_tensor *dst);
+
+tt_status tt_lerp_f64(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, double weight,
+                      tt_tensor **out);
+tt_status tt_lerp_i64(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, int64_t weight,
+                      tt_tensor **out);
+tt_status tt_lerp_scalar(tt_ctx *c, const tt_tensor *self, const tt_tensor *end,
+                         const tt_scalar *weight, tt_tensor **out);
+tt_status tt_lerp_f64_(tt_ctx *c, tt_tensor *self, const tt_tensor *end, double weight);
+tt_status tt_lerp_i64_(tt_ctx *c, tt_tensor *self, const tt_tensor *end, int64_t weight);
+tt_status tt_lerp_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *end,
+                          const tt_scalar *weight);
+tt_status tt_lerp_f64_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, double weight,
+                           tt_tensor *dst);
+tt_status tt_lerp_i64_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, int64_t weight,
+                           tt_tensor *dst);
+tt_status tt_lerp_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end,
+                              const tt_scalar *weight, tt_tensor *dst);
+
+/* Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+     value: factor of the product */
+typedef struct tt_addcmul_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar value; /* factor of the product; default: 1 */
+} tt_addcmul_opts;
+#define TT_ADDCMUL_VALUE (UINT64_C(1) << 0)
+tt_status tt_addcmul(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                     const tt_tensor *tensor2, const tt_addcmul_opts *opts, tt_tensor **out);
+tt_status tt_addcmul_(tt_ctx *c, tt_tensor *self, const tt_tensor *tensor1,
+                      const tt_tensor *tensor2, const tt_addcmul_opts *opts);
+tt_status tt_addcmul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                          const tt_tensor *tensor2, const tt_addcmul_opts *opts, tt_tensor *dst);
+
+/* Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are
+   not supported.
+     value: factor of the quotient */
+typedef struct tt_addcdiv_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar value; /* factor of the quotient; default: 1 */
+} tt_addcdiv_opts;
+#define TT_ADDCDIV_VALUE (UINT64_C(1) << 0)
+tt_status tt_addcdiv(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                     const tt_tensor *tensor2, const tt_addcdiv_opts *opts, tt_tensor **out);
+tt_status tt_addcdiv_(tt_ctx *c, tt_tensor *self, const tt_tensor *tensor1,
+                      const tt_tensor *tensor2, const tt_addcdiv_opts *opts);
+tt_status tt_addcdiv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                          const tt_tensor *tensor2, const tt_addcdiv_opts *opts, tt_tensor *dst);
 
 /* Concatenates tensors along dim. All other sizes must be equal; dtypes are promoted, and 1-D
    tensors without elements are skipped.
@@ -1024,6 +1281,52 @@ tt_status tt_isin(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_el
                   const tt_isin_opts *opts, tt_tensor **out);
 tt_status tt_isin_into(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_elements,
                        const tt_isin_opts *opts, tt_tensor *dst);
+
+/* Makes complex numbers of their real and imaginary parts, elementwise with broadcasting.
+     real: real parts
+     imag: imaginary parts, of the dtype of real */
+tt_status tt_complex(tt_ctx *c, const tt_tensor *real, const tt_tensor *imag, tt_tensor **out);
+tt_status tt_complex_into(tt_ctx *c, const tt_tensor *real, const tt_tensor *imag, tt_tensor *dst);
+
+/* Makes complex numbers abs * exp(i angle), elementwise with broadcasting.
+     abs: moduli
+     angle: angles in radians, of the dtype of abs */
+tt_status tt_polar(tt_ctx *c, const tt_tensor *abs, const tt_tensor *angle, tt_tensor **out);
+tt_status tt_polar_into(tt_ctx *c, const tt_tensor *abs, const tt_tensor *angle, tt_tensor *dst);
+
+/* Returns the real parts as a view; a real tensor is returned as it is. */
+tt_status tt_real(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns the imaginary parts as a view. */
+tt_status tt_imag(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Computes the angle of each number in the complex plane, in radians: 0 or pi for real elements;
+   nan stays nan. Integers give float32. */
+tt_status tt_angle(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_angle_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the
+   result of a complex tensor is no view. */
+tt_status tt_conj(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it is. */
+tt_status tt_conj_physical(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_conj_physical_(tt_ctx *c, tt_tensor *self);
+tt_status tt_conj_physical_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Returns self: no tensor of tt has a conjugation that is still to be done. */
+tt_status tt_resolve_conj(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns self: no tensor of tt has a negation that is still to be done. */
+tt_status tt_resolve_neg(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns a view of complex numbers as pairs of real ones: a new last dimension holds the real
+   and the imaginary part. */
+tt_status tt_view_as_real(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns a view of pairs of real numbers as complex ones. The last dimension holds the parts:
+   it must have size 2 and stride 1, and the other strides must be even. */
+tt_status tt_view_as_complex(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Computes a 1-D convolution (cross-correlation) of signals.
      input: (N, C, L) or (C, L)
@@ -3976,6 +4279,130 @@ tt_status tt_histc(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts, 
 tt_status tt_histc_into(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts,
                         tt_tensor *dst);
 
+/* Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers. */
+tt_status tt_lgamma(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_lgamma_(tt_ctx *c, tt_tensor *self);
+tt_status tt_lgamma_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers. */
+tt_status tt_digamma(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_digamma_(tt_ctx *c, tt_tensor *self);
+tt_status tt_digamma_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the n-th derivative of digamma, elementwise.
+     n: order, at least 0; 0: digamma itself */
+tt_status tt_polygamma(tt_ctx *c, int64_t n, const tt_tensor *self, tt_tensor **out);
+tt_status tt_polygamma_into(tt_ctx *c, int64_t n, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4 log(pi)
+   plus the sum of lgamma(x - j / 2) over j < p.
+     p: number of dimensions, at least 1 */
+tt_status tt_mvlgamma(tt_ctx *c, const tt_tensor *self, int64_t p, tt_tensor **out);
+tt_status tt_mvlgamma_(tt_ctx *c, tt_tensor *self, int64_t p);
+tt_status tt_mvlgamma_into(tt_ctx *c, const tt_tensor *self, int64_t p, tt_tensor *dst);
+
+/* Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside. */
+tt_status tt_erfinv(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_erfinv_(tt_ctx *c, tt_tensor *self);
+tt_status tt_erfinv_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes exp(x^2) * erfc(x), elementwise, without overflow or underflow in between. */
+tt_status tt_erfcx(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_erfcx_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the distribution function of the standard normal distribution, elementwise. */
+tt_status tt_ndtr(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_ndtr_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the logarithm of the distribution function of the standard normal distribution,
+   elementwise, without underflow. */
+tt_status tt_log_ndtr(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_log_ndtr_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the inverse of the distribution function of the standard normal distribution,
+   elementwise: infinite at 0 and 1, nan outside. */
+tt_status tt_ndtri(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_ndtri_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the modified Bessel function of the first kind of order 0, elementwise. */
+tt_status tt_i0(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_i0_(tt_ctx *c, tt_tensor *self);
+tt_status tt_i0_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes exp(-|x|) * i0(x), elementwise. */
+tt_status tt_i0e(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_i0e_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the modified Bessel function of the first kind of order 1, elementwise. */
+tt_status tt_i1(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_i1_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes exp(-|x|) * i1(x), elementwise. */
+tt_status tt_i1e(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_i1e_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported. */
+tt_status tt_sinc(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_sinc_(tt_ctx *c, tt_tensor *self);
+tt_status tt_sinc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes -x * log(x), elementwise: 0 at 0, -inf for negative elements. */
+tt_status tt_entr(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_entr_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is not
+   nan. */
+tt_status tt_xlogy(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_xlogy_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
+tt_status tt_xlogy_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_xlogy_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_xlogy_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_xlogy_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                          tt_tensor **out);
+tt_status tt_xlogy_f64_(tt_ctx *c, tt_tensor *self, double other);
+tt_status tt_xlogy_i64_(tt_ctx *c, tt_tensor *self, int64_t other);
+tt_status tt_xlogy_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other);
+tt_status tt_xlogy_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_xlogy_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_xlogy_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                               tt_tensor *dst);
+
+/* Computes self * log(1 + other), elementwise with broadcasting; 0 where self is 0 and other is
+   not nan. */
+tt_status tt_xlog1py(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_xlog1py_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+tt_status tt_xlog1py_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out);
+tt_status tt_xlog1py_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out);
+tt_status tt_xlog1py_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                            tt_tensor **out);
+tt_status tt_xlog1py_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst);
+tt_status tt_xlog1py_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst);
+tt_status tt_xlog1py_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                 tt_tensor *dst);
+
+/* Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+   broadcasting. self has no gradient.
+     self: shape parameter a, not negative
+     other: upper bound x of the integral, not negative */
+tt_status tt_igamma(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_igamma_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
+   other), elementwise with broadcasting. self has no gradient.
+     self: shape parameter a, not negative
+     other: lower bound x of the integral, not negative */
+tt_status tt_igammac(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_igammac_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
+/* Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self
+   over k = 0, 1, …
+     self: exponent, greater than 1
+     other: first base */
+tt_status tt_zeta(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_zeta_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
+
 /* Computes e^x, elementwise. */
 tt_status tt_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_exp_(tt_ctx *c, tt_tensor *self);
@@ -4001,6 +4428,12 @@ tt_status tt_sigmoid_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 tt_status tt_abs(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_abs_(tt_ctx *c, tt_tensor *self);
 tt_status tt_abs_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of
+   complex ones. */
+tt_status tt_sgn(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_sgn_(tt_ctx *c, tt_tensor *self);
+tt_status tt_sgn_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
 /* Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
    supported. */
@@ -4093,6 +4526,45 @@ tt_status tt_cosh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_cosh_(tt_ctx *c, tt_tensor *self);
 tt_status tt_cosh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
+/* Computes the inverse hyperbolic sine, elementwise. */
+tt_status tt_asinh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_asinh_(tt_ctx *c, tt_tensor *self);
+tt_status tt_asinh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1. */
+tt_status tt_acosh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_acosh_(tt_ctx *c, tt_tensor *self);
+tt_status tt_acosh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside. */
+tt_status tt_atanh(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_atanh_(tt_ctx *c, tt_tensor *self);
+tt_status tt_atanh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+     eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
+       outside [0, 1] */
+typedef struct tt_logit_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is
+                 nan outside [0, 1] */
+} tt_logit_opts;
+#define TT_LOGIT_EPS (UINT64_C(1) << 0)
+tt_status tt_logit(tt_ctx *c, const tt_tensor *self, const tt_logit_opts *opts, tt_tensor **out);
+tt_status tt_logit_(tt_ctx *c, tt_tensor *self, const tt_logit_opts *opts);
+tt_status tt_logit_into(tt_ctx *c, const tt_tensor *self, const tt_logit_opts *opts,
+                        tt_tensor *dst);
+
+/* Converts angles from degrees to radians, elementwise. */
+tt_status tt_deg2rad(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_deg2rad_(tt_ctx *c, tt_tensor *self);
+tt_status tt_deg2rad_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Converts angles from radians to degrees, elementwise. */
+tt_status tt_rad2deg(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_rad2deg_(tt_ctx *c, tt_tensor *self);
+tt_status tt_rad2deg_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
 /* Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0
    to x. */
 tt_status tt_erf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
@@ -4119,6 +4591,15 @@ tt_status tt_trunc(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_trunc_(tt_ctx *c, tt_tensor *self);
 tt_status tt_trunc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
+/* Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors
+   are not supported. */
+tt_status tt_frac(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_frac_(tt_ctx *c, tt_tensor *self);
+tt_status tt_frac_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Returns self itself. Bool tensors are not supported. */
+tt_status tt_positive(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
 /* Rounds each element to the nearest integer, or to the given number of decimals; ties are
    rounded to even. Integer tensors are unchanged and take no decimals.
      decimals: number of decimal places; negative values round to tens, hundreds, … */
@@ -4142,6 +4623,42 @@ tt_status tt_isinf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 /* Tests whether each element is neither infinite nor nan; for complex elements, whether both
    parts are finite. */
 tt_status tt_isfinite(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Tests whether each element is positive infinity. */
+tt_status tt_isposinf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_isposinf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Tests whether each element is negative infinity. */
+tt_status tt_isneginf(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_isneginf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Tests whether each element is real: every element of a real tensor, and those with an
+   imaginary part of 0 of a complex one. */
+tt_status tt_isreal(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Tests whether the sign bit of each element is set: for negative elements, and for -0.0. */
+tt_status tt_signbit(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_signbit_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Replaces nan and infinities by numbers, elementwise, in each part of complex elements. The
+   gradient is 0 where an element is replaced. Integer tensors are unchanged.
+     nan: value for nan; default: 0
+     posinf: value for infinity; default: the largest finite number of the dtype
+     neginf: value for -infinity; default: the smallest finite number of the dtype */
+typedef struct tt_nan_to_num_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double nan; /* value for nan; default: 0 */
+  double posinf; /* value for infinity; default: the largest finite number of the dtype */
+  double neginf; /* value for -infinity; default: the smallest finite number of the dtype */
+} tt_nan_to_num_opts;
+#define TT_NAN_TO_NUM_NAN (UINT64_C(1) << 0)
+#define TT_NAN_TO_NUM_POSINF (UINT64_C(1) << 1)
+#define TT_NAN_TO_NUM_NEGINF (UINT64_C(1) << 2)
+tt_status tt_nan_to_num(tt_ctx *c, const tt_tensor *self, const tt_nan_to_num_opts *opts,
+                        tt_tensor **out);
+tt_status tt_nan_to_num_(tt_ctx *c, tt_tensor *self, const tt_nan_to_num_opts *opts);
+tt_status tt_nan_to_num_into(tt_ctx *c, const tt_tensor *self, const tt_nan_to_num_opts *opts,
+                             tt_tensor *dst);
 
 /* Returns a view of self with another shape. Fails if the strides do not allow it; reshape
    copies in that case.

@@ -235,7 +235,7 @@ def element_impl(op):
     )
     no_complex = str(op.kernel["set"] in ("real", "real_float", "bitwise")).lower()
     lines = [
-        f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {str(bool(op.kernel.get('factor'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}, {arg_names(ins + pars)}}};"
+        f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {str(bool(op.kernel.get('factor'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}, {str(bool(op.kernel.get('no_integers'))).lower()}, {arg_names(ins + pars)}}};"
     ]
     pass_params = "".join(f", {param_expr(op, p)}" for p in pars)
     decl = {
@@ -269,7 +269,7 @@ def element_impl(op):
 
 def param_expr(op, name):
     a = op.arg(name)
-    if a.type in ("Scalar", "Scalar?"):
+    if a.type in ("Scalar", "Scalar?", "Float?"):
         return name
     return f"Scalar({name})"
 

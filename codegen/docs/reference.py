@@ -235,6 +235,8 @@ def derived_errors(op):
         yield "NOT_IMPLEMENTED", "an operand is floating or complex"
     if kernel.get("no_bool"):
         yield kernel["no_bool"], "an operand is bool"
+    if kernel.get("no_integers"):
+        yield "NOT_IMPLEMENTED", "the operands are integers or bool"
     if kernel.get("factor"):
         factor = (kernel.get("params") or [a.name for a in op.args if a.type == "Scalar"])[-1]
         yield "DTYPE", f"`{factor}` is of a kind that the dtype of the operands does not hold"

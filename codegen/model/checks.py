@@ -48,6 +48,7 @@ KERNEL_KEYS = {
     "factor": bool,
     "masks": int,
     "no_bool": str,
+    "no_integers": bool,
     "vectors": bool,
     "check": str,
 }

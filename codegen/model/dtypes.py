@@ -28,6 +28,8 @@ def words_of(op):
     if not op.kernel:
         return op.get("dtypes", "")
     words = OF_KERNELS[op.kernel["set"]]
+    if op.kernel.get("no_integers"):
+        return "floating, complex" if words == "all" else "floating"
     if op.kernel.get("no_bool"):
         words = "integers, floating, complex" if words == "all" else words.removeprefix("bool, ")
     return words

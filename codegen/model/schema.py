@@ -277,8 +277,9 @@ def scalar_overload(op):
     """The operator with its tensor argument `scalar` replaced by a Scalar: its own op object, the
     same formulas."""
     which = op.get("scalar")
-    dropped = ("scalar", "schema", "reads_self")
-    raw = {k: v for k, v in op.raw.items() if k not in dropped}
+    raw = {k: v for k, v in op.raw.items() if k not in ("scalar", "schema")}
+    if "reads_self" in raw:
+        raw["reads_self"] = [name for name in raw["reads_self"] if name != which]
     raw["schema"] = re.sub(rf"\b{which}: Tensor\b", f"{which}: Scalar", op.schema).replace(
         f"{op.name}(", f"{op.name}_scalar(", 1
     )

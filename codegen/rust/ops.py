@@ -31,6 +31,7 @@ FAMILIES = {  # family -> the heading of its methods
     "attention": "Attention",
     "bitwise": "Bits and logic",
     "compare": "Comparison and selection",
+    "complex": "Complex numbers",
     "conv": "Convolutions",
     "copy": "Copies and conversions",
     "factory": "Tensors like this one",
@@ -46,6 +47,7 @@ FAMILIES = {  # family -> the heading of its methods
     "scan": "Cumulative operators",
     "softmax": "Softmax",
     "sort": "Sorting and searching",
+    "special": "Special functions",
     "unary": "Elementwise functions",
     "view": "Views",
 }

@@ -54,7 +54,16 @@ FILLERS = {
 PARAMETER = {"indices": "below", "full": "with"}  # the word before a filler's number
 FILLER_DTYPES = {"indices": "int64", "mask": "bool"}  # others make float64
 FLAGS = ("gradient", "special", "big", "once")
-GROUP_KEYS = {"samples", "include", "also", "summed", "shape_from_values", "no_gradient", "drawn"}
+GROUP_KEYS = {
+    "samples",
+    "include",
+    "also",
+    "summed",
+    "shape_from_values",
+    "no_gradient",
+    "drawn",
+    "no_half",
+}
 DRAWN_KEYS = {
     "low",
     "high",
@@ -463,7 +472,7 @@ def c_drawn(drawn):
 def c_group(group):
     keys = group.keys
     fields = [f'"{group.name}"', f"lines_{group.name}", str(len(group.lines))]
-    fields += [f".{key} = 1" for key in ("summed", "shape_from_values") if keys.get(key)]
+    fields += [f".{key} = 1" for key in ("summed", "shape_from_values", "no_half") if keys.get(key)]
     if keys.get("no_gradient"):
         names = ", ".join(json.dumps(name) for name in keys["no_gradient"])
         fields.append(f".no_gradient = {{{names}}}")

@@ -83,7 +83,69 @@ struct HardswishBackward {
   }
 };
 
+struct Hardshrink {  // param 0: the bound below which |x| gives 0; nan stays nan
+  template <class T> static TT_FN T op(T x, const Param<T>& p) {
+    return x >= -p.v[0] && x <= p.v[0] ? T(0) : x;
+  }
+};
+struct ShrinkBackward {  // of hardshrink and softshrink
+  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
+    return x >= -p.v[0] && x <= p.v[0] ? T(0) : g;
+  }
+};
+struct Softshrink {  // param 0: lambda, by which |x| is reduced
+  template <class T> static TT_FN T op(T x, const Param<T>& p) {
+    if (x > p.v[0]) return x - p.v[0];
+    return x < -p.v[0] ? x + p.v[0] : x * T(0);
+  }
+};
+struct Threshold {  // param 1 where x <= param 0
+  template <class T> static TT_FN T op(T x, const Param<T>& p) { return x <= p.v[0] ? p.v[1] : x; }
+};
+struct Prelu {  // slope w below 0
+  template <class T> static TT_FN T op(T x, T w, const Param<T>&) { return x > T(0) ? x : w * x; }
+};
+
 // ---- exponentials ----
+
+// scale * elu(x): scale and alpha are those for which means 0 and variances 1 are a fixed point
+// (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
+struct Selu {
+  static constexpr double kScale = 1.0507009873554804934193349852946;
+  static constexpr double kScaledAlpha = kScale * 1.6732632423543772848170429916717;
+  template <class T> static TT_FN T op(T x, const Param<T>&) {
+    return x > T(0) ? T(kScale) * x : T(kScaledAlpha) * math::expm1(x > T(0) ? T(0) : x);
+  }
+};
+struct SeluBackward {
+  template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
+    return x > T(0) ? g * T(Selu::kScale)
+                    : g * T(Selu::kScaledAlpha) * math::exp(x > T(0) ? T(0) : x);
+  }
+};
+struct Celu {  // param 0: alpha
+  template <class T> static TT_FN T op(T x, const Param<T>& p) {
+    return x > T(0) ? x : p.v[0] * math::expm1((x > T(0) ? T(0) : x) / p.v[0]);
+  }
+};
+struct CeluBackward {
+  template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
+    return x > T(0) ? g : g * math::exp((x > T(0) ? T(0) : x) / p.v[0]);
+  }
+};
+// x - tanh(x). Where the difference cancels: by the continued fraction tanh(x) = x / (1 + r), r =
+// x^2 / (3 + x^2 / (5 + …)), as x r / (1 + r).
+struct Tanhshrink {
+  template <class T> static TT_FN T op(T x, const Param<T>&) {
+    const double d = double(x);
+    if (!(math::fabs(d) < 2.0)) return T(d - math::tanh(d));
+    const double square = d * d;
+    double rest = 27.0;
+    for (int k = 25; k >= 3; k -= 2) rest = k + square / rest;
+    rest = square / rest;
+    return T(d * rest / (1.0 + rest));
+  }
+};
 
 struct Elu {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {

@@ -116,12 +116,6 @@ struct Neg {
     else return -a;
   }
 };
-struct Conj {
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsComplex<T>) return {a.re, -a.im};
-    else return a;
-  }
-};
 
 // Extremes and limits propagate nan.
 template <class T> TT_FN T at_least(T a, T low) { return a < low || low != low ? low : a; }

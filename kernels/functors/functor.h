@@ -37,7 +37,7 @@
 #define TT_FUNCTORS_END TT_ISA_END
 #endif
 
-#include "kernels/functors/complex.h"
+#include "kernels/functors/complex_number.h"
 
 TT_FUNCTORS_BEGIN
 

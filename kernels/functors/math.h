@@ -82,6 +82,13 @@ template <class R> TT_FN Complex<R> turned_back(Complex<R> z) { return {z.im, -z
 template <class R> TT_FN Complex<R> tan(Complex<R> z) { return turned_back(tanh(turned(z))); }
 template <class R> TT_FN Complex<R> sinh(Complex<R> z) { return turned_back(sin(turned(z))); }
 template <class R> TT_FN Complex<R> cosh(Complex<R> z) { return cos(turned(z)); }
+template <class R> TT_FN Complex<R> asinh(Complex<R> z) { return turned_back(asin(turned(z))); }
+template <class R> TT_FN Complex<R> atanh(Complex<R> z) { return turned_back(atan(turned(z))); }
+// i acos(z) or -i acos(z): the one whose real part is not negative.
+template <class R> TT_FN Complex<R> acosh(Complex<R> z) {
+  const Complex<R> w = acos(z);
+  return __builtin_signbit(z.im) ? turned_back(w) : turned(w);
+}
 
 template <class R> TT_FN Complex<R> scaled(c128 z, double k) { return {R(z.re * k), R(z.im * k)}; }
 template <class R> TT_FN Complex<R> exp2(Complex<R> z) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/functors/arith.h"
+#include "kernels/functors/complex.h"
 
 TT_FUNCTORS_BEGIN
 
@@ -83,8 +84,33 @@ struct Exp2 {
   template <class V> static TT_FN V lanes(V a) { return math::exp2(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp2(a); }
 };
-struct Erfc {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erfc(a); }
+#define TT_UNARY(functor, function)                                                          \
+  struct functor {                                                                           \
+    template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); } \
+  };
+TT_UNARY(Erfc, erfc)
+TT_UNARY(Asinh, asinh)
+TT_UNARY(Acosh, acosh)
+TT_UNARY(Atanh, atanh)
+#undef TT_UNARY
+
+// log(z / (1 - z)), z = a clamped to [eps, 1 - eps]; param 0 is eps, absent: no clamping.
+struct Logit {
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    const T eps = p.has[0] ? p.v[0] : T(0);
+    const T low = a < eps ? eps : a;
+    const T z = a > T(1) - eps ? T(1) - eps : low;
+    const T x = p.has[0] ? z : a;
+    return math::log(x / (T(1) - x));
+  }
+};
+// g / (a (1 - a)) in [eps, 1 - eps]; elsewhere 0, or nan if eps is absent.
+struct LogitBackward {
+  template <class T> static TT_FN T op(T g, T a, const Param<T>& p) {
+    const T eps = p.has[0] ? p.v[0] : T(0);
+    const T outside = p.has[0] ? T(0) : T(__builtin_nan(""));
+    return a < eps || a > T(1) - eps ? outside : g / (a * (T(1) - a));
+  }
 };
 
 // ---- circular functions ----
@@ -129,6 +155,9 @@ struct Trunc {
     if constexpr (kIsInt<T>) return a;
     else return math::trunc(a);
   }
+};
+struct Frac {  // with the sign of a
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return a - math::trunc(a); }
 };
 struct RoundEven {
   template <class T> static TT_FN T op(T a, const Param<T>&) {
@@ -185,6 +214,54 @@ struct Isfinite {
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return is_finite(a.re) && is_finite(a.im);
     else return is_finite(a);
+  }
+};
+
+struct Isposinf {
+  template <class T> static TT_FN bool op(T a, const Param<T>&) {
+    if constexpr (kIsInt<T>) return false;
+    else return a == kHighest<T>;
+  }
+};
+struct Isneginf {
+  template <class T> static TT_FN bool op(T a, const Param<T>&) {
+    if constexpr (kIsInt<T>) return false;
+    else return a == kLowest<T>;
+  }
+};
+struct Isreal {
+  template <class T> static TT_FN bool op(T a, const Param<T>&) {
+    if constexpr (kIsComplex<T>) return a.im == 0;
+    else return true;
+  }
+};
+struct Signbit {
+  template <class T> static TT_FN bool op(T a, const Param<T>&) {
+    if constexpr (kIsInt<T>) return a < 0;
+    else return math::copysign(T(1), a) < T(0);
+  }
+};
+
+// ---- replacing what is not finite, in each part of a complex number ----
+
+template <class R> TT_FN R nan_to(R a, R value) { return a == a ? a : value; }
+struct ReplaceNan {  // by param 0
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    if constexpr (kIsComplex<T>) return {nan_to(a.re, p.v[0].re), nan_to(a.im, p.v[0].re)};
+    else if constexpr (kIsInt<T>) return a;
+    else return nan_to(a, p.v[0]);
+  }
+};
+template <class R> TT_FN R infinity_to(R a, R positive, R negative) {
+  const R b = a == kHighest<R> ? positive : a;
+  return b == kLowest<R> ? negative : b;
+}
+struct ReplaceInf {  // inf by param 0, -inf by param 1
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    if constexpr (kIsComplex<T>)
+      return {infinity_to(a.re, p.v[0].re, p.v[1].re), infinity_to(a.im, p.v[0].re, p.v[1].re)};
+    else if constexpr (kIsInt<T>) return a;
+    else return infinity_to(a, p.v[0], p.v[1]);
   }
 };
 

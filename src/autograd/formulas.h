@@ -22,6 +22,7 @@ TensorRef mish_second(const Tensor& g, const Tensor& x);
 TensorRef softplus_second(const Tensor& g, const Tensor& x, double beta, double threshold);
 TensorRef gelu_exact_second(const Tensor& g, const Tensor& x);
 TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x);
+TensorRef celu_second(const Tensor& g, const Tensor& x, double alpha);
 
 // ---- arith ----
 TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent);
@@ -33,9 +34,12 @@ TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& e
 // Ties share the gradient.
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
+TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Scalar& bound);
+TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bound);
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
 TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other,
                          const Tensor& across);
+TensorRef copysign_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 
 // ---- arrange ----
 TensorRef roll_backward(const Tensor& g, Ints shifts, Ints dims);
@@ -145,8 +149,20 @@ TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tens
 // The elements equal to y share the gradient; nan equals nan.
 TensorRef equal_elements_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 
+// ---- special ----
+TensorRef polygamma_backward(const Tensor& g, const Tensor& self, int64_t n);
+TensorRef i1_backward(const Tensor& g, const Tensor& self, const Tensor& y);
+TensorRef i1e_backward(const Tensor& g, const Tensor& self, const Tensor& y);
+TensorRef sinc_backward(const Tensor& g, const Tensor& self);
+TensorRef xlogy_backward(const Tensor& g, const Tensor& self, const Tensor& other);
+TensorRef xlogy_backward(const Tensor& g, const Tensor& self, const Scalar& other);
+TensorRef xlog1py_backward(const Tensor& g, const Tensor& self, const Tensor& other);
+TensorRef xlog1py_backward(const Tensor& g, const Tensor& self, const Scalar& other);
+TensorRef igamma_slope(const Tensor& a, const Tensor& x);  // the derivative of P(a, x) by x
+
 // ---- unary ----
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
+TensorRef logit_second(const Tensor& g, const Tensor& x, Opt<double> eps);
 
 // ---- view ----
 TensorRef permute_backward(const Tensor& g, Ints dims);

@@ -40,4 +40,9 @@ TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x) {
   return op::tanh_backward(g, t) * (slope + x * curvature);
 }
 
+TensorRef celu_second(const Tensor& g, const Tensor& x, double alpha) {
+  TensorRef slope = op::celu_backward(g, x, alpha) * (1 / alpha);
+  return op::masked_fill(slope, op::gt(x, 0), 0);
+}
+
 }  // namespace TT_NS::formula

@@ -45,6 +45,14 @@ TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& ot
   return op::masked_fill(shared, op::gt(self, other), 0);
 }
 
+TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Scalar& bound) {
+  return op::masked_fill(g, op::lt(self, bound), 0);
+}
+
+TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bound) {
+  return op::masked_fill(g, op::gt(self, bound), 0);
+}
+
 // The gradient at a bound is 0, as that of relu is at 0.
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min,
                          const Scalar* max) {
@@ -59,6 +67,11 @@ TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& othe
                          const Tensor& across) {
   TensorRef squares = self * self + other * other;
   return g * op::masked_fill(across / squares, op::eq(squares, 0), 0);
+}
+
+// The gradient at self = 0 is 0.
+TensorRef copysign_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  return g * op::masked_fill(y / self, op::eq(self, 0), 0);
 }
 
 }  // namespace TT_NS::formula

@@ -13,4 +13,9 @@ TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   return op::masked_fill((g - along) / modulus, op::eq(modulus, 0), 0);
 }
 
+// The derivative of 1 / (x (1 - x)) is (2 x - 1) / (x (1 - x))^2.
+TensorRef logit_second(const Tensor& g, const Tensor& x, Opt<double> eps) {
+  return op::logit_backward(*op::logit_backward(g * (2 * x - 1), x, eps), x, eps);
+}
+
 }  // namespace TT_NS::formula

@@ -28,4 +28,18 @@ TensorRef glu(Call, const Tensor& input, int64_t dim) {
   return op::gated(*op::slice(input, dim, 0, size / 2), *op::slice(input, dim, size / 2, size));
 }
 
+TensorRef prelu(Call, const Tensor& self, const Tensor& weight) {
+  if (weight.ndim > 1)
+    fail_arg(TT_SHAPE, "weight", "weight has {} dimensions: must have 0 or 1", weight.ndim);
+  if (weight.numel == 1) return op::prelu_kernel(self, *op::reshape(weight, {}));
+  const int64_t channels = self.ndim > 1 ? self.size(1) : 1;
+  if (weight.numel != channels)
+    fail_arg(TT_SHAPE, "weight", "weight has {} elements: must have 1 or, as self has channels, {}",
+             weight.numel, channels);
+  Shape shape;
+  shape.resize(size_t(self.ndim), 1);
+  if (self.ndim > 1) shape[1] = channels;
+  return op::prelu_kernel(self, *op::reshape(weight, shape));
+}
+
 }  // namespace TT_NS::impl

@@ -91,8 +91,29 @@ TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor
   return out;
 }
 
-TensorRef conj(Call, const Tensor& self) {
-  return is_complex(self.dtype) ? op::conj_physical(self) : TensorRef::share(&self);
+// ---- parts of floating numbers ----
+
+TensorRef nextafter(Call, const Tensor& self, const Tensor& other) {
+  const Dtype d = result_type({self, other});
+  if (d == Dtype::kF16)
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is float16: must be bfloat16, float32 or float64");
+  return d == Dtype::kBF16 ? op::next_bf16(self, other) : op::next_number(self, other);
+}
+
+TensorPair frexp(Call, const Tensor& self) {
+  TensorRef mantissa = op::frexp_mantissa(self);
+  return {mantissa, op::to(*op::frexp_exponent(self), Dtype::kI32)};
+}
+
+static Dtype double_of(const Tensor& self, bool complex) {
+  return complex || is_complex(self.dtype) ? Dtype::kC128 : Dtype::kF64;
+}
+TensorRef float_power(Call, const Tensor& self, const Tensor& exponent) {
+  const Dtype d = double_of(self, is_complex(exponent.dtype));
+  return op::pow(*op::to(self, d), *op::to(exponent, d));
+}
+TensorRef float_power_scalar(Call, const Tensor& self, const Scalar& exponent) {
+  return op::pow(*op::to(self, double_of(self, exponent.is_complex())), exponent);
 }
 
 }  // namespace TT_NS::impl

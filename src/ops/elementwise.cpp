@@ -113,6 +113,10 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
         const char* name = arg_name(spec, &o - ins.begin());
         fail_arg(spec.no_bool, name, "{} is bool: convert it to a number first", name);
       }
+  if (spec.no_integers && category(common) < 2) {
+    const char* name = arg_name(spec, 0);
+    fail_arg(TT_NOT_IMPLEMENTED, name, "{} is {}: must be floating", name, fmt(common));
+  }
   if (spec.no_complex && is_complex(common)) {
     const char* name = find_arg(spec, ins, p0, p1, [](Dtype d) { return is_complex(d); });
     fail_arg(TT_NOT_IMPLEMENTED, name, "{} is {}: complex numbers are not supported", name,
@@ -139,6 +143,13 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
   if (max && max->is_int() && max->i < min_value)
     fail_arg(TT_INVALID_ARG, "max", "max is {}: {} has no values that small", max->i,
              fmt(self.dtype));
+}
+
+void check_lambda(double lambd) {
+  if (!(lambd >= 0)) fail_arg(TT_INVALID_ARG, "lambd", "lambd is {}: must not be negative", lambd);
+}
+void check_alpha(double alpha) {
+  if (alpha == 0) fail_arg(TT_INVALID_ARG, "alpha", "alpha is 0: must not be 0");
 }
 
 // ---- shapes ----
@@ -243,7 +254,8 @@ static TT_INLINE bool same_dims(const Tensor& a, const Tensor& b) {
 static TT_INLINE Dtype unconverted_dtype(const ElementSpec& spec, Dtype d) {
   const bool native = d >= Dtype::kF32 || d == Dtype::kI32 || d == Dtype::kI64;
   const bool changes = (spec.rule == DtypeRule::kFloat && d < Dtype::kF32) ||
-                       (spec.rule == DtypeRule::kModulus && is_complex(d));
+                       (spec.rule == DtypeRule::kModulus && is_complex(d)) ||
+                       (spec.no_integers && d < Dtype::kF32);
   return !native || changes || (spec.no_complex && is_complex(d)) ? Dtype::kNone : d;
 }
 static TT_INLINE bool is_plain(const ElementSpec& spec) {

@@ -4,6 +4,7 @@
 
 #include "core/ctx.h"
 #include "dispatch/op_info.h"
+#include "dispatch/value.h"
 #include "cpu/sleef.h"
 
 #include <initializer_list>
@@ -35,6 +36,7 @@ struct ElementSpec {
   bool factor;          // the functor's scalar multiplies operands, whose dtype must represent it
   uint8_t masks;        // bit i: input i is a bool mask, excluded from promotion
   uint8_t no_bool;      // status of a call with a bool operand; 0: bools are accepted
+  bool no_integers;     // operands that are integers or bool are rejected
   const char* names;    // of the operands, then of the functor's scalars, each NUL-terminated
 };
 
@@ -55,6 +57,9 @@ struct Param {
   Param(const Scalar* s) {
     if (s) v = *s;
   }
+  Param(Opt<double> s) {
+    if (s) v = Scalar(*s);
+  }
 };
 inline constexpr Param kNoParam;
 
@@ -70,6 +75,11 @@ TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor&
 
 // Fails unless some value of self's dtype is within the bounds of clamp.
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max);
+
+// Fails unless lambd is a width: not negative.
+void check_lambda(double lambd);
+// Fails for an alpha by which celu would divide by 0.
+void check_alpha(double alpha);
 
 // Called before an operator whose kernel uses SLEEF for float64.
 inline void want_vectors(const Tensor& t) {

@@ -17,4 +17,24 @@ TensorRef round(Call, const Tensor& self, int64_t decimals) {
   return up ? op::round_up(self, power) : op::round_decimals(self, power);
 }
 
+TensorRef positive(Call, const Tensor& self) {
+  if (self.dtype == Dtype::kBool)
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is bool: convert it to a number first");
+  return TensorRef::share(&self);
+}
+
+// The largest finite number of a floating dtype, or of the parts of a complex one.
+static double largest_of(Dtype d) {
+  if (d == Dtype::kF16) return 65504;
+  if (d == Dtype::kBF16) return 0x1.fep127;
+  return real_of(d) == Dtype::kF64 ? __DBL_MAX__ : double(__FLT_MAX__);
+}
+TensorRef nan_to_num(Call, const Tensor& self, Opt<double> nan, Opt<double> posinf,
+                     Opt<double> neginf) {
+  if (category(self.dtype) < 2) return op::clone(self);
+  const double largest = largest_of(self.dtype);
+  return op::replace_inf(*op::replace_nan(self, nan.or_else(0)), posinf.or_else(largest),
+                         neginf.or_else(-largest));
+}
+
 }  // namespace TT_NS::impl

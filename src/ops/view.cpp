@@ -233,41 +233,4 @@ TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints
   return out;
 }
 
-TensorRef view_as_real(Call, const Tensor& self) {
-  if (!is_complex(self.dtype))
-    fail_arg(TT_DTYPE, "self", "self is {}: must be complex", fmt(self.dtype));
-  Shape sizes(self.sizes());
-  Shape strides(self.strides());
-  for (int64_t& s : strides)  // overflows only in a tensor without elements
-    if (__builtin_mul_overflow(s, 2, &s)) s = kMaxIdleStride;
-  sizes.push_back(2);
-  strides.push_back(1);
-  checked_numel(sizes, real_of(self.dtype), "result");
-  return make_view(self, sizes, strides, self.data, real_of(self.dtype));
-}
-TensorRef view_as_complex(Call, const Tensor& self) {
-  if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64)
-    fail_arg(TT_DTYPE, "self", "self is {}: must be float32 or float64", fmt(self.dtype));
-  if (!self.ndim || self.size(-1) != 2 || self.stride(-1) != 1)
-    fail_arg(TT_SHAPE, "self",
-             "self has shape {} and strides {}: the last dimension must have size 2 and stride 1",
-             self.sizes(), self.strides());
-  Shape sizes(self.sizes());
-  Shape strides(self.strides());
-  sizes.pop_back();
-  strides.pop_back();
-  for (int64_t& s : strides) {
-    if (s % 2)
-      fail_arg(TT_SHAPE, "self", "self has strides {}: all but the last must be even",
-               self.strides());
-    s /= 2;
-  }
-  return make_view(self, sizes, strides, self.data, complex_of(self.dtype));
-}
-
-TensorRef real(Call, const Tensor& self) {
-  return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0)
-                                : TensorRef::share(&self);
-}
-
 }  // namespace TT_NS::impl

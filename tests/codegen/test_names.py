@@ -11,6 +11,7 @@ from conftest import ROOT
 WORDS = {
     "all": "a set of dtypes",
     "any": "a number of derivatives",
+    "complex": "a kind of numbers, and a family",
     "contiguous": "a memory format",
     "eq": "a method that Python's object has",
     "full": "a filler of samples",
@@ -22,6 +23,7 @@ WORDS = {
     "ne": "a method that Python's object has",
     "norm": "a family",
     "pad": "a field of structs without a meaning",
+    "positive": "a filler of samples",
     "real": "a set of dtypes, and a conversion of the Python binding",
     "softmax": "a family",
     "sort": "a family",

@@ -70,6 +70,12 @@ static tt_tensor* moved(const tt_tensor* t, int type) {
   return out;
 }
 tt_tensor* on_cpu(const tt_tensor* t) { return moved(t, TT_CPU); }
+tt_tensor* as_reals(const tt_tensor* t) {
+  const tt_dtype dtype = tt_tensor_dtype(t);
+  tt_tensor* out = (tt_tensor*)t;
+  if (dtype == TT_C64 || dtype == TT_C128) OK(tt_view_as_real(c, t, &out));
+  return out;
+}
 int is_integer(tt_dtype d) { return d >= TT_BOOL && d <= TT_I64; }
 
 /* ---- a sample in another form ---- */

@@ -29,6 +29,8 @@ Sample with_layout(const Sample* s, Layout layout);
 Sample on_device(const Sample* s, int type);
 tt_tensor* laid_out(const tt_tensor* t, Layout layout);
 tt_tensor* on_cpu(const tt_tensor* t);
+/* A complex tensor as pairs of real numbers; others as they are. */
+tt_tensor* as_reals(const tt_tensor* t);
 
 /* ---- comparisons ---- */
 int have_equal_shapes(const tt_tensor* a, const tt_tensor* b);

@@ -59,9 +59,9 @@ static tt_tensor* weights_like(const tt_tensor* t, int k) {
 static tt_tensor* weighted_sum(tt_tensor** t, int n) {
   tt_tensor* total = NULL;
   for (int k = 0; k < n; k++) {
-    tt_tensor* term;
-    if (!t[k] || tt_tensor_dtype(t[k]) != TT_F64) continue;
-    OK(tt_mul(c, t[k], weights_like(t[k], k), &term));
+    tt_tensor* term = t[k] ? as_reals(t[k]) : NULL;
+    if (!term || tt_tensor_dtype(term) != TT_F64) continue;
+    OK(tt_mul(c, term, weights_like(term, k), &term));
     term = sum_of(term);
     if (total) OK(tt_add(c, total, term, &total));
     else total = term;

@@ -41,6 +41,7 @@ typedef struct SampleGroup {
   int n_lines;
   int summed;            /* the operators sum up: errors are relative to the largest value */
   int shape_from_values; /* on META the shape of the results is unknown */
+  int no_half;           /* the operators do not compute in float16 and bfloat16 */
   const char* no_gradient[kMaxNoGradient];
   const Drawn* drawn; /* NULL: the results are not random */
 } SampleGroup;

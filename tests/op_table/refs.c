@@ -47,12 +47,14 @@ void scratch_clear(void) {
 #include "refs/arith.h"
 #include "refs/bitwise.h"
 #include "refs/compare.h"
+#include "refs/complex.h"
 #include "refs/copy.h"
 #include "refs/factory.h"
 #include "refs/index.h"
 #include "refs/reduce.h"
 #include "refs/softmax.h"
 #include "refs/sort.h"
+#include "refs/special.h"
 #include "refs/unary.h"
 
 #include "refs/attention.h"
@@ -75,11 +77,11 @@ typedef struct Family {
 #define FAMILY(table) \
   { table, sizeof table / sizeof *table }
 static const Family kFamilies[] = {
-    FAMILY(kActivation), FAMILY(kArith),  FAMILY(kArrange), FAMILY(kAttention), FAMILY(kBitwise),
-    FAMILY(kCompare),    FAMILY(kConv),   FAMILY(kCopy),    FAMILY(kFactory),   FAMILY(kIndex),
-    FAMILY(kLinalg),     FAMILY(kLoss),   FAMILY(kMatmul),  FAMILY(kNorm),      FAMILY(kPool),
-    FAMILY(kReduce),     FAMILY(kResize), FAMILY(kScan),    FAMILY(kSoftmax),   FAMILY(kSort),
-    FAMILY(kUnary),      FAMILY(kView),
+    FAMILY(kActivation), FAMILY(kArith),   FAMILY(kArrange), FAMILY(kAttention), FAMILY(kBitwise),
+    FAMILY(kCompare),    FAMILY(kComplex), FAMILY(kConv),    FAMILY(kCopy),      FAMILY(kFactory),
+    FAMILY(kIndex),      FAMILY(kLinalg),  FAMILY(kLoss),    FAMILY(kMatmul),    FAMILY(kNorm),
+    FAMILY(kPool),       FAMILY(kReduce),  FAMILY(kResize),  FAMILY(kScan),      FAMILY(kSoftmax),
+    FAMILY(kSort),       FAMILY(kSpecial), FAMILY(kUnary),   FAMILY(kView),
 };
 
 /* ---- lookup ---- */

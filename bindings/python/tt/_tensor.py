@@ -270,6 +270,24 @@ class Tensor(Arithmetic):
         """The conjugate transpose of the matrices in the last two dimensions."""
         return self.adjoint()
 
+    @property
+    def real(self) -> Tensor:
+        """The real parts as a view; a real tensor itself."""
+        return ops.real(self)
+
+    @real.setter
+    def real(self, values: Any) -> None:
+        self.real.copy_(values)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts of a complex tensor as a view."""
+        return ops.imag(self)
+
+    @imag.setter
+    def imag(self, values: Any) -> None:
+        self.imag.copy_(values)
+
     def new_tensor(
         self,
         data: Any,

@@ -84,6 +84,37 @@ TT_INLINE float cosh(float x) {
   return float((e + 1.0 / e) * 0.5);
 }
 
+// ---- inverse hyperbolic functions: by logarithms, near 0 by their series ----
+
+TT_INLINE float asinh(float x) {
+  const double d = x;
+  const double z = d * d;
+  const double power = __builtin_fabs(d) + __builtin_sqrt(z + 1.0);
+  double n;
+  const double y = log_of_part(power, &n);
+  const float large = log_or_special(power, n * kLn2 + y);
+  const double small = d * (1.0 - z * (1.0 / 6 - z * (3.0 / 40)));
+  return __builtin_fabsf(x) < 0x1p-7f ? float(small) : __builtin_copysignf(large, x);
+}
+TT_INLINE float acosh(float x) {  // x - 1 is exact in double
+  const double t = double(x) - 1.0;
+  const double power = 1.0 + (t + __builtin_sqrt(t * (t + 2.0)));
+  double n;
+  const double y = log_of_part(power, &n);
+  return log_or_special(x < 1 ? -1.0 : power, n * kLn2 + y);
+}
+TT_INLINE float atanh(float x) {
+  const double d = x;
+  const double z = d * d;
+  const double a = __builtin_fabs(d);
+  const double power = (1.0 + a) / (1.0 - a);
+  double n;
+  const double y = log_of_part(power, &n);
+  const float large = log_or_special(power, 0.5 * (n * kLn2 + y));
+  const double small = d * (1.0 + z * (1.0 / 3 + z * (1.0 / 5)));
+  return __builtin_fabsf(x) < 0x1p-7f ? float(small) : __builtin_copysignf(large, x);
+}
+
 // ---- tan: for |x| <= kEasyAngle ----
 
 TT_INLINE float tan(float x) {
@@ -193,6 +224,9 @@ TT_LIBM(exp2)
 TT_LIBM(expm1)
 TT_LIBM(sinh)
 TT_LIBM(cosh)
+TT_LIBM(asinh)
+TT_LIBM(acosh)
+TT_LIBM(atanh)
 TT_LIBM(tan)
 TT_LIBM(asin)
 TT_LIBM(acos)

@@ -1424,6 +1424,7 @@ constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, rel
 // ---- threshold_backward ----
 struct threshold_backward_saved {
   Saved y;
+  Scalar threshold;
 };
 static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1431,8 +1432,9 @@ static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   if (n.needs(0)) {
     const TensorRef y_ref = s.y.get(n);
     const Tensor& y = *y_ref;
+    const auto& threshold = s.threshold;
     const Tensor& g0 = *grads[0];
-    out[0] = op::threshold_backward(g0, y);
+    out[0] = op::threshold_backward(g0, y, threshold);
   }
   if (n.needs(1)) {
     const Tensor& g0 = *grads[0];
@@ -1442,10 +1444,12 @@ static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
 static constinit const NodeType threshold_backward_type = {"threshold_backward",
     threshold_backward_apply, destroy_saved<threshold_backward_saved>,
     sizeof(threshold_backward_saved), false};
-static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const Tensor& y) {
+static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
+                                             const Scalar& threshold) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(y);
-  if (!(n0 | n1)) return redispatch(op_threshold_backward, c.keys & kBelowAutograd, grad, y);
+  if (!(n0 | n1)) return redispatch(op_threshold_backward, c.keys & kBelowAutograd, grad, y,
+                                    threshold);
   NodeRef node = new_node(&threshold_backward_type, 2, 1);
   Node& n = as_node(node);
   [[maybe_unused]] auto& s = *new (n.saved()) threshold_backward_saved;
@@ -1453,18 +1457,578 @@ static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const T
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, y);
   if (n0) s.y.save(y);
-  auto out = redispatch(op_threshold_backward, c.keys & kBelowAutograd, grad, y);
+  s.threshold = Scalar(threshold);
+  auto out = redispatch(op_threshold_backward, c.keys & kBelowAutograd, grad, y, threshold);
   set_history(node, *out, 0);
   return out;
 }
 static constexpr ArgInfo threshold_backward_args[] = {{"grad", ArgType::kTensor, false, false},
-                                                      {"y", ArgType::kTensor, false, false}};
+                                                      {"y", ArgType::kTensor, false, false},
+                                                      {"threshold", ArgType::kScalar, false, true,
+                                                       0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema threshold_backward_schema = {"threshold_backward", "threshold_backward",
-    "threshold_backward(grad: Tensor, y: Tensor) -> Tensor", threshold_backward_args, 2, 1, true,
-    false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward =
-    make_op<TensorRef, const Tensor&, const Tensor&>(&threshold_backward_schema,
-                                                     threshold_backward_impl,
-                                                     threshold_backward_autograd);
+    "threshold_backward(grad: Tensor, y: Tensor, threshold: Scalar = 0) -> Tensor",
+    threshold_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_threshold_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&threshold_backward_schema,
+    threshold_backward_impl, threshold_backward_autograd);
+
+// ---- threshold ----
+struct threshold_saved {
+  Saved self;
+  Scalar threshold;
+};
+static void threshold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<threshold_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& threshold = s.threshold;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::threshold_backward(g0, self, threshold);
+  }
+}
+static constinit const NodeType threshold_type = {"threshold", threshold_apply,
+                                                  destroy_saved<threshold_saved>,
+                                                  sizeof(threshold_saved), false};
+static TensorRef threshold_autograd(Call c, const Tensor& self, const Scalar& threshold,
+                                    const Scalar& value) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_threshold, c.keys & kBelowAutograd, self, threshold, value);
+  NodeRef node = new_node(&threshold_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) threshold_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.threshold = Scalar(threshold);
+  auto out = redispatch(op_threshold, c.keys & kBelowAutograd, self, threshold, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo threshold_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"threshold", ArgType::kScalar, false, false},
+                                             {"value", ArgType::kScalar, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema threshold_schema = {"threshold", "threshold",
+    "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor", threshold_args, 3, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_threshold =
+    make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&threshold_schema,
+    threshold_impl, threshold_autograd);
+static void threshold__autograd(Call c, Tensor& self, const Scalar& threshold,
+                                const Scalar& value) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_threshold_, c.keys & kBelowAutograd, self, threshold, value);
+  NodeRef node = new_node(&threshold_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) threshold_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  s.threshold = Scalar(threshold);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_threshold_, c.keys & kBelowAutograd, self, threshold, value);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo threshold__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"threshold", ArgType::kScalar, false, false},
+                                              {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema threshold__schema = {"threshold_", "threshold_",
+    "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor", threshold__args, 3, 0,
+    true, false, false, false};
+constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_threshold_ = make_op<void, Tensor&,
+    const Scalar&, const Scalar&>(&threshold__schema, threshold__impl, threshold__autograd);
+static void threshold_into_autograd(Call c, const Tensor& self, const Scalar& threshold,
+                                    const Scalar& value, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_threshold_into, c.keys & kBelowAutograd, self, threshold, value, dst);
+}
+static constexpr OpSchema threshold_into_schema = {"threshold_into", "threshold_into",
+    "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor", threshold_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_threshold_into =
+    make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&threshold_into_schema,
+    threshold_into_impl, threshold_into_autograd);
+
+// ---- hardshrink ----
+struct hardshrink_saved {
+  Saved self;
+  double lambd;
+};
+static void hardshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<hardshrink_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& lambd = s.lambd;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::shrink_backward(g0, self, lambd);
+  }
+}
+static constinit const NodeType hardshrink_type = {"hardshrink", hardshrink_apply,
+                                                   destroy_saved<hardshrink_saved>,
+                                                   sizeof(hardshrink_saved), false};
+static TensorRef hardshrink_autograd(Call c, const Tensor& self, double lambd) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_hardshrink, c.keys & kBelowAutograd, self, lambd);
+  NodeRef node = new_node(&hardshrink_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) hardshrink_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.lambd = lambd;
+  auto out = redispatch(op_hardshrink, c.keys & kBelowAutograd, self, lambd);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo hardshrink_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"lambd", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 0.5}},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema hardshrink_schema = {"hardshrink", "hardshrink",
+    "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor", hardshrink_args, 2, 1, true, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, double)> op_hardshrink = make_op<TensorRef, const Tensor&,
+    double>(&hardshrink_schema, hardshrink_impl, hardshrink_autograd);
+static void hardshrink_into_autograd(Call c, const Tensor& self, double lambd, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_hardshrink_into, c.keys & kBelowAutograd, self, lambd, dst);
+}
+static constexpr OpSchema hardshrink_into_schema = {"hardshrink_into", "hardshrink_into",
+    "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor", hardshrink_args, 3, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into = make_op<void, const Tensor&,
+    double, Tensor&>(&hardshrink_into_schema, hardshrink_into_impl, hardshrink_into_autograd);
+
+// ---- softshrink ----
+struct softshrink_saved {
+  Saved input;
+  double lambd;
+};
+static void softshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<softshrink_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& lambd = s.lambd;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::shrink_backward(g0, input, lambd);
+  }
+}
+static constinit const NodeType softshrink_type = {"softshrink", softshrink_apply,
+                                                   destroy_saved<softshrink_saved>,
+                                                   sizeof(softshrink_saved), false};
+static TensorRef softshrink_autograd(Call c, const Tensor& input, double lambd) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_softshrink, c.keys & kBelowAutograd, input, lambd);
+  NodeRef node = new_node(&softshrink_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) softshrink_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(input);
+  s.lambd = lambd;
+  auto out = redispatch(op_softshrink, c.keys & kBelowAutograd, input, lambd);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo softshrink_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"lambd", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 0.5}},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema softshrink_schema = {"softshrink", "softshrink",
+    "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor", softshrink_args, 2, 1, true, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, double)> op_softshrink = make_op<TensorRef, const Tensor&,
+    double>(&softshrink_schema, softshrink_impl, softshrink_autograd);
+static void softshrink_into_autograd(Call c, const Tensor& input, double lambd, Tensor& dst) {
+  if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_softshrink_into, c.keys & kBelowAutograd, input, lambd, dst);
+}
+static constexpr OpSchema softshrink_into_schema = {"softshrink_into", "softshrink_into",
+    "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor", softshrink_args, 3, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, double, Tensor&)> op_softshrink_into = make_op<void, const Tensor&,
+    double, Tensor&>(&softshrink_into_schema, softshrink_into_impl, softshrink_into_autograd);
+
+// ---- shrink_backward ----
+struct shrink_backward_saved {
+  Saved input;
+  double lambd;
+};
+static void shrink_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<shrink_backward_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& lambd = s.lambd;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::shrink_backward(g0, input, lambd);
+  }
+  if (n.needs(1)) {
+    const Tensor& g0 = *grads[0];
+    out[1] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType shrink_backward_type = {"shrink_backward", shrink_backward_apply,
+                                                        destroy_saved<shrink_backward_saved>,
+                                                        sizeof(shrink_backward_saved), false};
+static TensorRef shrink_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                          double lambd) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(input);
+  if (!(n0 | n1)) return redispatch(op_shrink_backward, c.keys & kBelowAutograd, grad, input,
+                                    lambd);
+  NodeRef node = new_node(&shrink_backward_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) shrink_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, input);
+  if (n0) s.input.save(input);
+  s.lambd = lambd;
+  auto out = redispatch(op_shrink_backward, c.keys & kBelowAutograd, grad, input, lambd);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo shrink_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                   {"input", ArgType::kTensor, false, false},
+                                                   {"lambd", ArgType::kFloat, false, false}};
+static constexpr OpSchema shrink_backward_schema = {"shrink_backward", "shrink_backward",
+    "shrink_backward(grad: Tensor, input: Tensor, lambd: Float) -> Tensor", shrink_backward_args, 3,
+    1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_shrink_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&shrink_backward_schema,
+    shrink_backward_impl, shrink_backward_autograd);
+
+// ---- tanhshrink ----
+struct tanhshrink_saved {
+  Saved input;
+};
+static void tanhshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<tanhshrink_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::square(op::tanh(input)));
+  }
+}
+static constinit const NodeType tanhshrink_type = {"tanhshrink", tanhshrink_apply,
+                                                   destroy_saved<tanhshrink_saved>,
+                                                   sizeof(tanhshrink_saved), false};
+static TensorRef tanhshrink_autograd(Call c, const Tensor& input) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_tanhshrink, c.keys & kBelowAutograd, input);
+  NodeRef node = new_node(&tanhshrink_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) tanhshrink_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(input);
+  auto out = redispatch(op_tanhshrink, c.keys & kBelowAutograd, input);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo tanhshrink_args[] = {{"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema tanhshrink_schema = {"tanhshrink", "tanhshrink",
+                                               "tanhshrink(input: Tensor) -> Tensor",
+                                               tanhshrink_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_tanhshrink =
+    make_op<TensorRef, const Tensor&>(&tanhshrink_schema, tanhshrink_impl, tanhshrink_autograd);
+
+// ---- prelu ----
+static constexpr ArgInfo prelu_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"weight", ArgType::kTensor, false, false}};
+static constexpr OpSchema prelu_schema =
+    {"prelu", "prelu", "prelu(self: Tensor, weight: Tensor) -> Tensor", prelu_args, 2, 1, false,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&prelu_schema, impl::prelu, nullptr);
+
+// ---- prelu_kernel ----
+struct prelu_kernel_saved {
+  Saved self;
+  Saved weight;
+};
+static void prelu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<prelu_kernel_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef weight_ref = s.weight.get(n);
+    const Tensor& weight = *weight_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::where(op::gt(self, 0), g0, op::mul(g0, weight));
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::masked_fill(op::mul(g0, self), op::gt(self, 0), 0);
+  }
+}
+static constinit const NodeType prelu_kernel_type = {"prelu_kernel", prelu_kernel_apply,
+                                                     destroy_saved<prelu_kernel_saved>,
+                                                     sizeof(prelu_kernel_saved), false};
+static TensorRef prelu_kernel_autograd(Call c, const Tensor& self, const Tensor& weight) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(weight);
+  if (!(n0 | n1)) return redispatch(op_prelu_kernel, c.keys & kBelowAutograd, self, weight);
+  NodeRef node = new_node(&prelu_kernel_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) prelu_kernel_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, weight);
+  s.self.save(self);
+  if (n0) s.weight.save(weight);
+  auto out = redispatch(op_prelu_kernel, c.keys & kBelowAutograd, self, weight);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo prelu_kernel_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"weight", ArgType::kTensor, false, false}};
+static constexpr OpSchema prelu_kernel_schema = {"prelu_kernel", "prelu_kernel",
+    "prelu_kernel(self: Tensor, weight: Tensor) -> Tensor", prelu_kernel_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu_kernel =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&prelu_kernel_schema, prelu_kernel_impl,
+                                                     prelu_kernel_autograd);
+
+// ---- selu ----
+struct selu_saved {
+  Saved input;
+};
+static void selu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<selu_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::selu_backward(g0, input);
+  }
+}
+static constinit const NodeType selu_type = {"selu", selu_apply, destroy_saved<selu_saved>,
+                                             sizeof(selu_saved), false};
+static TensorRef selu_autograd(Call c, const Tensor& input) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_selu, c.keys & kBelowAutograd, input);
+  NodeRef node = new_node(&selu_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) selu_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(input);
+  auto out = redispatch(op_selu, c.keys & kBelowAutograd, input);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo selu_args[] = {{"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema selu_schema = {"selu", "selu", "selu(input: Tensor) -> Tensor", selu_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_selu = make_op<TensorRef, const Tensor&>(&selu_schema,
+    selu_impl, selu_autograd);
+static void selu__autograd(Call c, Tensor& input) {
+  check_tracked(input);
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_selu_, c.keys & kBelowAutograd, input);
+  NodeRef node = new_node(&selu_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) selu_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(*overwritten(input));
+  NodeRef prepared = prepare_inplace(input, node);
+  redispatch(op_selu_, c.keys & kBelowAutograd, input);
+  commit_inplace(input, std::move(prepared));
+}
+static constexpr ArgInfo selu__args[] = {{"input", ArgType::kTensor, true, false}};
+static constexpr OpSchema selu__schema = {"selu_", "selu_", "selu(input: Tensor) -> Tensor",
+                                          selu__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_selu_ = make_op<void, Tensor&>(&selu__schema, selu__impl,
+    selu__autograd);
+
+// ---- selu_backward ----
+struct selu_backward_saved {
+  Saved grad;
+  Saved input;
+};
+static void selu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<selu_backward_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::selu_backward(g0, input);
+  }
+  if (n.needs(1)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::masked_fill(op::selu_backward(op::mul(g0, grad), input), op::gt(input, 0), 0);
+  }
+}
+static constinit const NodeType selu_backward_type = {"selu_backward", selu_backward_apply,
+                                                      destroy_saved<selu_backward_saved>,
+                                                      sizeof(selu_backward_saved), false};
+static TensorRef selu_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(input);
+  if (!(n0 | n1)) return redispatch(op_selu_backward, c.keys & kBelowAutograd, grad, input);
+  NodeRef node = new_node(&selu_backward_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) selu_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, input);
+  if (n1) s.grad.save(grad);
+  s.input.save(input);
+  auto out = redispatch(op_selu_backward, c.keys & kBelowAutograd, grad, input);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo selu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                 {"input", ArgType::kTensor, false, false}};
+static constexpr OpSchema selu_backward_schema = {"selu_backward", "selu_backward",
+    "selu_backward(grad: Tensor, input: Tensor) -> Tensor", selu_backward_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_selu_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&selu_backward_schema, selu_backward_impl,
+                                                     selu_backward_autograd);
+
+// ---- celu ----
+struct celu_saved {
+  Saved input;
+  double alpha;
+};
+static void celu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<celu_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& alpha = s.alpha;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::celu_backward(g0, input, alpha);
+  }
+}
+static constinit const NodeType celu_type = {"celu", celu_apply, destroy_saved<celu_saved>,
+                                             sizeof(celu_saved), false};
+static TensorRef celu_autograd(Call c, const Tensor& input, double alpha) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_celu, c.keys & kBelowAutograd, input, alpha);
+  NodeRef node = new_node(&celu_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) celu_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(input);
+  s.alpha = alpha;
+  auto out = redispatch(op_celu, c.keys & kBelowAutograd, input, alpha);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo celu_args[] = {{"input", ArgType::kTensor, false, false},
+                                        {"alpha", ArgType::kFloat, false, true, 0,
+                                         ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema celu_schema =
+    {"celu", "celu", "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", celu_args, 2, 1, true,
+     false, false, false};
+constinit Op<TensorRef(const Tensor&, double)> op_celu = make_op<TensorRef, const Tensor&,
+    double>(&celu_schema, celu_impl, celu_autograd);
+static void celu__autograd(Call c, Tensor& input, double alpha) {
+  check_tracked(input);
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_celu_, c.keys & kBelowAutograd, input, alpha);
+  NodeRef node = new_node(&celu_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) celu_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(*overwritten(input));
+  s.alpha = alpha;
+  NodeRef prepared = prepare_inplace(input, node);
+  redispatch(op_celu_, c.keys & kBelowAutograd, input, alpha);
+  commit_inplace(input, std::move(prepared));
+}
+static constexpr ArgInfo celu__args[] = {{"input", ArgType::kTensor, true, false},
+                                         {"alpha", ArgType::kFloat, false, true, 0,
+                                          ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema celu__schema =
+    {"celu_", "celu_", "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", celu__args, 2, 0, true,
+     false, false, false};
+constinit Op<void(Tensor&, double)> op_celu_ = make_op<void, Tensor&, double>(&celu__schema,
+    celu__impl, celu__autograd);
+
+// ---- celu_backward ----
+struct celu_backward_saved {
+  Saved grad;
+  Saved input;
+  double alpha;
+};
+static void celu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<celu_backward_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& alpha = s.alpha;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::celu_backward(g0, input, alpha);
+  }
+  if (n.needs(1)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& alpha = s.alpha;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::celu_second(op::mul(g0, grad), input, alpha);
+  }
+}
+static constinit const NodeType celu_backward_type = {"celu_backward", celu_backward_apply,
+                                                      destroy_saved<celu_backward_saved>,
+                                                      sizeof(celu_backward_saved), false};
+static TensorRef celu_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                        double alpha) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(input);
+  if (!(n0 | n1)) return redispatch(op_celu_backward, c.keys & kBelowAutograd, grad, input, alpha);
+  NodeRef node = new_node(&celu_backward_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) celu_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, input);
+  if (n1) s.grad.save(grad);
+  s.input.save(input);
+  s.alpha = alpha;
+  auto out = redispatch(op_celu_backward, c.keys & kBelowAutograd, grad, input, alpha);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo celu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                 {"input", ArgType::kTensor, false, false},
+                                                 {"alpha", ArgType::kFloat, false, false}};
+static constexpr OpSchema celu_backward_schema = {"celu_backward", "celu_backward",
+    "celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor", celu_backward_args, 3, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, double>(&celu_backward_schema,
+    celu_backward_impl, celu_backward_autograd);
 
 }  // namespace TT_NS

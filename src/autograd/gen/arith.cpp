@@ -1576,48 +1576,6 @@ static constexpr OpSchema neg_into_schema = {"neg_into", "neg_into", "neg(self: 
 constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&,
     Tensor&>(&neg_into_schema, neg_into_impl, neg_into_autograd);
 
-// ---- conj ----
-static constexpr ArgInfo conj_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_schema = {"conj", "conj", "conj(self: Tensor) -> Tensor", conj_args,
-                                         1, 1, false, false, true, true};
-constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema,
-    impl::conj, nullptr);
-
-// ---- conj_physical ----
-struct conj_physical_saved {
-};
-static void conj_physical_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
-  check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<conj_physical_saved>();
-  if (n.needs(0)) {
-    const Tensor& g0 = *grads[0];
-    out[0] = op::conj(g0);
-  }
-}
-static constinit const NodeType conj_physical_type = {"conj_physical", conj_physical_apply,
-                                                      destroy_saved<conj_physical_saved>,
-                                                      sizeof(conj_physical_saved), false};
-static TensorRef conj_physical_autograd(Call c, const Tensor& self) {
-  const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_conj_physical, c.keys & kBelowAutograd, self);
-  NodeRef node = new_node(&conj_physical_type, 1, 1);
-  Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) conj_physical_saved;
-  n.released = false;
-  if (n0) n.set_edge(0, self);
-  auto out = redispatch(op_conj_physical, c.keys & kBelowAutograd, self);
-  set_history(node, *out, 0);
-  return out;
-}
-static constexpr ArgInfo conj_physical_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema conj_physical_schema = {"conj_physical", "conj_physical",
-                                                  "conj_physical(self: Tensor) -> Tensor",
-                                                  conj_physical_args, 1, 1, true, false, true,
-                                                  false};
-constinit Op<TensorRef(const Tensor&)> op_conj_physical =
-    make_op<TensorRef, const Tensor&>(&conj_physical_schema, conj_physical_impl,
-                                      conj_physical_autograd);
-
 // ---- pow ----
 struct pow_saved {
   Saved self;
@@ -2085,5 +2043,1630 @@ static constexpr OpSchema clamp_tensor_into_schema = {"clamp_tensor_into", "clam
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema,
     clamp_tensor_into_impl, clamp_tensor_into_autograd);
+
+// ---- clamp_min ----
+struct clamp_min_saved {
+  Saved self;
+  Saved min;
+};
+static void clamp_min_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<clamp_min_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef min_ref = s.min.get(n);
+    const Tensor& min = *min_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::maximum_backward(g0, self, min);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef min_ref = s.min.get(n);
+    const Tensor& min = *min_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::maximum_backward(g0, min, self);
+  }
+}
+static constinit const NodeType clamp_min_type = {"clamp_min", clamp_min_apply,
+                                                  destroy_saved<clamp_min_saved>,
+                                                  sizeof(clamp_min_saved), false};
+static TensorRef clamp_min_autograd(Call c, const Tensor& self, const Tensor& min) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(min);
+  if (!(n0 | n1)) return redispatch(op_clamp_min, c.keys & kBelowAutograd, self, min);
+  NodeRef node = new_node(&clamp_min_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_min_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, min);
+  s.self.save(self);
+  s.min.save(min);
+  auto out = redispatch(op_clamp_min, c.keys & kBelowAutograd, self, min);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo clamp_min_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"min", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_min_schema = {"clamp_min", "clamp_min",
+                                              "clamp_min(self: Tensor, min: Tensor) -> Tensor",
+                                              clamp_min_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_min =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_min_schema, clamp_min_impl,
+                                                     clamp_min_autograd);
+static void clamp_min__autograd(Call c, Tensor& self, const Tensor& min) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(min);
+  if (!(n0 | n1)) return redispatch(op_clamp_min_, c.keys & kBelowAutograd, self, min);
+  NodeRef node = new_node(&clamp_min_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_min_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, min);
+  s.self.save(*overwritten(self));
+  s.min.save(min);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_clamp_min_, c.keys & kBelowAutograd, self, min);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo clamp_min__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"min", ArgType::kTensor, false, false}};
+static constexpr OpSchema clamp_min__schema = {"clamp_min_", "clamp_min_",
+                                               "clamp_min(self: Tensor, min: Tensor) -> Tensor",
+                                               clamp_min__args, 2, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_clamp_min_ = make_op<void, Tensor&,
+    const Tensor&>(&clamp_min__schema, clamp_min__impl, clamp_min__autograd);
+static void clamp_min_into_autograd(Call c, const Tensor& self, const Tensor& min, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(min) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_clamp_min_into, c.keys & kBelowAutograd, self, min, dst);
+}
+static constexpr OpSchema clamp_min_into_schema = {"clamp_min_into", "clamp_min_into",
+                                                   "clamp_min(self: Tensor, min: Tensor) -> Tensor",
+                                                   clamp_min_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_min_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_min_into_schema,
+    clamp_min_into_impl, clamp_min_into_autograd);
+
+// ---- clamp_min_scalar ----
+struct clamp_min_scalar_saved {
+  Saved self;
+  Scalar min;
+};
+static void clamp_min_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<clamp_min_scalar_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& min = s.min;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::maximum_backward(g0, self, min);
+  }
+}
+static constinit const NodeType clamp_min_scalar_type = {"clamp_min", clamp_min_scalar_apply,
+    destroy_saved<clamp_min_scalar_saved>, sizeof(clamp_min_scalar_saved), false};
+static TensorRef clamp_min_scalar_autograd(Call c, const Tensor& self, const Scalar& min) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_clamp_min_scalar, c.keys & kBelowAutograd, self, min);
+  NodeRef node = new_node(&clamp_min_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_min_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.min = Scalar(min);
+  auto out = redispatch(op_clamp_min_scalar, c.keys & kBelowAutograd, self, min);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo clamp_min_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"min", ArgType::kScalar, false, false},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_min_scalar_schema = {"clamp_min_scalar", "clamp_min",
+    "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", clamp_min_scalar_args, 2, 1, true,
+    false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_min_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_min_scalar_schema,
+                                                     clamp_min_scalar_impl,
+                                                     clamp_min_scalar_autograd);
+static void clamp_min_scalar__autograd(Call c, Tensor& self, const Scalar& min) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_clamp_min_scalar_, c.keys & kBelowAutograd, self, min);
+  NodeRef node = new_node(&clamp_min_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_min_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  s.min = Scalar(min);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_clamp_min_scalar_, c.keys & kBelowAutograd, self, min);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo clamp_min_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                     {"min", ArgType::kScalar, false, false}};
+static constexpr OpSchema clamp_min_scalar__schema = {"clamp_min_scalar_", "clamp_min_",
+    "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", clamp_min_scalar__args, 2, 0, true,
+    false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_clamp_min_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&clamp_min_scalar__schema, clamp_min_scalar__impl, clamp_min_scalar__autograd);
+static void clamp_min_scalar_into_autograd(Call c, const Tensor& self, const Scalar& min,
+                                           Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_clamp_min_scalar_into, c.keys & kBelowAutograd, self, min, dst);
+}
+static constexpr OpSchema clamp_min_scalar_into_schema = {"clamp_min_scalar_into", "clamp_min_into",
+    "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", clamp_min_scalar_args, 3, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_min_scalar_into_schema,
+    clamp_min_scalar_into_impl, clamp_min_scalar_into_autograd);
+
+// ---- clamp_max ----
+struct clamp_max_saved {
+  Saved self;
+  Saved max;
+};
+static void clamp_max_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<clamp_max_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef max_ref = s.max.get(n);
+    const Tensor& max = *max_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::minimum_backward(g0, self, max);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef max_ref = s.max.get(n);
+    const Tensor& max = *max_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::minimum_backward(g0, max, self);
+  }
+}
+static constinit const NodeType clamp_max_type = {"clamp_max", clamp_max_apply,
+                                                  destroy_saved<clamp_max_saved>,
+                                                  sizeof(clamp_max_saved), false};
+static TensorRef clamp_max_autograd(Call c, const Tensor& self, const Tensor& max) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(max);
+  if (!(n0 | n1)) return redispatch(op_clamp_max, c.keys & kBelowAutograd, self, max);
+  NodeRef node = new_node(&clamp_max_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_max_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, max);
+  s.self.save(self);
+  s.max.save(max);
+  auto out = redispatch(op_clamp_max, c.keys & kBelowAutograd, self, max);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo clamp_max_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"max", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_max_schema = {"clamp_max", "clamp_max",
+                                              "clamp_max(self: Tensor, max: Tensor) -> Tensor",
+                                              clamp_max_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_max =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_max_schema, clamp_max_impl,
+                                                     clamp_max_autograd);
+static void clamp_max__autograd(Call c, Tensor& self, const Tensor& max) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(max);
+  if (!(n0 | n1)) return redispatch(op_clamp_max_, c.keys & kBelowAutograd, self, max);
+  NodeRef node = new_node(&clamp_max_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_max_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, max);
+  s.self.save(*overwritten(self));
+  s.max.save(max);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_clamp_max_, c.keys & kBelowAutograd, self, max);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo clamp_max__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"max", ArgType::kTensor, false, false}};
+static constexpr OpSchema clamp_max__schema = {"clamp_max_", "clamp_max_",
+                                               "clamp_max(self: Tensor, max: Tensor) -> Tensor",
+                                               clamp_max__args, 2, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_clamp_max_ = make_op<void, Tensor&,
+    const Tensor&>(&clamp_max__schema, clamp_max__impl, clamp_max__autograd);
+static void clamp_max_into_autograd(Call c, const Tensor& self, const Tensor& max, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(max) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_clamp_max_into, c.keys & kBelowAutograd, self, max, dst);
+}
+static constexpr OpSchema clamp_max_into_schema = {"clamp_max_into", "clamp_max_into",
+                                                   "clamp_max(self: Tensor, max: Tensor) -> Tensor",
+                                                   clamp_max_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_max_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_max_into_schema,
+    clamp_max_into_impl, clamp_max_into_autograd);
+
+// ---- clamp_max_scalar ----
+struct clamp_max_scalar_saved {
+  Saved self;
+  Scalar max;
+};
+static void clamp_max_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<clamp_max_scalar_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& max = s.max;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::minimum_backward(g0, self, max);
+  }
+}
+static constinit const NodeType clamp_max_scalar_type = {"clamp_max", clamp_max_scalar_apply,
+    destroy_saved<clamp_max_scalar_saved>, sizeof(clamp_max_scalar_saved), false};
+static TensorRef clamp_max_scalar_autograd(Call c, const Tensor& self, const Scalar& max) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_clamp_max_scalar, c.keys & kBelowAutograd, self, max);
+  NodeRef node = new_node(&clamp_max_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_max_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.max = Scalar(max);
+  auto out = redispatch(op_clamp_max_scalar, c.keys & kBelowAutograd, self, max);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo clamp_max_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"max", ArgType::kScalar, false, false},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema clamp_max_scalar_schema = {"clamp_max_scalar", "clamp_max",
+    "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", clamp_max_scalar_args, 2, 1, true,
+    false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_max_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_max_scalar_schema,
+                                                     clamp_max_scalar_impl,
+                                                     clamp_max_scalar_autograd);
+static void clamp_max_scalar__autograd(Call c, Tensor& self, const Scalar& max) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_clamp_max_scalar_, c.keys & kBelowAutograd, self, max);
+  NodeRef node = new_node(&clamp_max_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_max_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  s.max = Scalar(max);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_clamp_max_scalar_, c.keys & kBelowAutograd, self, max);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo clamp_max_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                     {"max", ArgType::kScalar, false, false}};
+static constexpr OpSchema clamp_max_scalar__schema = {"clamp_max_scalar_", "clamp_max_",
+    "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", clamp_max_scalar__args, 2, 0, true,
+    false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_clamp_max_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&clamp_max_scalar__schema, clamp_max_scalar__impl, clamp_max_scalar__autograd);
+static void clamp_max_scalar_into_autograd(Call c, const Tensor& self, const Scalar& max,
+                                           Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_clamp_max_scalar_into, c.keys & kBelowAutograd, self, max, dst);
+}
+static constexpr OpSchema clamp_max_scalar_into_schema = {"clamp_max_scalar_into", "clamp_max_into",
+    "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", clamp_max_scalar_args, 3, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_max_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_max_scalar_into_schema,
+    clamp_max_scalar_into_impl, clamp_max_scalar_into_autograd);
+
+// ---- fmax ----
+struct fmax_saved {
+  Saved self;
+  Saved other;
+};
+static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<fmax_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::masked_fill(g0,
+                             op::logical_not(op::logical_or(op::ge(self, other), op::isnan(other))),
+                             0);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::masked_fill(g0, op::logical_or(op::ge(self, other), op::isnan(other)), 0);
+  }
+}
+static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_saved<fmax_saved>,
+                                             sizeof(fmax_saved), false};
+static TensorRef fmax_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_fmax, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&fmax_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) fmax_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_fmax, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo fmax_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmax_schema =
+    {"fmax", "fmax", "fmax(self: Tensor, other: Tensor) -> Tensor", fmax_args, 2, 1, true, false,
+     false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmax = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&fmax_schema, fmax_impl, fmax_autograd);
+static void fmax_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_fmax_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema fmax_into_schema = {"fmax_into", "fmax_into",
+                                              "fmax(self: Tensor, other: Tensor) -> Tensor",
+                                              fmax_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmax_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmax_into_schema, fmax_into_impl,
+    fmax_into_autograd);
+
+// ---- fmin ----
+struct fmin_saved {
+  Saved self;
+  Saved other;
+};
+static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<fmin_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::masked_fill(g0,
+                             op::logical_not(op::logical_or(op::le(self, other), op::isnan(other))),
+                             0);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::masked_fill(g0, op::logical_or(op::le(self, other), op::isnan(other)), 0);
+  }
+}
+static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_saved<fmin_saved>,
+                                             sizeof(fmin_saved), false};
+static TensorRef fmin_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_fmin, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&fmin_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) fmin_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_fmin, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo fmin_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"other", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema fmin_schema =
+    {"fmin", "fmin", "fmin(self: Tensor, other: Tensor) -> Tensor", fmin_args, 2, 1, true, false,
+     false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmin = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&fmin_schema, fmin_impl, fmin_autograd);
+static void fmin_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_fmin_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema fmin_into_schema = {"fmin_into", "fmin_into",
+                                              "fmin(self: Tensor, other: Tensor) -> Tensor",
+                                              fmin_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmin_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmin_into_schema, fmin_into_impl,
+    fmin_into_autograd);
+
+// ---- copysign ----
+struct copysign_saved {
+  Saved self;
+  Saved other;
+  Saved r0;
+};
+static void copysign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<copysign_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::copysign_backward(g0, self, r0);
+  }
+  if (n.needs(1)) {
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    out[1] = op::zeros_like(other);
+  }
+}
+static constinit const NodeType copysign_type = {"copysign", copysign_apply,
+                                                 destroy_saved<copysign_saved>,
+                                                 sizeof(copysign_saved), false};
+static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_copysign, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&copysign_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) copysign_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n0) s.self.save(self);
+  if (n1) s.other.save(other);
+  auto out = redispatch(op_copysign, c.keys & kBelowAutograd, self, other);
+  if (n0) s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo copysign_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"other", ArgType::kTensor, false, false},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema copysign_schema = {"copysign", "copysign",
+                                             "copysign(self: Tensor, other: Tensor) -> Tensor",
+                                             copysign_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_copysign =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&copysign_schema, copysign_impl,
+                                                     copysign_autograd);
+static void copysign__autograd(Call c, Tensor& self, const Tensor& other) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_copysign_, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&copysign_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) copysign_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n0) s.self.save(*overwritten(self));
+  if (n1) s.other.save(other);
+  NodeRef prepared = prepare_inplace(self, node);
+  if (n0) s.r0.save_output(self, 0);
+  redispatch(op_copysign_, c.keys & kBelowAutograd, self, other);
+  if (n0) s.r0.written(self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo copysign__args[] = {{"self", ArgType::kTensor, true, false},
+                                             {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema copysign__schema = {"copysign_", "copysign_",
+                                              "copysign(self: Tensor, other: Tensor) -> Tensor",
+                                              copysign__args, 2, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_copysign_ = make_op<void, Tensor&,
+    const Tensor&>(&copysign__schema, copysign__impl, copysign__autograd);
+static void copysign_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_copysign_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema copysign_into_schema = {"copysign_into", "copysign_into",
+                                                  "copysign(self: Tensor, other: Tensor) -> Tensor",
+                                                  copysign_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_copysign_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&copysign_into_schema, copysign_into_impl,
+    copysign_into_autograd);
+
+// ---- copysign_scalar ----
+struct copysign_scalar_saved {
+  Saved self;
+  Saved r0;
+};
+static void copysign_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<copysign_scalar_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::copysign_backward(g0, self, r0);
+  }
+}
+static constinit const NodeType copysign_scalar_type = {"copysign", copysign_scalar_apply,
+                                                        destroy_saved<copysign_scalar_saved>,
+                                                        sizeof(copysign_scalar_saved), false};
+static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_copysign_scalar, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&copysign_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) copysign_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_copysign_scalar, c.keys & kBelowAutograd, self, other);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo copysign_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"other", ArgType::kScalar, false, false},
+                                                   {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema copysign_scalar_schema = {"copysign_scalar", "copysign",
+    "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", copysign_scalar_args, 2, 1, true,
+    false, false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_copysign_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&copysign_scalar_schema, copysign_scalar_impl,
+                                                     copysign_scalar_autograd);
+static void copysign_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_copysign_scalar_, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&copysign_scalar_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) copysign_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  NodeRef prepared = prepare_inplace(self, node);
+  s.r0.save_output(self, 0);
+  redispatch(op_copysign_scalar_, c.keys & kBelowAutograd, self, other);
+  s.r0.written(self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo copysign_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                    {"other", ArgType::kScalar, false, false}};
+static constexpr OpSchema copysign_scalar__schema = {"copysign_scalar_", "copysign_",
+    "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", copysign_scalar__args, 2, 0, true,
+    false, false, false};
+constinit Op<void(Tensor&, const Scalar&)> op_copysign_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&copysign_scalar__schema, copysign_scalar__impl, copysign_scalar__autograd);
+static void copysign_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
+                                          Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_copysign_scalar_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema copysign_scalar_into_schema = {"copysign_scalar_into", "copysign_into",
+    "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", copysign_scalar_args, 3, 0, true,
+    false, false, false};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_copysign_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&copysign_scalar_into_schema,
+    copysign_scalar_into_impl, copysign_scalar_into_autograd);
+
+// ---- hypot ----
+struct hypot_saved {
+  Saved self;
+  Saved other;
+  Saved r0;
+};
+static void hypot_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<hypot_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::div_true(self, r0));
+  }
+  if (n.needs(1)) {
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::mul(g0, op::div_true(other, r0));
+  }
+}
+static constinit const NodeType hypot_type = {"hypot", hypot_apply, destroy_saved<hypot_saved>,
+                                              sizeof(hypot_saved), false};
+static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_hypot, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&hypot_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) hypot_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n0) s.self.save(self);
+  if (n1) s.other.save(other);
+  auto out = redispatch(op_hypot, c.keys & kBelowAutograd, self, other);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo hypot_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"other", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema hypot_schema =
+    {"hypot", "hypot", "hypot(self: Tensor, other: Tensor) -> Tensor", hypot_args, 2, 1, true,
+     false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hypot = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&hypot_schema, hypot_impl, hypot_autograd);
+static void hypot__autograd(Call c, Tensor& self, const Tensor& other) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_hypot_, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&hypot_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) hypot_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n0) s.self.save(*overwritten(self));
+  if (n1) s.other.save(other);
+  NodeRef prepared = prepare_inplace(self, node);
+  s.r0.save_output(self, 0);
+  redispatch(op_hypot_, c.keys & kBelowAutograd, self, other);
+  s.r0.written(self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo hypot__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema hypot__schema = {"hypot_", "hypot_",
+                                           "hypot(self: Tensor, other: Tensor) -> Tensor",
+                                           hypot__args, 2, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_hypot_ = make_op<void, Tensor&,
+    const Tensor&>(&hypot__schema, hypot__impl, hypot__autograd);
+static void hypot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_hypot_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema hypot_into_schema = {"hypot_into", "hypot_into",
+                                               "hypot(self: Tensor, other: Tensor) -> Tensor",
+                                               hypot_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_hypot_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&hypot_into_schema, hypot_into_impl,
+    hypot_into_autograd);
+
+// ---- logaddexp ----
+struct logaddexp_saved {
+  Saved self;
+  Saved other;
+};
+static void logaddexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<logaddexp_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::div_true(g0, op::conj(op::add(op::exp(op::sub(other, self)), 1)));
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::div_true(g0, op::conj(op::add(op::exp(op::sub(self, other)), 1)));
+  }
+}
+static constinit const NodeType logaddexp_type = {"logaddexp", logaddexp_apply,
+                                                  destroy_saved<logaddexp_saved>,
+                                                  sizeof(logaddexp_saved), false};
+static TensorRef logaddexp_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_logaddexp, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&logaddexp_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) logaddexp_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_logaddexp, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo logaddexp_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logaddexp_schema = {"logaddexp", "logaddexp",
+                                              "logaddexp(self: Tensor, other: Tensor) -> Tensor",
+                                              logaddexp_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp_schema, logaddexp_impl,
+                                                     logaddexp_autograd);
+static void logaddexp_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logaddexp_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema logaddexp_into_schema = {"logaddexp_into", "logaddexp_into",
+    "logaddexp(self: Tensor, other: Tensor) -> Tensor", logaddexp_args, 3, 0, true, false, false,
+    false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp_into_schema,
+    logaddexp_into_impl, logaddexp_into_autograd);
+
+// ---- logaddexp2 ----
+struct logaddexp2_saved {
+  Saved self;
+  Saved other;
+};
+static void logaddexp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<logaddexp2_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::div_true(g0, op::add(op::exp2(op::sub(other, self)), 1));
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::div_true(g0, op::add(op::exp2(op::sub(self, other)), 1));
+  }
+}
+static constinit const NodeType logaddexp2_type = {"logaddexp2", logaddexp2_apply,
+                                                   destroy_saved<logaddexp2_saved>,
+                                                   sizeof(logaddexp2_saved), false};
+static TensorRef logaddexp2_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_logaddexp2, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&logaddexp2_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) logaddexp2_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_logaddexp2, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo logaddexp2_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"other", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logaddexp2_schema = {"logaddexp2", "logaddexp2",
+                                               "logaddexp2(self: Tensor, other: Tensor) -> Tensor",
+                                               logaddexp2_args, 2, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp2 =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp2_schema, logaddexp2_impl,
+                                                     logaddexp2_autograd);
+static void logaddexp2_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logaddexp2_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema logaddexp2_into_schema = {"logaddexp2_into", "logaddexp2_into",
+    "logaddexp2(self: Tensor, other: Tensor) -> Tensor", logaddexp2_args, 3, 0, true, false, false,
+    false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp2_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp2_into_schema,
+    logaddexp2_into_impl, logaddexp2_into_autograd);
+
+// ---- heaviside ----
+static constexpr ArgInfo heaviside_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"values", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema heaviside_schema = {"heaviside", "heaviside",
+                                              "heaviside(self: Tensor, values: Tensor) -> Tensor",
+                                              heaviside_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_heaviside =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&heaviside_schema, heaviside_impl, nullptr);
+static void heaviside__autograd(Call c, Tensor& self, const Tensor& values) {
+  NodeRef prepared = prepare_overwrite(self);
+  redispatch(op_heaviside_, c.keys & kBelowAutograd, self, values);
+  if (prepared) commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo heaviside__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"values", ArgType::kTensor, false, false}};
+static constexpr OpSchema heaviside__schema = {"heaviside_", "heaviside_",
+                                               "heaviside(self: Tensor, values: Tensor) -> Tensor",
+                                               heaviside__args, 2, 0, false, false, false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_heaviside_ = make_op<void, Tensor&,
+    const Tensor&>(&heaviside__schema, heaviside__impl, heaviside__autograd);
+static void heaviside_into_autograd(Call c, const Tensor& self, const Tensor& values, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(values) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_heaviside_into, c.keys & kBelowAutograd, self, values, dst);
+}
+static constexpr OpSchema heaviside_into_schema = {"heaviside_into", "heaviside_into",
+    "heaviside(self: Tensor, values: Tensor) -> Tensor", heaviside_args, 3, 0, false, false, false,
+    false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&heaviside_into_schema,
+    heaviside_into_impl, heaviside_into_autograd);
+
+// ---- nextafter ----
+static constexpr ArgInfo nextafter_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kTensor, false, false},
+                                             {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nextafter_schema = {"nextafter", "nextafter",
+                                              "nextafter(self: Tensor, other: Tensor) -> Tensor",
+                                              nextafter_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_nextafter =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&nextafter_schema, impl::nextafter, nullptr);
+static constexpr ArgInfo nextafter__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema nextafter__schema = {"nextafter_", "nextafter_",
+                                               "nextafter(self: Tensor, other: Tensor) -> Tensor",
+                                               nextafter__args, 2, 0, false, false, false, true};
+constinit Op<void(Tensor&, const Tensor&)> op_nextafter_ = make_op<void, Tensor&,
+    const Tensor&>(&nextafter__schema, nextafter__impl, nullptr);
+static void nextafter_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_nextafter_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema nextafter_into_schema = {"nextafter_into", "nextafter_into",
+    "nextafter(self: Tensor, other: Tensor) -> Tensor", nextafter_args, 3, 0, false, false, false,
+    true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&nextafter_into_schema,
+    nextafter_into_impl, nextafter_into_autograd);
+
+// ---- next_number ----
+struct next_number_saved {
+  Saved other;
+};
+static void next_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<next_number_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    out[1] = op::zeros_like(other);
+  }
+}
+static constinit const NodeType next_number_type = {"next_number", next_number_apply,
+                                                    destroy_saved<next_number_saved>,
+                                                    sizeof(next_number_saved), false};
+static TensorRef next_number_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_next_number, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&next_number_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) next_number_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n1) s.other.save(other);
+  auto out = redispatch(op_next_number, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo next_number_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema next_number_schema = {"next_number", "next_number",
+    "next_number(self: Tensor, other: Tensor) -> Tensor", next_number_args, 2, 1, true, false, true,
+    false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&next_number_schema, next_number_impl,
+                                                     next_number_autograd);
+
+// ---- next_bf16 ----
+struct next_bf16_saved {
+  Saved other;
+};
+static void next_bf16_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<next_bf16_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    out[1] = op::zeros_like(other);
+  }
+}
+static constinit const NodeType next_bf16_type = {"next_bf16", next_bf16_apply,
+                                                  destroy_saved<next_bf16_saved>,
+                                                  sizeof(next_bf16_saved), false};
+static TensorRef next_bf16_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_next_bf16, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&next_bf16_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) next_bf16_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n1) s.other.save(other);
+  auto out = redispatch(op_next_bf16, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo next_bf16_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema next_bf16_schema = {"next_bf16", "next_bf16",
+                                              "next_bf16(self: Tensor, other: Tensor) -> Tensor",
+                                              next_bf16_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&next_bf16_schema, next_bf16_impl,
+                                                     next_bf16_autograd);
+
+// ---- gcd ----
+static constexpr ArgInfo gcd_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"other", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema gcd_schema = {"gcd", "gcd", "gcd(self: Tensor, other: Tensor) -> Tensor",
+                                        gcd_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gcd = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&gcd_schema, gcd_impl, nullptr);
+static constexpr ArgInfo gcd__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema gcd__schema =
+    {"gcd_", "gcd_", "gcd(self: Tensor, other: Tensor) -> Tensor", gcd__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_gcd_ = make_op<void, Tensor&,
+    const Tensor&>(&gcd__schema, gcd__impl, nullptr);
+static void gcd_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_gcd_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema gcd_into_schema = {"gcd_into", "gcd_into",
+                                             "gcd(self: Tensor, other: Tensor) -> Tensor", gcd_args,
+                                             3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&gcd_into_schema, gcd_into_impl, gcd_into_autograd);
+
+// ---- lcm ----
+static constexpr ArgInfo lcm_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"other", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema lcm_schema = {"lcm", "lcm", "lcm(self: Tensor, other: Tensor) -> Tensor",
+                                        lcm_args, 2, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lcm = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&lcm_schema, lcm_impl, nullptr);
+static constexpr ArgInfo lcm__args[] = {{"self", ArgType::kTensor, true, false},
+                                        {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema lcm__schema =
+    {"lcm_", "lcm_", "lcm(self: Tensor, other: Tensor) -> Tensor", lcm__args, 2, 0, false, false,
+     false, false};
+constinit Op<void(Tensor&, const Tensor&)> op_lcm_ = make_op<void, Tensor&,
+    const Tensor&>(&lcm__schema, lcm__impl, nullptr);
+static void lcm_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_lcm_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema lcm_into_schema = {"lcm_into", "lcm_into",
+                                             "lcm(self: Tensor, other: Tensor) -> Tensor", lcm_args,
+                                             3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lcm_into = make_op<void, const Tensor&,
+    const Tensor&, Tensor&>(&lcm_into_schema, lcm_into_impl, lcm_into_autograd);
+
+// ---- ldexp ----
+static constexpr ArgInfo ldexp_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"other", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema ldexp_schema =
+    {"ldexp", "ldexp", "ldexp(self: Tensor, other: Tensor) -> Tensor", ldexp_args, 2, 1, true,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ldexp = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&ldexp_schema, ldexp_impl, nullptr);
+static void ldexp__autograd(Call c, Tensor& self, const Tensor& other) {
+  if (!(needs_grad(other))) return redispatch(op_ldexp_, c.keys & kBelowAutograd, self, other);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_ldexp, *before, other));
+}
+static constexpr ArgInfo ldexp__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema ldexp__schema = {"ldexp_", "ldexp_",
+                                           "ldexp(self: Tensor, other: Tensor) -> Tensor",
+                                           ldexp__args, 2, 0, true, false, false, true};
+constinit Op<void(Tensor&, const Tensor&)> op_ldexp_ = make_op<void, Tensor&,
+    const Tensor&>(&ldexp__schema, ldexp__impl, ldexp__autograd);
+static void ldexp_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_ldexp_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema ldexp_into_schema = {"ldexp_into", "ldexp_into",
+                                               "ldexp(self: Tensor, other: Tensor) -> Tensor",
+                                               ldexp_args, 3, 0, true, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ldexp_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&ldexp_into_schema, ldexp_into_impl,
+    ldexp_into_autograd);
+
+// ---- frexp ----
+static constexpr ArgInfo frexp_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst_mantissa", ArgType::kTensor, true, false},
+                                         {"dst_exponent", ArgType::kTensor, true, false}};
+static constexpr OpSchema frexp_schema =
+    {"frexp", "frexp", "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)",
+     frexp_args, 1, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&)> op_frexp = make_op<TensorPair, const Tensor&>(&frexp_schema,
+    impl::frexp, nullptr);
+static void frexp_into_autograd(Call c, const Tensor& self, Tensor& dst_mantissa,
+                                Tensor& dst_exponent) {
+  if (needs_grad(self) || needs_grad(dst_mantissa) || needs_grad(dst_exponent)) fail_into_grad();
+  redispatch(op_frexp_into, c.keys & kBelowAutograd, self, dst_mantissa, dst_exponent);
+}
+static constexpr OpSchema frexp_into_schema = {"frexp_into", "frexp_into",
+    "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)", frexp_args, 3, 0, false,
+    false, false, true};
+constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_frexp_into = make_op<void, const Tensor&,
+    Tensor&, Tensor&>(&frexp_into_schema, frexp_into_impl, frexp_into_autograd);
+
+// ---- frexp_mantissa ----
+struct frexp_mantissa_saved {
+  Saved self;
+};
+static void frexp_mantissa_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<frexp_mantissa_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::exp2(op::neg(op::frexp_exponent(self))));
+  }
+}
+static constinit const NodeType frexp_mantissa_type = {"frexp_mantissa", frexp_mantissa_apply,
+                                                       destroy_saved<frexp_mantissa_saved>,
+                                                       sizeof(frexp_mantissa_saved), false};
+static TensorRef frexp_mantissa_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_frexp_mantissa, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&frexp_mantissa_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) frexp_mantissa_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_frexp_mantissa, c.keys & kBelowAutograd, self);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo frexp_mantissa_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema frexp_mantissa_schema = {"frexp_mantissa", "frexp_mantissa",
+                                                   "frexp_mantissa(self: Tensor) -> Tensor",
+                                                   frexp_mantissa_args, 1, 1, true, false, true,
+                                                   false};
+constinit Op<TensorRef(const Tensor&)> op_frexp_mantissa =
+    make_op<TensorRef, const Tensor&>(&frexp_mantissa_schema, frexp_mantissa_impl,
+                                      frexp_mantissa_autograd);
+
+// ---- frexp_exponent ----
+static constexpr ArgInfo frexp_exponent_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema frexp_exponent_schema = {"frexp_exponent", "frexp_exponent",
+                                                   "frexp_exponent(self: Tensor) -> Tensor",
+                                                   frexp_exponent_args, 1, 1, false, false, true,
+                                                   false};
+constinit Op<TensorRef(const Tensor&)> op_frexp_exponent =
+    make_op<TensorRef, const Tensor&>(&frexp_exponent_schema, frexp_exponent_impl, nullptr);
+
+// ---- float_power ----
+static constexpr ArgInfo float_power_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"exponent", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema float_power_schema = {"float_power", "float_power",
+    "float_power(self: Tensor, exponent: Tensor) -> Tensor", float_power_args, 2, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_float_power =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&float_power_schema, impl::float_power,
+                                                     nullptr);
+static void float_power__autograd(Call c, Tensor& self, const Tensor& exponent) {
+  if (!(needs_grad(self) || needs_grad(exponent))) return redispatch(op_float_power_,
+      c.keys & kBelowAutograd, self, exponent);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_float_power, *before, exponent));
+}
+static constexpr ArgInfo float_power__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"exponent", ArgType::kTensor, false, false}};
+static constexpr OpSchema float_power__schema = {"float_power_", "float_power_",
+    "float_power(self: Tensor, exponent: Tensor) -> Tensor", float_power__args, 2, 0, false, false,
+    false, true};
+constinit Op<void(Tensor&, const Tensor&)> op_float_power_ = make_op<void, Tensor&,
+    const Tensor&>(&float_power__schema, float_power__impl, float_power__autograd);
+static void float_power_into_autograd(Call c, const Tensor& self, const Tensor& exponent,
+                                      Tensor& dst) {
+  if (needs_grad(self) || needs_grad(exponent) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_float_power_into, c.keys & kBelowAutograd, self, exponent, dst);
+}
+static constexpr OpSchema float_power_into_schema = {"float_power_into", "float_power_into",
+    "float_power(self: Tensor, exponent: Tensor) -> Tensor", float_power_args, 3, 0, false, false,
+    false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_float_power_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&float_power_into_schema,
+    float_power_into_impl, float_power_into_autograd);
+
+// ---- float_power_scalar ----
+static constexpr ArgInfo float_power_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"exponent", ArgType::kScalar, false, false},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema float_power_scalar_schema = {"float_power_scalar", "float_power",
+    "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor", float_power_scalar_args, 2, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_float_power_scalar =
+    make_op<TensorRef, const Tensor&, const Scalar&>(&float_power_scalar_schema,
+                                                     impl::float_power_scalar, nullptr);
+static void float_power_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
+  if (!(needs_grad(self))) return redispatch(op_float_power_scalar_, c.keys & kBelowAutograd, self,
+                                             exponent);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_float_power_scalar, *before, exponent));
+}
+static constexpr ArgInfo float_power_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                       {"exponent", ArgType::kScalar, false,
+                                                        false}};
+static constexpr OpSchema float_power_scalar__schema = {"float_power_scalar_", "float_power_",
+    "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor", float_power_scalar__args, 2, 0,
+    false, false, false, true};
+constinit Op<void(Tensor&, const Scalar&)> op_float_power_scalar_ = make_op<void, Tensor&,
+    const Scalar&>(&float_power_scalar__schema, float_power_scalar__impl,
+                   float_power_scalar__autograd);
+static void float_power_scalar_into_autograd(Call c, const Tensor& self, const Scalar& exponent,
+                                             Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_float_power_scalar_into, c.keys & kBelowAutograd, self, exponent, dst);
+}
+static constexpr OpSchema float_power_scalar_into_schema = {"float_power_scalar_into",
+    "float_power_into", "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
+    float_power_scalar_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_float_power_scalar_into =
+    make_op<void, const Tensor&, const Scalar&, Tensor&>(&float_power_scalar_into_schema,
+    float_power_scalar_into_impl, float_power_scalar_into_autograd);
+
+// ---- lerp ----
+struct lerp_saved {
+  Saved self;
+  Saved end;
+  Saved weight;
+};
+static void lerp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<lerp_saved>();
+  if (n.needs(0)) {
+    const TensorRef weight_ref = s.weight.get(n);
+    const Tensor& weight = *weight_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::conj(op::add(op::neg(weight), 1)));
+  }
+  if (n.needs(1)) {
+    const TensorRef weight_ref = s.weight.get(n);
+    const Tensor& weight = *weight_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::mul(g0, op::conj(weight));
+  }
+  if (n.needs(2)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef end_ref = s.end.get(n);
+    const Tensor& end = *end_ref;
+    const Tensor& g0 = *grads[0];
+    out[2] = op::mul(g0, op::conj(op::sub(end, self)));
+  }
+}
+static constinit const NodeType lerp_type = {"lerp", lerp_apply, destroy_saved<lerp_saved>,
+                                             sizeof(lerp_saved), false};
+static TensorRef lerp_autograd(Call c, const Tensor& self, const Tensor& end,
+                               const Tensor& weight) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(end);
+  const bool n2 = needs_grad(weight);
+  if (!(n0 | n1 | n2)) return redispatch(op_lerp, c.keys & kBelowAutograd, self, end, weight);
+  NodeRef node = new_node(&lerp_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) lerp_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, end);
+  if (n2) n.set_edge(2, weight);
+  if (n2) s.self.save(self);
+  if (n2) s.end.save(end);
+  if (n0 | n1) s.weight.save(weight);
+  auto out = redispatch(op_lerp, c.keys & kBelowAutograd, self, end, weight);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo lerp_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"end", ArgType::kTensor, false, false},
+                                        {"weight", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema lerp_schema =
+    {"lerp", "lerp", "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", lerp_args, 3, 1,
+     true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lerp =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lerp_schema, lerp_impl,
+    lerp_autograd);
+static void lerp__autograd(Call c, Tensor& self, const Tensor& end, const Tensor& weight) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(end);
+  const bool n2 = needs_grad(weight);
+  if (!(n0 | n1 | n2)) return redispatch(op_lerp_, c.keys & kBelowAutograd, self, end, weight);
+  NodeRef node = new_node(&lerp_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) lerp_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, end);
+  if (n2) n.set_edge(2, weight);
+  if (n2) s.self.save(*overwritten(self));
+  if (n2) s.end.save(end);
+  if (n0 | n1) s.weight.save(weight);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_lerp_, c.keys & kBelowAutograd, self, end, weight);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo lerp__args[] = {{"self", ArgType::kTensor, true, false},
+                                         {"end", ArgType::kTensor, false, false},
+                                         {"weight", ArgType::kTensor, false, false}};
+static constexpr OpSchema lerp__schema =
+    {"lerp_", "lerp_", "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", lerp__args, 3,
+     0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_lerp_ = make_op<void, Tensor&,
+    const Tensor&, const Tensor&>(&lerp__schema, lerp__impl, lerp__autograd);
+static void lerp_into_autograd(Call c, const Tensor& self, const Tensor& end, const Tensor& weight,
+                               Tensor& dst) {
+  if (needs_grad(self) || needs_grad(end) || needs_grad(weight) || needs_grad(dst)) fail_into_grad(
+      );
+  redispatch(op_lerp_into, c.keys & kBelowAutograd, self, end, weight, dst);
+}
+static constexpr OpSchema lerp_into_schema = {"lerp_into", "lerp_into",
+    "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", lerp_args, 4, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lerp_into =
+    make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lerp_into_schema,
+    lerp_into_impl, lerp_into_autograd);
+
+// ---- lerp_scalar ----
+struct lerp_scalar_saved {
+  Scalar weight;
+};
+static void lerp_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<lerp_scalar_saved>();
+  if (n.needs(0)) {
+    const auto& weight = s.weight;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::conj(op::add(op::neg(weight), 1)));
+  }
+  if (n.needs(1)) {
+    const auto& weight = s.weight;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::scaled(g0, op::conj(weight));
+  }
+}
+static constinit const NodeType lerp_scalar_type = {"lerp", lerp_scalar_apply,
+                                                    destroy_saved<lerp_scalar_saved>,
+                                                    sizeof(lerp_scalar_saved), false};
+static TensorRef lerp_scalar_autograd(Call c, const Tensor& self, const Tensor& end,
+                                      const Scalar& weight) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(end);
+  if (!(n0 | n1)) return redispatch(op_lerp_scalar, c.keys & kBelowAutograd, self, end, weight);
+  NodeRef node = new_node(&lerp_scalar_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) lerp_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, end);
+  s.weight = Scalar(weight);
+  auto out = redispatch(op_lerp_scalar, c.keys & kBelowAutograd, self, end, weight);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo lerp_scalar_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"end", ArgType::kTensor, false, false},
+                                               {"weight", ArgType::kScalar, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema lerp_scalar_schema = {"lerp_scalar", "lerp",
+    "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor", lerp_scalar_args, 3, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&lerp_scalar_schema,
+    lerp_scalar_impl, lerp_scalar_autograd);
+static void lerp_scalar__autograd(Call c, Tensor& self, const Tensor& end, const Scalar& weight) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(end);
+  if (!(n0 | n1)) return redispatch(op_lerp_scalar_, c.keys & kBelowAutograd, self, end, weight);
+  NodeRef node = new_node(&lerp_scalar_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) lerp_scalar_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, end);
+  s.weight = Scalar(weight);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_lerp_scalar_, c.keys & kBelowAutograd, self, end, weight);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo lerp_scalar__args[] = {{"self", ArgType::kTensor, true, false},
+                                                {"end", ArgType::kTensor, false, false},
+                                                {"weight", ArgType::kScalar, false, false}};
+static constexpr OpSchema lerp_scalar__schema = {"lerp_scalar_", "lerp_",
+    "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor", lerp_scalar__args, 3, 0,
+    true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar_ = make_op<void, Tensor&,
+    const Tensor&, const Scalar&>(&lerp_scalar__schema, lerp_scalar__impl, lerp_scalar__autograd);
+static void lerp_scalar_into_autograd(Call c, const Tensor& self, const Tensor& end,
+                                      const Scalar& weight, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(end) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_lerp_scalar_into, c.keys & kBelowAutograd, self, end, weight, dst);
+}
+static constexpr OpSchema lerp_scalar_into_schema = {"lerp_scalar_into", "lerp_into",
+    "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor", lerp_scalar_args, 4, 0,
+    true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_lerp_scalar_into =
+    make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&lerp_scalar_into_schema,
+    lerp_scalar_into_impl, lerp_scalar_into_autograd);
+
+// ---- addcmul ----
+struct addcmul_saved {
+  Saved tensor1;
+  Saved tensor2;
+  Scalar value;
+};
+static void addcmul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<addcmul_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const TensorRef tensor2_ref = s.tensor2.get(n);
+    const Tensor& tensor2 = *tensor2_ref;
+    const auto& value = s.value;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::mul(g0, op::conj(formula::scaled(tensor2, value)));
+  }
+  if (n.needs(2)) {
+    const TensorRef tensor1_ref = s.tensor1.get(n);
+    const Tensor& tensor1 = *tensor1_ref;
+    const auto& value = s.value;
+    const Tensor& g0 = *grads[0];
+    out[2] = op::mul(g0, op::conj(formula::scaled(tensor1, value)));
+  }
+}
+static constinit const NodeType addcmul_type = {"addcmul", addcmul_apply,
+                                                destroy_saved<addcmul_saved>, sizeof(addcmul_saved),
+                                                false};
+static TensorRef addcmul_autograd(Call c, const Tensor& self, const Tensor& tensor1,
+                                  const Tensor& tensor2, const Scalar& value) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(tensor1);
+  const bool n2 = needs_grad(tensor2);
+  if (!(n0 | n1 | n2)) return redispatch(op_addcmul, c.keys & kBelowAutograd, self, tensor1,
+                                         tensor2, value);
+  NodeRef node = new_node(&addcmul_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) addcmul_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, tensor1);
+  if (n2) n.set_edge(2, tensor2);
+  if (n2) s.tensor1.save(tensor1);
+  if (n1) s.tensor2.save(tensor2);
+  s.value = Scalar(value);
+  auto out = redispatch(op_addcmul, c.keys & kBelowAutograd, self, tensor1, tensor2, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo addcmul_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"tensor1", ArgType::kTensor, false, false},
+                                           {"tensor2", ArgType::kTensor, false, false},
+                                           {"value", ArgType::kScalar, false, true, 0,
+                                            ArgDefault::kInt, {.i = 1}},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addcmul_schema = {"addcmul", "addcmul",
+    "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
+    addcmul_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul_schema,
+    addcmul_impl, addcmul_autograd);
+static void addcmul__autograd(Call c, Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                              const Scalar& value) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(tensor1);
+  const bool n2 = needs_grad(tensor2);
+  if (!(n0 | n1 | n2)) return redispatch(op_addcmul_, c.keys & kBelowAutograd, self, tensor1,
+                                         tensor2, value);
+  NodeRef node = new_node(&addcmul_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) addcmul_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, tensor1);
+  if (n2) n.set_edge(2, tensor2);
+  if (n2) s.tensor1.save(tensor1);
+  if (n1) s.tensor2.save(tensor2);
+  s.value = Scalar(value);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_addcmul_, c.keys & kBelowAutograd, self, tensor1, tensor2, value);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo addcmul__args[] = {{"self", ArgType::kTensor, true, false},
+                                            {"tensor1", ArgType::kTensor, false, false},
+                                            {"tensor2", ArgType::kTensor, false, false},
+                                            {"value", ArgType::kScalar, false, true, 0,
+                                             ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema addcmul__schema = {"addcmul_", "addcmul_",
+    "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
+    addcmul__args, 4, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul__schema,
+    addcmul__impl, addcmul__autograd);
+static void addcmul_into_autograd(Call c, const Tensor& self, const Tensor& tensor1,
+                                  const Tensor& tensor2, const Scalar& value, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(tensor1) || needs_grad(tensor2)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_addcmul_into, c.keys & kBelowAutograd, self, tensor1, tensor2, value, dst);
+}
+static constexpr OpSchema addcmul_into_schema = {"addcmul_into", "addcmul_into",
+    "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
+    addcmul_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                  Tensor&)> op_addcmul_into = make_op<void, const Tensor&, const Tensor&,
+                                                      const Tensor&, const Scalar&,
+                                                      Tensor&>(&addcmul_into_schema,
+    addcmul_into_impl, addcmul_into_autograd);
+
+// ---- addcdiv ----
+struct addcdiv_saved {
+  Saved tensor1;
+  Saved tensor2;
+  Scalar value;
+};
+static void addcdiv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<addcdiv_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+  if (n.needs(1)) {
+    const TensorRef tensor2_ref = s.tensor2.get(n);
+    const Tensor& tensor2 = *tensor2_ref;
+    const auto& value = s.value;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::scaled(op::div_true(g0, op::conj(tensor2)), op::conj(value));
+  }
+  if (n.needs(2)) {
+    const TensorRef tensor1_ref = s.tensor1.get(n);
+    const Tensor& tensor1 = *tensor1_ref;
+    const TensorRef tensor2_ref = s.tensor2.get(n);
+    const Tensor& tensor2 = *tensor2_ref;
+    const auto& value = s.value;
+    const Tensor& g0 = *grads[0];
+    out[2] =
+        op::neg(op::mul(g0,
+                        op::conj(op::div_true(formula::scaled(tensor1, value),
+                                              op::mul(tensor2, tensor2)))));
+  }
+}
+static constinit const NodeType addcdiv_type = {"addcdiv", addcdiv_apply,
+                                                destroy_saved<addcdiv_saved>, sizeof(addcdiv_saved),
+                                                false};
+static TensorRef addcdiv_autograd(Call c, const Tensor& self, const Tensor& tensor1,
+                                  const Tensor& tensor2, const Scalar& value) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(tensor1);
+  const bool n2 = needs_grad(tensor2);
+  if (!(n0 | n1 | n2)) return redispatch(op_addcdiv, c.keys & kBelowAutograd, self, tensor1,
+                                         tensor2, value);
+  NodeRef node = new_node(&addcdiv_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) addcdiv_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, tensor1);
+  if (n2) n.set_edge(2, tensor2);
+  if (n2) s.tensor1.save(tensor1);
+  if (n1 | n2) s.tensor2.save(tensor2);
+  s.value = Scalar(value);
+  auto out = redispatch(op_addcdiv, c.keys & kBelowAutograd, self, tensor1, tensor2, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo addcdiv_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"tensor1", ArgType::kTensor, false, false},
+                                           {"tensor2", ArgType::kTensor, false, false},
+                                           {"value", ArgType::kScalar, false, true, 0,
+                                            ArgDefault::kInt, {.i = 1}},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema addcdiv_schema = {"addcdiv", "addcdiv",
+    "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
+    addcdiv_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv_schema,
+    addcdiv_impl, addcdiv_autograd);
+static void addcdiv__autograd(Call c, Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                              const Scalar& value) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(tensor1);
+  const bool n2 = needs_grad(tensor2);
+  if (!(n0 | n1 | n2)) return redispatch(op_addcdiv_, c.keys & kBelowAutograd, self, tensor1,
+                                         tensor2, value);
+  NodeRef node = new_node(&addcdiv_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) addcdiv_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, tensor1);
+  if (n2) n.set_edge(2, tensor2);
+  if (n2) s.tensor1.save(tensor1);
+  if (n1 | n2) s.tensor2.save(tensor2);
+  s.value = Scalar(value);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_addcdiv_, c.keys & kBelowAutograd, self, tensor1, tensor2, value);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo addcdiv__args[] = {{"self", ArgType::kTensor, true, false},
+                                            {"tensor1", ArgType::kTensor, false, false},
+                                            {"tensor2", ArgType::kTensor, false, false},
+                                            {"value", ArgType::kScalar, false, true, 0,
+                                             ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema addcdiv__schema = {"addcdiv_", "addcdiv_",
+    "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
+    addcdiv__args, 4, 0, true, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv_ =
+    make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv__schema,
+    addcdiv__impl, addcdiv__autograd);
+static void addcdiv_into_autograd(Call c, const Tensor& self, const Tensor& tensor1,
+                                  const Tensor& tensor2, const Scalar& value, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(tensor1) || needs_grad(tensor2)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_addcdiv_into, c.keys & kBelowAutograd, self, tensor1, tensor2, value, dst);
+}
+static constexpr OpSchema addcdiv_into_schema = {"addcdiv_into", "addcdiv_into",
+    "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
+    addcdiv_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+                  Tensor&)> op_addcdiv_into = make_op<void, const Tensor&, const Tensor&,
+                                                      const Tensor&, const Scalar&,
+                                                      Tensor&>(&addcdiv_into_schema,
+    addcdiv_into_impl, addcdiv_into_autograd);
 
 }  // namespace TT_NS

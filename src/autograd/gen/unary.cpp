@@ -465,11 +465,41 @@ static TensorRef sgn_autograd(Call c, const Tensor& self) {
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo sgn_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr ArgInfo sgn_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sgn_schema = {"sgn", "sgn", "sgn(self: Tensor) -> Tensor", sgn_args, 1, 1,
-                                        true, false, true, false};
+                                        true, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema,
     sgn_impl, sgn_autograd);
+static void sgn__autograd(Call c, Tensor& self) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_sgn_, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&sgn_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) sgn_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  NodeRef prepared = prepare_inplace(self, node);
+  s.r0.save_output(self, 0);
+  redispatch(op_sgn_, c.keys & kBelowAutograd, self);
+  s.r0.written(self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo sgn__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema sgn__schema = {"sgn_", "sgn_", "sgn(self: Tensor) -> Tensor", sgn__args,
+                                         1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_sgn_ = make_op<void, Tensor&>(&sgn__schema, sgn__impl,
+    sgn__autograd);
+static void sgn_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_sgn_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema sgn_into_schema = {"sgn_into", "sgn_into", "sgn(self: Tensor) -> Tensor",
+                                             sgn_args, 2, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Tensor&,
+    Tensor&>(&sgn_into_schema, sgn_into_impl, sgn_into_autograd);
 
 // ---- sign ----
 struct sign_saved {
@@ -1588,6 +1618,374 @@ static constexpr OpSchema cosh_into_schema = {"cosh_into", "cosh_into",
 constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&,
     Tensor&>(&cosh_into_schema, cosh_into_impl, cosh_into_autograd);
 
+// ---- asinh ----
+struct asinh_saved {
+  Saved self;
+};
+static void asinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<asinh_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::conj(op::rsqrt(op::add(op::mul(self, self), 1))));
+  }
+}
+static constinit const NodeType asinh_type = {"asinh", asinh_apply, destroy_saved<asinh_saved>,
+                                              sizeof(asinh_saved), false};
+static TensorRef asinh_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_asinh, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&asinh_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) asinh_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_asinh, c.keys & kBelowAutograd, self);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo asinh_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema asinh_schema = {"asinh", "asinh", "asinh(self: Tensor) -> Tensor",
+                                          asinh_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_asinh = make_op<TensorRef, const Tensor&>(&asinh_schema,
+    asinh_impl, asinh_autograd);
+static void asinh__autograd(Call c, Tensor& self) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_asinh_, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&asinh_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) asinh_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_asinh_, c.keys & kBelowAutograd, self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo asinh__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema asinh__schema = {"asinh_", "asinh_", "asinh(self: Tensor) -> Tensor",
+                                           asinh__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_asinh_ = make_op<void, Tensor&>(&asinh__schema, asinh__impl,
+    asinh__autograd);
+static void asinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_asinh_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema asinh_into_schema = {"asinh_into", "asinh_into",
+                                               "asinh(self: Tensor) -> Tensor", asinh_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_asinh_into = make_op<void, const Tensor&,
+    Tensor&>(&asinh_into_schema, asinh_into_impl, asinh_into_autograd);
+
+// ---- acosh ----
+struct acosh_saved {
+  Saved self;
+};
+static void acosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<acosh_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] =
+        op::mul(g0, op::conj(op::mul(op::rsqrt(op::add(self, 1)), op::rsqrt(op::sub(self, 1)))));
+  }
+}
+static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_saved<acosh_saved>,
+                                              sizeof(acosh_saved), false};
+static TensorRef acosh_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_acosh, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&acosh_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) acosh_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_acosh, c.keys & kBelowAutograd, self);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo acosh_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema acosh_schema = {"acosh", "acosh", "acosh(self: Tensor) -> Tensor",
+                                          acosh_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_acosh = make_op<TensorRef, const Tensor&>(&acosh_schema,
+    acosh_impl, acosh_autograd);
+static void acosh__autograd(Call c, Tensor& self) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_acosh_, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&acosh_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) acosh_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_acosh_, c.keys & kBelowAutograd, self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo acosh__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema acosh__schema = {"acosh_", "acosh_", "acosh(self: Tensor) -> Tensor",
+                                           acosh__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_acosh_ = make_op<void, Tensor&>(&acosh__schema, acosh__impl,
+    acosh__autograd);
+static void acosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_acosh_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema acosh_into_schema = {"acosh_into", "acosh_into",
+                                               "acosh(self: Tensor) -> Tensor", acosh_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_acosh_into = make_op<void, const Tensor&,
+    Tensor&>(&acosh_into_schema, acosh_into_impl, acosh_into_autograd);
+
+// ---- atanh ----
+struct atanh_saved {
+  Saved self;
+};
+static void atanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<atanh_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::div_true(g0, op::conj(op::rsub(op::mul(self, self), 1)));
+  }
+}
+static constinit const NodeType atanh_type = {"atanh", atanh_apply, destroy_saved<atanh_saved>,
+                                              sizeof(atanh_saved), false};
+static TensorRef atanh_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_atanh, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&atanh_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) atanh_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_atanh, c.keys & kBelowAutograd, self);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo atanh_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema atanh_schema = {"atanh", "atanh", "atanh(self: Tensor) -> Tensor",
+                                          atanh_args, 1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_atanh = make_op<TensorRef, const Tensor&>(&atanh_schema,
+    atanh_impl, atanh_autograd);
+static void atanh__autograd(Call c, Tensor& self) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_atanh_, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&atanh_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) atanh_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_atanh_, c.keys & kBelowAutograd, self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo atanh__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema atanh__schema = {"atanh_", "atanh_", "atanh(self: Tensor) -> Tensor",
+                                           atanh__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_atanh_ = make_op<void, Tensor&>(&atanh__schema, atanh__impl,
+    atanh__autograd);
+static void atanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_atanh_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema atanh_into_schema = {"atanh_into", "atanh_into",
+                                               "atanh(self: Tensor) -> Tensor", atanh_args, 2, 0,
+                                               true, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_atanh_into = make_op<void, const Tensor&,
+    Tensor&>(&atanh_into_schema, atanh_into_impl, atanh_into_autograd);
+
+// ---- logit ----
+struct logit_saved {
+  Saved self;
+  Opt<double> eps;
+};
+static void logit_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<logit_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& eps = s.eps;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::logit_backward(g0, self, eps);
+  }
+}
+static constinit const NodeType logit_type = {"logit", logit_apply, destroy_saved<logit_saved>,
+                                              sizeof(logit_saved), false};
+static TensorRef logit_autograd(Call c, const Tensor& self, Opt<double> eps) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_logit, c.keys & kBelowAutograd, self, eps);
+  NodeRef node = new_node(&logit_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) logit_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.eps = eps;
+  auto out = redispatch(op_logit, c.keys & kBelowAutograd, self, eps);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo logit_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"eps", ArgType::kOptFloat, false, true},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema logit_schema =
+    {"logit", "logit", "logit(self: Tensor, eps: Float? = None) -> Tensor", logit_args, 2, 1, true,
+     false, false, false};
+constinit Op<TensorRef(const Tensor&, Opt<double>)> op_logit = make_op<TensorRef, const Tensor&,
+    Opt<double>>(&logit_schema, logit_impl, logit_autograd);
+static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_logit_, c.keys & kBelowAutograd, self, eps);
+  NodeRef node = new_node(&logit_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) logit_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(*overwritten(self));
+  s.eps = eps;
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_logit_, c.keys & kBelowAutograd, self, eps);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo logit__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"eps", ArgType::kOptFloat, false, true}};
+static constexpr OpSchema logit__schema = {"logit_", "logit_",
+                                           "logit(self: Tensor, eps: Float? = None) -> Tensor",
+                                           logit__args, 2, 0, true, false, false, false};
+constinit Op<void(Tensor&, Opt<double>)> op_logit_ = make_op<void, Tensor&,
+    Opt<double>>(&logit__schema, logit__impl, logit__autograd);
+static void logit_into_autograd(Call c, const Tensor& self, Opt<double> eps, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_logit_into, c.keys & kBelowAutograd, self, eps, dst);
+}
+static constexpr OpSchema logit_into_schema = {"logit_into", "logit_into",
+                                               "logit(self: Tensor, eps: Float? = None) -> Tensor",
+                                               logit_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_logit_into = make_op<void, const Tensor&,
+    Opt<double>, Tensor&>(&logit_into_schema, logit_into_impl, logit_into_autograd);
+
+// ---- logit_backward ----
+struct logit_backward_saved {
+  Saved grad;
+  Saved input;
+  Opt<double> eps;
+};
+static void logit_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<logit_backward_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& eps = s.eps;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::logit_backward(g0, input, eps);
+  }
+  if (n.needs(1)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& eps = s.eps;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::logit_second(op::mul(g0, grad), input, eps);
+  }
+}
+static constinit const NodeType logit_backward_type = {"logit_backward", logit_backward_apply,
+                                                       destroy_saved<logit_backward_saved>,
+                                                       sizeof(logit_backward_saved), false};
+static TensorRef logit_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
+                                         Opt<double> eps) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(input);
+  if (!(n0 | n1)) return redispatch(op_logit_backward, c.keys & kBelowAutograd, grad, input, eps);
+  NodeRef node = new_node(&logit_backward_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) logit_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, input);
+  if (n1) s.grad.save(grad);
+  s.input.save(input);
+  s.eps = eps;
+  auto out = redispatch(op_logit_backward, c.keys & kBelowAutograd, grad, input, eps);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo logit_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                  {"input", ArgType::kTensor, false, false},
+                                                  {"eps", ArgType::kOptFloat, false, false}};
+static constexpr OpSchema logit_backward_schema = {"logit_backward", "logit_backward",
+    "logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor", logit_backward_args, 3, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<double>>(&logit_backward_schema,
+    logit_backward_impl, logit_backward_autograd);
+
+// ---- deg2rad ----
+static constexpr ArgInfo deg2rad_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema deg2rad_schema = {"deg2rad", "deg2rad", "deg2rad(self: Tensor) -> Tensor",
+                                            deg2rad_args, 1, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_deg2rad =
+    make_op<TensorRef, const Tensor&>(&deg2rad_schema, deg2rad_impl, nullptr);
+static constexpr ArgInfo deg2rad__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema deg2rad__schema = {"deg2rad_", "deg2rad_",
+                                             "deg2rad(self: Tensor) -> Tensor", deg2rad__args, 1, 0,
+                                             true, false, false, true};
+constinit Op<void(Tensor&)> op_deg2rad_ = make_op<void, Tensor&>(&deg2rad__schema, deg2rad__impl,
+    nullptr);
+static void deg2rad_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_deg2rad_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema deg2rad_into_schema = {"deg2rad_into", "deg2rad_into",
+                                                 "deg2rad(self: Tensor) -> Tensor", deg2rad_args, 2,
+                                                 0, true, false, false, true};
+constinit Op<void(const Tensor&, Tensor&)> op_deg2rad_into = make_op<void, const Tensor&,
+    Tensor&>(&deg2rad_into_schema, deg2rad_into_impl, deg2rad_into_autograd);
+
+// ---- rad2deg ----
+static constexpr ArgInfo rad2deg_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema rad2deg_schema = {"rad2deg", "rad2deg", "rad2deg(self: Tensor) -> Tensor",
+                                            rad2deg_args, 1, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_rad2deg =
+    make_op<TensorRef, const Tensor&>(&rad2deg_schema, rad2deg_impl, nullptr);
+static constexpr ArgInfo rad2deg__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema rad2deg__schema = {"rad2deg_", "rad2deg_",
+                                             "rad2deg(self: Tensor) -> Tensor", rad2deg__args, 1, 0,
+                                             true, false, false, true};
+constinit Op<void(Tensor&)> op_rad2deg_ = make_op<void, Tensor&>(&rad2deg__schema, rad2deg__impl,
+    nullptr);
+static void rad2deg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_rad2deg_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema rad2deg_into_schema = {"rad2deg_into", "rad2deg_into",
+                                                 "rad2deg(self: Tensor) -> Tensor", rad2deg_args, 2,
+                                                 0, true, false, false, true};
+constinit Op<void(const Tensor&, Tensor&)> op_rad2deg_into = make_op<void, const Tensor&,
+    Tensor&>(&rad2deg_into_schema, rad2deg_into_impl, rad2deg_into_autograd);
+
 // ---- erf ----
 struct erf_saved {
   Saved self;
@@ -1892,6 +2290,73 @@ static constexpr OpSchema trunc_into_schema = {"trunc_into", "trunc_into",
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&,
     Tensor&>(&trunc_into_schema, trunc_into_impl, trunc_into_autograd);
 
+// ---- frac ----
+struct frac_saved {
+};
+static void frac_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<frac_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = TensorRef::share(&g0);
+  }
+}
+static constinit const NodeType frac_type = {"frac", frac_apply, destroy_saved<frac_saved>,
+                                             sizeof(frac_saved), false};
+static TensorRef frac_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_frac, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&frac_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) frac_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  auto out = redispatch(op_frac, c.keys & kBelowAutograd, self);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo frac_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema frac_schema = {"frac", "frac", "frac(self: Tensor) -> Tensor", frac_args,
+                                         1, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_frac = make_op<TensorRef, const Tensor&>(&frac_schema,
+    frac_impl, frac_autograd);
+static void frac__autograd(Call c, Tensor& self) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_frac_, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&frac_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) frac_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_frac_, c.keys & kBelowAutograd, self);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo frac__args[] = {{"self", ArgType::kTensor, true, false}};
+static constexpr OpSchema frac__schema = {"frac_", "frac_", "frac(self: Tensor) -> Tensor",
+                                          frac__args, 1, 0, true, false, false, false};
+constinit Op<void(Tensor&)> op_frac_ = make_op<void, Tensor&>(&frac__schema, frac__impl,
+    frac__autograd);
+static void frac_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_frac_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema frac_into_schema = {"frac_into", "frac_into",
+                                              "frac(self: Tensor) -> Tensor", frac_args, 2, 0, true,
+                                              false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_frac_into = make_op<void, const Tensor&,
+    Tensor&>(&frac_into_schema, frac_into_impl, frac_into_autograd);
+
+// ---- positive ----
+static constexpr ArgInfo positive_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema positive_schema = {"positive", "positive",
+                                             "positive(self: Tensor) -> Tensor", positive_args, 1,
+                                             1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_positive =
+    make_op<TensorRef, const Tensor&>(&positive_schema, impl::positive, nullptr);
+
 // ---- round ----
 static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"decimals", ArgType::kInt, false, true, 0,
@@ -2042,5 +2507,186 @@ static constexpr OpSchema isfinite_schema = {"isfinite", "isfinite",
                                              1, 1, false, false, false, false};
 constinit Op<TensorRef(const Tensor&)> op_isfinite =
     make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_impl, nullptr);
+
+// ---- isposinf ----
+static constexpr ArgInfo isposinf_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema isposinf_schema = {"isposinf", "isposinf",
+                                             "isposinf(self: Tensor) -> BoolTensor", isposinf_args,
+                                             1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_isposinf =
+    make_op<TensorRef, const Tensor&>(&isposinf_schema, isposinf_impl, nullptr);
+static void isposinf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_isposinf_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema isposinf_into_schema = {"isposinf_into", "isposinf_into",
+                                                  "isposinf(self: Tensor) -> BoolTensor",
+                                                  isposinf_args, 2, 0, false, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, const Tensor&,
+    Tensor&>(&isposinf_into_schema, isposinf_into_impl, isposinf_into_autograd);
+
+// ---- isneginf ----
+static constexpr ArgInfo isneginf_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema isneginf_schema = {"isneginf", "isneginf",
+                                             "isneginf(self: Tensor) -> BoolTensor", isneginf_args,
+                                             1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_isneginf =
+    make_op<TensorRef, const Tensor&>(&isneginf_schema, isneginf_impl, nullptr);
+static void isneginf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_isneginf_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema isneginf_into_schema = {"isneginf_into", "isneginf_into",
+                                                  "isneginf(self: Tensor) -> BoolTensor",
+                                                  isneginf_args, 2, 0, false, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, const Tensor&,
+    Tensor&>(&isneginf_into_schema, isneginf_into_impl, isneginf_into_autograd);
+
+// ---- isreal ----
+static constexpr ArgInfo isreal_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema isreal_schema = {"isreal", "isreal", "isreal(self: Tensor) -> BoolTensor",
+                                           isreal_args, 1, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_isreal = make_op<TensorRef, const Tensor&>(&isreal_schema,
+    isreal_impl, nullptr);
+
+// ---- signbit ----
+static constexpr ArgInfo signbit_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema signbit_schema = {"signbit", "signbit",
+                                            "signbit(self: Tensor) -> BoolTensor", signbit_args, 1,
+                                            1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&)> op_signbit =
+    make_op<TensorRef, const Tensor&>(&signbit_schema, signbit_impl, nullptr);
+static void signbit_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_signbit_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema signbit_into_schema = {"signbit_into", "signbit_into",
+                                                 "signbit(self: Tensor) -> BoolTensor",
+                                                 signbit_args, 2, 0, false, false, false, false};
+constinit Op<void(const Tensor&, Tensor&)> op_signbit_into = make_op<void, const Tensor&,
+    Tensor&>(&signbit_into_schema, signbit_into_impl, signbit_into_autograd);
+
+// ---- nan_to_num ----
+static constexpr ArgInfo nan_to_num_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"nan", ArgType::kOptFloat, false, true},
+                                              {"posinf", ArgType::kOptFloat, false, true},
+                                              {"neginf", ArgType::kOptFloat, false, true},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema nan_to_num_schema = {"nan_to_num", "nan_to_num",
+    "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = None) "
+    "-> Tensor", nan_to_num_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num =
+    make_op<TensorRef, const Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num_schema,
+    impl::nan_to_num, nullptr);
+static void nan_to_num__autograd(Call c, Tensor& self, Opt<double> nan, Opt<double> posinf,
+                                 Opt<double> neginf) {
+  if (!(needs_grad(self))) return redispatch(op_nan_to_num_, c.keys & kBelowAutograd, self, nan,
+                                             posinf, neginf);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_nan_to_num, *before, nan, posinf, neginf));
+}
+static constexpr ArgInfo nan_to_num__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"nan", ArgType::kOptFloat, false, true},
+                                               {"posinf", ArgType::kOptFloat, false, true},
+                                               {"neginf", ArgType::kOptFloat, false, true}};
+static constexpr OpSchema nan_to_num__schema = {"nan_to_num_", "nan_to_num_",
+    "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = None) "
+    "-> Tensor", nan_to_num__args, 4, 0, false, false, false, true};
+constinit Op<void(Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num_ =
+    make_op<void, Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num__schema,
+    nan_to_num__impl, nan_to_num__autograd);
+static void nan_to_num_into_autograd(Call c, const Tensor& self, Opt<double> nan,
+                                     Opt<double> posinf, Opt<double> neginf, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_nan_to_num_into, c.keys & kBelowAutograd, self, nan, posinf, neginf, dst);
+}
+static constexpr OpSchema nan_to_num_into_schema = {"nan_to_num_into", "nan_to_num_into",
+    "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = None) "
+    "-> Tensor", nan_to_num_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>,
+                  Tensor&)> op_nan_to_num_into = make_op<void, const Tensor&, Opt<double>,
+    Opt<double>, Opt<double>, Tensor&>(&nan_to_num_into_schema, nan_to_num_into_impl,
+                                       nan_to_num_into_autograd);
+
+// ---- replace_nan ----
+struct replace_nan_saved {
+  Saved self;
+};
+static void replace_nan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<replace_nan_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::masked_fill(g0, op::isnan(self), 0);
+  }
+}
+static constinit const NodeType replace_nan_type = {"replace_nan", replace_nan_apply,
+                                                    destroy_saved<replace_nan_saved>,
+                                                    sizeof(replace_nan_saved), false};
+static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_replace_nan, c.keys & kBelowAutograd, self, value);
+  NodeRef node = new_node(&replace_nan_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) replace_nan_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_replace_nan, c.keys & kBelowAutograd, self, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo replace_nan_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"value", ArgType::kFloat, false, false}};
+static constexpr OpSchema replace_nan_schema = {"replace_nan", "replace_nan",
+                                                "replace_nan(self: Tensor, value: Float) -> Tensor",
+                                                replace_nan_args, 2, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, double)> op_replace_nan = make_op<TensorRef, const Tensor&,
+    double>(&replace_nan_schema, replace_nan_impl, replace_nan_autograd);
+
+// ---- replace_inf ----
+struct replace_inf_saved {
+  Saved self;
+};
+static void replace_inf_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<replace_inf_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::masked_fill(g0, op::isinf(self), 0);
+  }
+}
+static constinit const NodeType replace_inf_type = {"replace_inf", replace_inf_apply,
+                                                    destroy_saved<replace_inf_saved>,
+                                                    sizeof(replace_inf_saved), false};
+static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf, double neginf) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_replace_inf, c.keys & kBelowAutograd, self, posinf, neginf);
+  NodeRef node = new_node(&replace_inf_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) replace_inf_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_replace_inf, c.keys & kBelowAutograd, self, posinf, neginf);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo replace_inf_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"posinf", ArgType::kFloat, false, false},
+                                               {"neginf", ArgType::kFloat, false, false}};
+static constexpr OpSchema replace_inf_schema = {"replace_inf", "replace_inf",
+    "replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor", replace_inf_args, 3, 1,
+    true, false, true, false};
+constinit Op<TensorRef(const Tensor&, double, double)> op_replace_inf =
+    make_op<TensorRef, const Tensor&, double, double>(&replace_inf_schema, replace_inf_impl,
+                                                      replace_inf_autograd);
 
 }  // namespace TT_NS

@@ -151,3 +151,82 @@ tt_status tt_relu(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 tt_status tt_relu_(tt_ctx *c, tt_tensor *self) {
   return call_for_none<tt_tensor*>(c, self, op_relu_);
 }
+tt_status tt_threshold(tt_ctx *c, const tt_tensor *self, const tt_scalar *threshold,
+                       const tt_scalar *value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*, const tt_scalar*>(c, self, threshold,
+      value, out, op_threshold);
+}
+tt_status tt_threshold_(tt_ctx *c, tt_tensor *self, const tt_scalar *threshold,
+                        const tt_scalar *value) {
+  return call_for_none<tt_tensor*, const tt_scalar*, const tt_scalar*>(c, self, threshold, value,
+      op_threshold_);
+}
+tt_status tt_threshold_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *threshold,
+                            const tt_scalar *value, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, const tt_scalar*, tt_tensor*>(c, self,
+      threshold, value, dst, op_threshold_into);
+}
+tt_status tt_hardshrink(tt_ctx *c, const tt_tensor *self, const tt_hardshrink_opts *opts,
+                        tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "hardshrink", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const double o_lambd = opts_has(opts, 0) ? double(opts->lambd) : double(0.5);
+    give(ctx, out, op::hardshrink(tensor_arg(self, "self", 0), o_lambd));
+  });
+}
+tt_status tt_hardshrink_into(tt_ctx *c, const tt_tensor *self, const tt_hardshrink_opts *opts,
+                             tt_tensor *dst) {
+  return api_call(c, "hardshrink_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const double o_lambd = opts_has(opts, 0) ? double(opts->lambd) : double(0.5);
+    op::hardshrink_into(tensor_arg(self, "self", 0), o_lambd, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_softshrink(tt_ctx *c, const tt_tensor *input, const tt_softshrink_opts *opts,
+                        tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "softshrink", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const double o_lambd = opts_has(opts, 0) ? double(opts->lambd) : double(0.5);
+    give(ctx, out, op::softshrink(tensor_arg(input, "input", 0), o_lambd));
+  });
+}
+tt_status tt_softshrink_into(tt_ctx *c, const tt_tensor *input, const tt_softshrink_opts *opts,
+                             tt_tensor *dst) {
+  return api_call(c, "softshrink_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const double o_lambd = opts_has(opts, 0) ? double(opts->lambd) : double(0.5);
+    op::softshrink_into(tensor_arg(input, "input", 0), o_lambd, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_tanhshrink(tt_ctx *c, const tt_tensor *input, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, input, out, op_tanhshrink);
+}
+tt_status tt_prelu(tt_ctx *c, const tt_tensor *self, const tt_tensor *weight, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, weight, out, op_prelu);
+}
+tt_status tt_selu(tt_ctx *c, const tt_tensor *input, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, input, out, op_selu);
+}
+tt_status tt_selu_(tt_ctx *c, tt_tensor *input) {
+  return call_for_none<tt_tensor*>(c, input, op_selu_);
+}
+tt_status tt_celu(tt_ctx *c, const tt_tensor *input, const tt_celu_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "celu", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1.0);
+    give(ctx, out, op::celu(tensor_arg(input, "input", 0), o_alpha));
+  });
+}
+tt_status tt_celu_(tt_ctx *c, tt_tensor *input, const tt_celu_opts *opts) {
+  return api_call(c, "celu_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1.0);
+    op::celu_(mutable_arg(input, "input", 0), o_alpha);
+  });
+}

@@ -681,3 +681,398 @@ tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor
   return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self,
       min, max, dst, op_clamp_tensor_into);
 }
+tt_status tt_clamp_min(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, min, out, op_clamp_min);
+}
+tt_status tt_clamp_min_(tt_ctx *c, tt_tensor *self, const tt_tensor *min) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, min, op_clamp_min_);
+}
+tt_status tt_clamp_min_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, min, dst,
+      op_clamp_min_into);
+}
+tt_status tt_clamp_min_f64(tt_ctx *c, const tt_tensor *self, double min, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, double>(c, self, min, out, op_clamp_min_scalar);
+}
+tt_status tt_clamp_min_i64(tt_ctx *c, const tt_tensor *self, int64_t min, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, min, out, op_clamp_min_scalar);
+}
+tt_status tt_clamp_min_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
+                              tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, min, out, op_clamp_min_scalar);
+}
+tt_status tt_clamp_min_f64_(tt_ctx *c, tt_tensor *self, double min) {
+  return call_for_none<tt_tensor*, double>(c, self, min, op_clamp_min_scalar_);
+}
+tt_status tt_clamp_min_i64_(tt_ctx *c, tt_tensor *self, int64_t min) {
+  return call_for_none<tt_tensor*, int64_t>(c, self, min, op_clamp_min_scalar_);
+}
+tt_status tt_clamp_min_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *min) {
+  return call_for_none<tt_tensor*, const tt_scalar*>(c, self, min, op_clamp_min_scalar_);
+}
+tt_status tt_clamp_min_f64_into(tt_ctx *c, const tt_tensor *self, double min, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, min, dst,
+      op_clamp_min_scalar_into);
+}
+tt_status tt_clamp_min_i64_into(tt_ctx *c, const tt_tensor *self, int64_t min, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, min, dst,
+      op_clamp_min_scalar_into);
+}
+tt_status tt_clamp_min_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
+                                   tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, min, dst,
+      op_clamp_min_scalar_into);
+}
+tt_status tt_clamp_max(tt_ctx *c, const tt_tensor *self, const tt_tensor *max, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, max, out, op_clamp_max);
+}
+tt_status tt_clamp_max_(tt_ctx *c, tt_tensor *self, const tt_tensor *max) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, max, op_clamp_max_);
+}
+tt_status tt_clamp_max_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *max,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, max, dst,
+      op_clamp_max_into);
+}
+tt_status tt_clamp_max_f64(tt_ctx *c, const tt_tensor *self, double max, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, double>(c, self, max, out, op_clamp_max_scalar);
+}
+tt_status tt_clamp_max_i64(tt_ctx *c, const tt_tensor *self, int64_t max, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, max, out, op_clamp_max_scalar);
+}
+tt_status tt_clamp_max_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *max,
+                              tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, max, out, op_clamp_max_scalar);
+}
+tt_status tt_clamp_max_f64_(tt_ctx *c, tt_tensor *self, double max) {
+  return call_for_none<tt_tensor*, double>(c, self, max, op_clamp_max_scalar_);
+}
+tt_status tt_clamp_max_i64_(tt_ctx *c, tt_tensor *self, int64_t max) {
+  return call_for_none<tt_tensor*, int64_t>(c, self, max, op_clamp_max_scalar_);
+}
+tt_status tt_clamp_max_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *max) {
+  return call_for_none<tt_tensor*, const tt_scalar*>(c, self, max, op_clamp_max_scalar_);
+}
+tt_status tt_clamp_max_f64_into(tt_ctx *c, const tt_tensor *self, double max, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, max, dst,
+      op_clamp_max_scalar_into);
+}
+tt_status tt_clamp_max_i64_into(tt_ctx *c, const tt_tensor *self, int64_t max, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, max, dst,
+      op_clamp_max_scalar_into);
+}
+tt_status tt_clamp_max_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *max,
+                                   tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, max, dst,
+      op_clamp_max_scalar_into);
+}
+tt_status tt_fmax(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_fmax);
+}
+tt_status tt_fmax_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_fmax_into);
+}
+tt_status tt_fmin(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_fmin);
+}
+tt_status tt_fmin_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_fmin_into);
+}
+tt_status tt_copysign(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_copysign);
+}
+tt_status tt_copysign_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_copysign_);
+}
+tt_status tt_copysign_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                           tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_copysign_into);
+}
+tt_status tt_copysign_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, double>(c, self, other, out, op_copysign_scalar);
+}
+tt_status tt_copysign_i64(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, other, out, op_copysign_scalar);
+}
+tt_status tt_copysign_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                             tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, other, out, op_copysign_scalar);
+}
+tt_status tt_copysign_f64_(tt_ctx *c, tt_tensor *self, double other) {
+  return call_for_none<tt_tensor*, double>(c, self, other, op_copysign_scalar_);
+}
+tt_status tt_copysign_i64_(tt_ctx *c, tt_tensor *self, int64_t other) {
+  return call_for_none<tt_tensor*, int64_t>(c, self, other, op_copysign_scalar_);
+}
+tt_status tt_copysign_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *other) {
+  return call_for_none<tt_tensor*, const tt_scalar*>(c, self, other, op_copysign_scalar_);
+}
+tt_status tt_copysign_f64_into(tt_ctx *c, const tt_tensor *self, double other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, other, dst,
+      op_copysign_scalar_into);
+}
+tt_status tt_copysign_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, other, dst,
+      op_copysign_scalar_into);
+}
+tt_status tt_copysign_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
+                                  tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, other, dst,
+      op_copysign_scalar_into);
+}
+tt_status tt_hypot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_hypot);
+}
+tt_status tt_hypot_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_hypot_);
+}
+tt_status tt_hypot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_hypot_into);
+}
+tt_status tt_logaddexp(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_logaddexp);
+}
+tt_status tt_logaddexp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_logaddexp_into);
+}
+tt_status tt_logaddexp2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_logaddexp2);
+}
+tt_status tt_logaddexp2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_logaddexp2_into);
+}
+tt_status tt_heaviside(tt_ctx *c, const tt_tensor *self, const tt_tensor *values, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, values, out, op_heaviside);
+}
+tt_status tt_heaviside_(tt_ctx *c, tt_tensor *self, const tt_tensor *values) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, values, op_heaviside_);
+}
+tt_status tt_heaviside_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *values,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, values, dst,
+      op_heaviside_into);
+}
+tt_status tt_nextafter(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_nextafter);
+}
+tt_status tt_nextafter_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_nextafter_);
+}
+tt_status tt_nextafter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                            tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_nextafter_into);
+}
+tt_status tt_gcd(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_gcd);
+}
+tt_status tt_gcd_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_gcd_);
+}
+tt_status tt_gcd_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_gcd_into);
+}
+tt_status tt_lcm(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_lcm);
+}
+tt_status tt_lcm_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_lcm_);
+}
+tt_status tt_lcm_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_lcm_into);
+}
+tt_status tt_ldexp(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_ldexp);
+}
+tt_status tt_ldexp_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_ldexp_);
+}
+tt_status tt_ldexp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
+      op_ldexp_into);
+}
+tt_status tt_frexp(tt_ctx *c, const tt_tensor *self, tt_tensor **mantissa, tt_tensor **exponent) {
+  clear_out(mantissa);clear_out(exponent);
+  return api_call(c, "frexp", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(mantissa, "mantissa", 1);
+    out_arg(exponent, "exponent", 2);
+    give(ctx, mantissa, exponent, op::frexp(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_frexp_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_mantissa,
+                        tt_tensor *dst_exponent) {
+  return call_for_none<const tt_tensor*, tt_tensor*, tt_tensor*>(c, self, dst_mantissa,
+      dst_exponent, op_frexp_into);
+}
+tt_status tt_float_power(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent,
+                         tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, exponent, out, op_float_power);
+}
+tt_status tt_float_power_(tt_ctx *c, tt_tensor *self, const tt_tensor *exponent) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, exponent, op_float_power_);
+}
+tt_status tt_float_power_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *exponent,
+                              tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, exponent, dst,
+      op_float_power_into);
+}
+tt_status tt_float_power_f64(tt_ctx *c, const tt_tensor *self, double exponent, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, double>(c, self, exponent, out, op_float_power_scalar);
+}
+tt_status tt_float_power_i64(tt_ctx *c, const tt_tensor *self, int64_t exponent, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, exponent, out, op_float_power_scalar);
+}
+tt_status tt_float_power_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                                tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, exponent, out,
+      op_float_power_scalar);
+}
+tt_status tt_float_power_f64_(tt_ctx *c, tt_tensor *self, double exponent) {
+  return call_for_none<tt_tensor*, double>(c, self, exponent, op_float_power_scalar_);
+}
+tt_status tt_float_power_i64_(tt_ctx *c, tt_tensor *self, int64_t exponent) {
+  return call_for_none<tt_tensor*, int64_t>(c, self, exponent, op_float_power_scalar_);
+}
+tt_status tt_float_power_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *exponent) {
+  return call_for_none<tt_tensor*, const tt_scalar*>(c, self, exponent, op_float_power_scalar_);
+}
+tt_status tt_float_power_f64_into(tt_ctx *c, const tt_tensor *self, double exponent,
+                                  tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, double, tt_tensor*>(c, self, exponent, dst,
+      op_float_power_scalar_into);
+}
+tt_status tt_float_power_i64_into(tt_ctx *c, const tt_tensor *self, int64_t exponent,
+                                  tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, exponent, dst,
+      op_float_power_scalar_into);
+}
+tt_status tt_float_power_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *exponent,
+                                     tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self, exponent, dst,
+      op_float_power_scalar_into);
+}
+tt_status tt_lerp(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, const tt_tensor *weight,
+                  tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, end, weight,
+      out, op_lerp);
+}
+tt_status tt_lerp_(tt_ctx *c, tt_tensor *self, const tt_tensor *end, const tt_tensor *weight) {
+  return call_for_none<tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, end, weight,
+      op_lerp_);
+}
+tt_status tt_lerp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end,
+                       const tt_tensor *weight, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self,
+      end, weight, dst, op_lerp_into);
+}
+tt_status tt_lerp_f64(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, double weight,
+                      tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, double>(c, self, end, weight, out,
+      op_lerp_scalar);
+}
+tt_status tt_lerp_i64(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, int64_t weight,
+                      tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, int64_t>(c, self, end, weight, out,
+      op_lerp_scalar);
+}
+tt_status tt_lerp_scalar(tt_ctx *c, const tt_tensor *self, const tt_tensor *end,
+                         const tt_scalar *weight, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_scalar*>(c, self, end, weight,
+      out, op_lerp_scalar);
+}
+tt_status tt_lerp_f64_(tt_ctx *c, tt_tensor *self, const tt_tensor *end, double weight) {
+  return call_for_none<tt_tensor*, const tt_tensor*, double>(c, self, end, weight, op_lerp_scalar_);
+}
+tt_status tt_lerp_i64_(tt_ctx *c, tt_tensor *self, const tt_tensor *end, int64_t weight) {
+  return call_for_none<tt_tensor*, const tt_tensor*, int64_t>(c, self, end, weight,
+      op_lerp_scalar_);
+}
+tt_status tt_lerp_scalar_(tt_ctx *c, tt_tensor *self, const tt_tensor *end,
+                          const tt_scalar *weight) {
+  return call_for_none<tt_tensor*, const tt_tensor*, const tt_scalar*>(c, self, end, weight,
+      op_lerp_scalar_);
+}
+tt_status tt_lerp_f64_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, double weight,
+                           tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, double, tt_tensor*>(c, self, end, weight,
+      dst, op_lerp_scalar_into);
+}
+tt_status tt_lerp_i64_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end, int64_t weight,
+                           tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, int64_t, tt_tensor*>(c, self, end,
+      weight, dst, op_lerp_scalar_into);
+}
+tt_status tt_lerp_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *end,
+                              const tt_scalar *weight, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_scalar*, tt_tensor*>(c, self,
+      end, weight, dst, op_lerp_scalar_into);
+}
+tt_status tt_addcmul(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                     const tt_tensor *tensor2, const tt_addcmul_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "addcmul", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 1);
+    const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 3) : kScalar<1>;
+    give(ctx, out, op::addcmul(tensor_arg(self, "self", 0), tensor_arg(tensor1, "tensor1", 1),
+                               tensor_arg(tensor2, "tensor2", 2), o_value));
+  });
+}
+tt_status tt_addcmul_(tt_ctx *c, tt_tensor *self, const tt_tensor *tensor1,
+                      const tt_tensor *tensor2, const tt_addcmul_opts *opts) {
+  return api_call(c, "addcmul_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 3) : kScalar<1>;
+    op::addcmul_(mutable_arg(self, "self", 0), tensor_arg(tensor1, "tensor1", 1),
+                 tensor_arg(tensor2, "tensor2", 2), o_value);
+  });
+}
+tt_status tt_addcmul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                          const tt_tensor *tensor2, const tt_addcmul_opts *opts, tt_tensor *dst) {
+  return api_call(c, "addcmul_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 3) : kScalar<1>;
+    op::addcmul_into(tensor_arg(self, "self", 0), tensor_arg(tensor1, "tensor1", 1),
+                     tensor_arg(tensor2, "tensor2", 2), o_value, mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_addcdiv(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                     const tt_tensor *tensor2, const tt_addcdiv_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "addcdiv", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 1);
+    const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 3) : kScalar<1>;
+    give(ctx, out, op::addcdiv(tensor_arg(self, "self", 0), tensor_arg(tensor1, "tensor1", 1),
+                               tensor_arg(tensor2, "tensor2", 2), o_value));
+  });
+}
+tt_status tt_addcdiv_(tt_ctx *c, tt_tensor *self, const tt_tensor *tensor1,
+                      const tt_tensor *tensor2, const tt_addcdiv_opts *opts) {
+  return api_call(c, "addcdiv_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 3) : kScalar<1>;
+    op::addcdiv_(mutable_arg(self, "self", 0), tensor_arg(tensor1, "tensor1", 1),
+                 tensor_arg(tensor2, "tensor2", 2), o_value);
+  });
+}
+tt_status tt_addcdiv_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tensor1,
+                          const tt_tensor *tensor2, const tt_addcdiv_opts *opts, tt_tensor *dst) {
+  return api_call(c, "addcdiv_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Scalar o_value = opts_has(opts, 0) ? scalar_arg(&opts->value, "value", 3) : kScalar<1>;
+    op::addcdiv_into(tensor_arg(self, "self", 0), tensor_arg(tensor1, "tensor1", 1),
+                     tensor_arg(tensor2, "tensor2", 2), o_value, mutable_arg(dst, "dst", 4));
+  });
+}

@@ -50,6 +50,15 @@ tt_status tt_abs_(tt_ctx *c, tt_tensor *self) {
 tt_status tt_abs_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_abs_into);
 }
+tt_status tt_sgn(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_sgn);
+}
+tt_status tt_sgn_(tt_ctx *c, tt_tensor *self) {
+  return call_for_none<tt_tensor*>(c, self, op_sgn_);
+}
+tt_status tt_sgn_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_sgn_into);
+}
 tt_status tt_sign(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_sign);
 }
@@ -212,6 +221,75 @@ tt_status tt_cosh_(tt_ctx *c, tt_tensor *self) {
 tt_status tt_cosh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_cosh_into);
 }
+tt_status tt_asinh(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_asinh);
+}
+tt_status tt_asinh_(tt_ctx *c, tt_tensor *self) {
+  return call_for_none<tt_tensor*>(c, self, op_asinh_);
+}
+tt_status tt_asinh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_asinh_into);
+}
+tt_status tt_acosh(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_acosh);
+}
+tt_status tt_acosh_(tt_ctx *c, tt_tensor *self) {
+  return call_for_none<tt_tensor*>(c, self, op_acosh_);
+}
+tt_status tt_acosh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_acosh_into);
+}
+tt_status tt_atanh(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_atanh);
+}
+tt_status tt_atanh_(tt_ctx *c, tt_tensor *self) {
+  return call_for_none<tt_tensor*>(c, self, op_atanh_);
+}
+tt_status tt_atanh_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_atanh_into);
+}
+tt_status tt_logit(tt_ctx *c, const tt_tensor *self, const tt_logit_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "logit", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const Opt<double> o_eps = opts_has(opts, 0) ? Opt<double>(opts->eps) : Opt<double>();
+    give(ctx, out, op::logit(tensor_arg(self, "self", 0), o_eps));
+  });
+}
+tt_status tt_logit_(tt_ctx *c, tt_tensor *self, const tt_logit_opts *opts) {
+  return api_call(c, "logit_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Opt<double> o_eps = opts_has(opts, 0) ? Opt<double>(opts->eps) : Opt<double>();
+    op::logit_(mutable_arg(self, "self", 0), o_eps);
+  });
+}
+tt_status tt_logit_into(tt_ctx *c, const tt_tensor *self, const tt_logit_opts *opts,
+                        tt_tensor *dst) {
+  return api_call(c, "logit_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Opt<double> o_eps = opts_has(opts, 0) ? Opt<double>(opts->eps) : Opt<double>();
+    op::logit_into(tensor_arg(self, "self", 0), o_eps, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_deg2rad(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_deg2rad);
+}
+tt_status tt_deg2rad_(tt_ctx *c, tt_tensor *self) {
+  return call_for_none<tt_tensor*>(c, self, op_deg2rad_);
+}
+tt_status tt_deg2rad_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_deg2rad_into);
+}
+tt_status tt_rad2deg(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_rad2deg);
+}
+tt_status tt_rad2deg_(tt_ctx *c, tt_tensor *self) {
+  return call_for_none<tt_tensor*>(c, self, op_rad2deg_);
+}
+tt_status tt_rad2deg_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_rad2deg_into);
+}
 tt_status tt_erf(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_erf);
 }
@@ -257,6 +335,18 @@ tt_status tt_trunc_(tt_ctx *c, tt_tensor *self) {
 tt_status tt_trunc_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_trunc_into);
 }
+tt_status tt_frac(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_frac);
+}
+tt_status tt_frac_(tt_ctx *c, tt_tensor *self) {
+  return call_for_none<tt_tensor*>(c, self, op_frac_);
+}
+tt_status tt_frac_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_frac_into);
+}
+tt_status tt_positive(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_positive);
+}
 tt_status tt_round(tt_ctx *c, const tt_tensor *self, const tt_round_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "round", [=]([[maybe_unused]] Ctx& ctx) {
@@ -289,4 +379,57 @@ tt_status tt_isinf(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
 }
 tt_status tt_isfinite(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
   return call_for_one<const tt_tensor*>(c, self, out, op_isfinite);
+}
+tt_status tt_isposinf(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_isposinf);
+}
+tt_status tt_isposinf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_isposinf_into);
+}
+tt_status tt_isneginf(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_isneginf);
+}
+tt_status tt_isneginf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_isneginf_into);
+}
+tt_status tt_isreal(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_isreal);
+}
+tt_status tt_signbit(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_signbit);
+}
+tt_status tt_signbit_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_signbit_into);
+}
+tt_status tt_nan_to_num(tt_ctx *c, const tt_tensor *self, const tt_nan_to_num_opts *opts,
+                        tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "nan_to_num", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Opt<double> o_nan = opts_has(opts, 0) ? Opt<double>(opts->nan) : Opt<double>();
+    const Opt<double> o_posinf = opts_has(opts, 1) ? Opt<double>(opts->posinf) : Opt<double>();
+    const Opt<double> o_neginf = opts_has(opts, 2) ? Opt<double>(opts->neginf) : Opt<double>();
+    give(ctx, out, op::nan_to_num(tensor_arg(self, "self", 0), o_nan, o_posinf, o_neginf));
+  });
+}
+tt_status tt_nan_to_num_(tt_ctx *c, tt_tensor *self, const tt_nan_to_num_opts *opts) {
+  return api_call(c, "nan_to_num_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Opt<double> o_nan = opts_has(opts, 0) ? Opt<double>(opts->nan) : Opt<double>();
+    const Opt<double> o_posinf = opts_has(opts, 1) ? Opt<double>(opts->posinf) : Opt<double>();
+    const Opt<double> o_neginf = opts_has(opts, 2) ? Opt<double>(opts->neginf) : Opt<double>();
+    op::nan_to_num_(mutable_arg(self, "self", 0), o_nan, o_posinf, o_neginf);
+  });
+}
+tt_status tt_nan_to_num_into(tt_ctx *c, const tt_tensor *self, const tt_nan_to_num_opts *opts,
+                             tt_tensor *dst) {
+  return api_call(c, "nan_to_num_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Opt<double> o_nan = opts_has(opts, 0) ? Opt<double>(opts->nan) : Opt<double>();
+    const Opt<double> o_posinf = opts_has(opts, 1) ? Opt<double>(opts->posinf) : Opt<double>();
+    const Opt<double> o_neginf = opts_has(opts, 2) ? Opt<double>(opts->neginf) : Opt<double>();
+    op::nan_to_num_into(tensor_arg(self, "self", 0), o_nan, o_posinf, o_neginf,
+                        mutable_arg(dst, "dst", 4));
+  });
 }

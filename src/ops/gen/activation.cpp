@@ -12,7 +12,8 @@ namespace TT_NS {
 // native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor
 static constexpr ElementSpec spec_native_hardtanh = {&kernel_clamp, DtypeRule::kSame,
                                                      Compute::kWiden, true, false, false, 0,
-                                                     TT_NOT_IMPLEMENTED, "input\0min_val\0max_val"};
+                                                     TT_NOT_IMPLEMENTED, false,
+                                                     "input\0min_val\0max_val"};
 TensorRef native_hardtanh_impl([[maybe_unused]] Call c, const Tensor& input, double min_val,
                                double max_val) {
   return element_op(spec_native_hardtanh, {input}, Scalar(min_val), Scalar(max_val));
@@ -24,7 +25,7 @@ void native_hardtanh__impl([[maybe_unused]] Call c, Tensor& input, double min_va
 // hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> Tensor
 static constexpr ElementSpec spec_hardtanh_backward = {&kernel_hardtanh_backward,
                                                        DtypeRule::kPromote, Compute::kWiden, true,
-                                                       false, false, 0, TT_OK,
+                                                       false, false, 0, TT_OK, false,
                                                        "grad\0input\0min_val\0max_val"};
 TensorRef hardtanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
                                  double min_val, double max_val) {
@@ -45,7 +46,7 @@ void relu6__impl(Call c, Tensor& input) { replace_values(input, *relu6_impl(c, i
 // leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor
 static constexpr ElementSpec spec_leaky_relu = {&kernel_leaky_relu, DtypeRule::kFloat,
                                                 Compute::kWiden, true, false, false, 0, TT_OK,
-                                                "input\0negative_slope"};
+                                                false, "input\0negative_slope"};
 TensorRef leaky_relu_impl([[maybe_unused]] Call c, const Tensor& input, double negative_slope) {
   return element_op(spec_leaky_relu, {input}, Scalar(negative_slope));
 }
@@ -55,7 +56,7 @@ void leaky_relu__impl([[maybe_unused]] Call c, Tensor& input, double negative_sl
 
 // leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor
 static constexpr ElementSpec spec_leaky_relu_backward = {&kernel_leaky_relu_backward,
-    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK,
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, false,
     "grad\0input\0negative_slope"};
 TensorRef leaky_relu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
                                    double negative_slope) {
@@ -64,7 +65,7 @@ TensorRef leaky_relu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, 
 
 // elu(input: Tensor, alpha: Float = 1.0) -> Tensor
 static constexpr ElementSpec spec_elu = {&kernel_elu, DtypeRule::kFloat, Compute::kWiden, true,
-                                         false, false, 0, TT_OK, "input\0alpha"};
+                                         false, false, 0, TT_OK, false, "input\0alpha"};
 TensorRef elu_impl([[maybe_unused]] Call c, const Tensor& input, double alpha) {
   return element_op(spec_elu, {input}, Scalar(alpha));
 }
@@ -75,7 +76,7 @@ void elu__impl([[maybe_unused]] Call c, Tensor& input, double alpha) {
 // elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor
 static constexpr ElementSpec spec_elu_backward = {&kernel_elu_backward, DtypeRule::kPromote,
                                                   Compute::kWiden, true, false, false, 0, TT_OK,
-                                                  "grad\0input\0alpha"};
+                                                  false, "grad\0input\0alpha"};
 TensorRef elu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
                             double alpha) {
   return element_binary(spec_elu_backward, grad, input, Scalar(alpha));
@@ -90,14 +91,14 @@ void gelu_into_impl(Call c, const Tensor& input, int64_t approximate, Tensor& ds
 
 // gelu_exact(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_gelu_exact = {&kernel_gelu, DtypeRule::kFloat, Compute::kWiden,
-                                                true, false, false, 0, TT_OK, "input"};
+                                                true, false, false, 0, TT_OK, false, "input"};
 TensorRef gelu_exact_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_gelu_exact, {input});
 }
 
 // gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor
 static constexpr ElementSpec spec_gelu_exact_backward = {&kernel_gelu_backward, DtypeRule::kPromote,
-    Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
+    Compute::kWiden, true, false, false, 0, TT_OK, false, "grad\0input"};
 TensorRef gelu_exact_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                    const Tensor& input) {
   return element_binary(spec_gelu_exact_backward, grad, input);
@@ -105,7 +106,7 @@ TensorRef gelu_exact_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
 
 // gelu_tanh(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_gelu_tanh = {&kernel_gelu_tanh, DtypeRule::kFloat,
-                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, false,
                                                "input"};
 TensorRef gelu_tanh_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_gelu_tanh, {input});
@@ -114,7 +115,8 @@ TensorRef gelu_tanh_impl([[maybe_unused]] Call c, const Tensor& input) {
 // gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor
 static constexpr ElementSpec spec_gelu_tanh_backward = {&kernel_gelu_tanh_backward,
                                                         DtypeRule::kPromote, Compute::kWiden, true,
-                                                        false, false, 0, TT_OK, "grad\0input"};
+                                                        false, false, 0, TT_OK, false,
+                                                        "grad\0input"};
 TensorRef gelu_tanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                   const Tensor& input) {
   return element_binary(spec_gelu_tanh_backward, grad, input);
@@ -122,7 +124,7 @@ TensorRef gelu_tanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
 
 // silu(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_silu = {&kernel_silu, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "input"};
+                                          false, false, 0, TT_OK, false, "input"};
 TensorRef silu_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_silu, {input});
 }
@@ -133,14 +135,14 @@ void silu__impl([[maybe_unused]] Call c, Tensor& input) {
 // silu_backward(grad: Tensor, input: Tensor) -> Tensor
 static constexpr ElementSpec spec_silu_backward = {&kernel_silu_backward, DtypeRule::kPromote,
                                                    Compute::kWiden, false, false, false, 0, TT_OK,
-                                                   "grad\0input"};
+                                                   false, "grad\0input"};
 TensorRef silu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) {
   return element_binary(spec_silu_backward, grad, input);
 }
 
 // mish(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_mish = {&kernel_mish, DtypeRule::kFloat, Compute::kWiden, true,
-                                          false, false, 0, TT_OK, "input"};
+                                          false, false, 0, TT_OK, false, "input"};
 TensorRef mish_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_mish, {input});
 }
@@ -151,14 +153,14 @@ void mish__impl([[maybe_unused]] Call c, Tensor& input) {
 // mish_backward(grad: Tensor, input: Tensor) -> Tensor
 static constexpr ElementSpec spec_mish_backward = {&kernel_mish_backward, DtypeRule::kPromote,
                                                    Compute::kWiden, true, false, false, 0, TT_OK,
-                                                   "grad\0input"};
+                                                   false, "grad\0input"};
 TensorRef mish_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) {
   return element_binary(spec_mish_backward, grad, input);
 }
 
 // softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor
 static constexpr ElementSpec spec_softplus = {&kernel_softplus, DtypeRule::kFloat, Compute::kWiden,
-                                              true, false, false, 0, TT_OK,
+                                              true, false, false, 0, TT_OK, false,
                                               "input\0beta\0threshold"};
 TensorRef softplus_impl([[maybe_unused]] Call c, const Tensor& input, double beta,
                         double threshold) {
@@ -172,7 +174,7 @@ void softplus_into_impl([[maybe_unused]] Call c, const Tensor& input, double bet
 // softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> Tensor
 static constexpr ElementSpec spec_softplus_backward = {&kernel_softplus_backward,
                                                        DtypeRule::kPromote, Compute::kWiden, true,
-                                                       false, false, 0, TT_OK,
+                                                       false, false, 0, TT_OK, false,
                                                        "grad\0input\0beta\0threshold"};
 TensorRef softplus_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
                                  double beta, double threshold) {
@@ -182,7 +184,7 @@ TensorRef softplus_backward_impl([[maybe_unused]] Call c, const Tensor& grad, co
 // logsigmoid(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_logsigmoid = {&kernel_log_sigmoid, DtypeRule::kFloat,
                                                 Compute::kWiden, true, false, false, 0, TT_OK,
-                                                "input"};
+                                                false, "input"};
 TensorRef logsigmoid_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_logsigmoid, {input});
 }
@@ -192,7 +194,7 @@ void logsigmoid_into_impl([[maybe_unused]] Call c, const Tensor& input, Tensor& 
 
 // logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor
 static constexpr ElementSpec spec_logsigmoid_backward = {&kernel_log_sigmoid_backward,
-    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, false, "grad\0input"};
 TensorRef logsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                    const Tensor& input) {
   return element_binary(spec_logsigmoid_backward, grad, input);
@@ -200,7 +202,7 @@ TensorRef logsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
 
 // hardswish(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_hardswish = {&kernel_hardswish, DtypeRule::kFloat,
-                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, false,
                                                "input"};
 TensorRef hardswish_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_hardswish, {input});
@@ -212,7 +214,8 @@ void hardswish__impl([[maybe_unused]] Call c, Tensor& input) {
 // hardswish_backward(grad: Tensor, input: Tensor) -> Tensor
 static constexpr ElementSpec spec_hardswish_backward = {&kernel_hardswish_backward,
                                                         DtypeRule::kPromote, Compute::kWiden, true,
-                                                        false, false, 0, TT_OK, "grad\0input"};
+                                                        false, false, 0, TT_OK, false,
+                                                        "grad\0input"};
 TensorRef hardswish_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                   const Tensor& input) {
   return element_binary(spec_hardswish_backward, grad, input);
@@ -221,7 +224,7 @@ TensorRef hardswish_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
 // hardsigmoid(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_hardsigmoid = {&kernel_hardsigmoid, DtypeRule::kFloat,
                                                  Compute::kWiden, true, false, false, 0, TT_OK,
-                                                 "input"};
+                                                 false, "input"};
 TensorRef hardsigmoid_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_hardsigmoid, {input});
 }
@@ -231,7 +234,7 @@ void hardsigmoid__impl([[maybe_unused]] Call c, Tensor& input) {
 
 // hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor
 static constexpr ElementSpec spec_hardsigmoid_backward = {&kernel_hardsigmoid_backward,
-    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0input"};
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, false, "grad\0input"};
 TensorRef hardsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                     const Tensor& input) {
   return element_binary(spec_hardsigmoid_backward, grad, input);
@@ -241,32 +244,141 @@ TensorRef hardsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
 
 // gated(self: Tensor, gate: Tensor) -> Tensor
 static constexpr ElementSpec spec_gated = {&kernel_gated, DtypeRule::kFloat, Compute::kWiden, true,
-                                           false, false, 0, TT_OK, "self\0gate"};
+                                           false, false, 0, TT_OK, false, "self\0gate"};
 TensorRef gated_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& gate) {
   return element_binary(spec_gated, self, gate);
 }
 
 // softsign(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_softsign = {&kernel_softsign, DtypeRule::kFloat, Compute::kWiden,
-                                              true, false, false, 0, TT_OK, "input"};
+                                              true, false, false, 0, TT_OK, false, "input"};
 TensorRef softsign_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_softsign, {input});
 }
 
 // relu(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_relu = {&kernel_relu, DtypeRule::kSame, Compute::kWiden, true,
-                                          false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+                                          false, false, 0, TT_NOT_IMPLEMENTED, false, "self"};
 TensorRef relu_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_relu, {self});
 }
 void relu__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_relu, self, {self}); }
 
-// threshold_backward(grad: Tensor, y: Tensor) -> Tensor
+// threshold_backward(grad: Tensor, y: Tensor, threshold: Scalar = 0) -> Tensor
 static constexpr ElementSpec spec_threshold_backward = {&kernel_threshold_backward,
                                                         DtypeRule::kPromote, Compute::kWiden, true,
-                                                        false, false, 0, TT_OK, "grad\0y"};
-TensorRef threshold_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) {
-  return element_binary(spec_threshold_backward, grad, y);
+                                                        false, false, 0, TT_OK, false,
+                                                        "grad\0y\0threshold"};
+TensorRef threshold_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y,
+                                  const Scalar& threshold) {
+  return element_binary(spec_threshold_backward, grad, y, threshold);
+}
+
+// threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor
+static constexpr ElementSpec spec_threshold = {&kernel_threshold, DtypeRule::kSame, Compute::kWiden,
+                                               true, false, false, 0, TT_NOT_IMPLEMENTED, false,
+                                               "self\0threshold\0value"};
+TensorRef threshold_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& threshold,
+                         const Scalar& value) {
+  return element_op(spec_threshold, {self}, threshold, value);
+}
+void threshold__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& threshold,
+                     const Scalar& value) {
+  element_inplace(spec_threshold, self, {self}, threshold, value);
+}
+void threshold_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& threshold,
+                         const Scalar& value, Tensor& dst) {
+  element_into(spec_threshold, dst, {self}, threshold, value);
+}
+
+// hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor
+static constexpr ElementSpec spec_hardshrink = {&kernel_hardshrink, DtypeRule::kPromote,
+                                                Compute::kWiden, true, false, false, 0, TT_OK, true,
+                                                "self\0lambd"};
+TensorRef hardshrink_impl([[maybe_unused]] Call c, const Tensor& self, double lambd) {
+  return element_op(spec_hardshrink, {self}, Scalar(lambd));
+}
+void hardshrink_into_impl([[maybe_unused]] Call c, const Tensor& self, double lambd, Tensor& dst) {
+  element_into(spec_hardshrink, dst, {self}, Scalar(lambd));
+}
+
+// softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor
+static constexpr ElementSpec spec_softshrink = {&kernel_softshrink, DtypeRule::kPromote,
+                                                Compute::kWiden, true, false, false, 0, TT_OK, true,
+                                                "input\0lambd"};
+TensorRef softshrink_impl([[maybe_unused]] Call c, const Tensor& input, double lambd) {
+  check_lambda(lambd);
+  return element_op(spec_softshrink, {input}, Scalar(lambd));
+}
+void softshrink_into_impl([[maybe_unused]] Call c, const Tensor& input, double lambd, Tensor& dst) {
+  check_lambda(lambd);
+  element_into(spec_softshrink, dst, {input}, Scalar(lambd));
+}
+
+// shrink_backward(grad: Tensor, input: Tensor, lambd: Float) -> Tensor
+static constexpr ElementSpec spec_shrink_backward = {&kernel_shrink_backward, DtypeRule::kPromote,
+                                                     Compute::kWiden, true, false, false, 0, TT_OK,
+                                                     false, "grad\0input\0lambd"};
+TensorRef shrink_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
+                               double lambd) {
+  return element_binary(spec_shrink_backward, grad, input, Scalar(lambd));
+}
+
+// tanhshrink(input: Tensor) -> Tensor
+static constexpr ElementSpec spec_tanhshrink = {&kernel_tanhshrink, DtypeRule::kFloat,
+                                                Compute::kWiden, true, false, false, 0, TT_OK,
+                                                false, "input"};
+TensorRef tanhshrink_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_tanhshrink, {input});
+}
+
+// prelu(self: Tensor, weight: Tensor) -> Tensor
+
+// prelu_kernel(self: Tensor, weight: Tensor) -> Tensor
+static constexpr ElementSpec spec_prelu_kernel = {&kernel_prelu, DtypeRule::kPromote,
+                                                  Compute::kWiden, true, false, false, 0, TT_OK,
+                                                  true, "self\0weight"};
+TensorRef prelu_kernel_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& weight) {
+  return element_binary(spec_prelu_kernel, self, weight);
+}
+
+// selu(input: Tensor) -> Tensor
+static constexpr ElementSpec spec_selu = {&kernel_selu, DtypeRule::kFloat, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, false, "input"};
+TensorRef selu_impl([[maybe_unused]] Call c, const Tensor& input) {
+  return element_op(spec_selu, {input});
+}
+void selu__impl([[maybe_unused]] Call c, Tensor& input) {
+  element_inplace(spec_selu, input, {input});
+}
+
+// selu_backward(grad: Tensor, input: Tensor) -> Tensor
+static constexpr ElementSpec spec_selu_backward = {&kernel_selu_backward, DtypeRule::kPromote,
+                                                   Compute::kWiden, true, false, false, 0, TT_OK,
+                                                   false, "grad\0input"};
+TensorRef selu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input) {
+  return element_binary(spec_selu_backward, grad, input);
+}
+
+// celu(input: Tensor, alpha: Float = 1.0) -> Tensor
+static constexpr ElementSpec spec_celu = {&kernel_celu, DtypeRule::kFloat, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, false, "input\0alpha"};
+TensorRef celu_impl([[maybe_unused]] Call c, const Tensor& input, double alpha) {
+  check_alpha(alpha);
+  return element_op(spec_celu, {input}, Scalar(alpha));
+}
+void celu__impl([[maybe_unused]] Call c, Tensor& input, double alpha) {
+  check_alpha(alpha);
+  element_inplace(spec_celu, input, {input}, Scalar(alpha));
+}
+
+// celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor
+static constexpr ElementSpec spec_celu_backward = {&kernel_celu_backward, DtypeRule::kPromote,
+                                                   Compute::kWiden, true, false, false, 0, TT_OK,
+                                                   false, "grad\0input\0alpha"};
+TensorRef celu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
+                             double alpha) {
+  return element_binary(spec_celu_backward, grad, input, Scalar(alpha));
 }
 
 }  // namespace TT_NS

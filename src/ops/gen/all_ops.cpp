@@ -14,6 +14,9 @@ constinit OpInfo* const all_ops[] = {
     &op_acos.info,
     &op_acos_.info,
     &op_acos_into.info,
+    &op_acosh.info,
+    &op_acosh_.info,
+    &op_acosh_into.info,
     &op_adaptive_avg_pool1d.info,
     &op_adaptive_avg_pool2d.info,
     &op_adaptive_avg_pool2d_backward.info,
@@ -29,6 +32,12 @@ constinit OpInfo* const all_ops[] = {
     &op_addbmm.info,
     &op_addbmm_.info,
     &op_addbmm_into.info,
+    &op_addcdiv.info,
+    &op_addcdiv_.info,
+    &op_addcdiv_into.info,
+    &op_addcmul.info,
+    &op_addcmul_.info,
+    &op_addcmul_into.info,
     &op_addmm.info,
     &op_addmm_.info,
     &op_addmm_into.info,
@@ -48,6 +57,9 @@ constinit OpInfo* const all_ops[] = {
     &op_amin_into.info,
     &op_aminmax.info,
     &op_aminmax_into.info,
+    &op_angle.info,
+    &op_angle_into.info,
+    &op_angle_of_real.info,
     &op_any.info,
     &op_any_dim.info,
     &op_any_dim_into.info,
@@ -63,12 +75,18 @@ constinit OpInfo* const all_ops[] = {
     &op_asin.info,
     &op_asin_.info,
     &op_asin_into.info,
+    &op_asinh.info,
+    &op_asinh_.info,
+    &op_asinh_into.info,
     &op_atan.info,
     &op_atan2.info,
     &op_atan2_.info,
     &op_atan2_into.info,
     &op_atan_.info,
     &op_atan_into.info,
+    &op_atanh.info,
+    &op_atanh_.info,
+    &op_atanh_into.info,
     &op_atleast_1d.info,
     &op_atleast_1d_list.info,
     &op_atleast_2d.info,
@@ -143,11 +161,26 @@ constinit OpInfo* const all_ops[] = {
     &op_ceil.info,
     &op_ceil_.info,
     &op_ceil_into.info,
+    &op_celu.info,
+    &op_celu_.info,
+    &op_celu_backward.info,
     &op_chain_matmul.info,
     &op_chunk.info,
     &op_clamp.info,
     &op_clamp_.info,
     &op_clamp_into.info,
+    &op_clamp_max.info,
+    &op_clamp_max_.info,
+    &op_clamp_max_into.info,
+    &op_clamp_max_scalar.info,
+    &op_clamp_max_scalar_.info,
+    &op_clamp_max_scalar_into.info,
+    &op_clamp_min.info,
+    &op_clamp_min_.info,
+    &op_clamp_min_into.info,
+    &op_clamp_min_scalar.info,
+    &op_clamp_min_scalar_.info,
+    &op_clamp_min_scalar_into.info,
     &op_clamp_tensor.info,
     &op_clamp_tensor_.info,
     &op_clamp_tensor_into.info,
@@ -156,8 +189,13 @@ constinit OpInfo* const all_ops[] = {
     &op_column_stack.info,
     &op_column_stack_into.info,
     &op_combinations.info,
+    &op_complex.info,
+    &op_complex_into.info,
     &op_conj.info,
+    &op_conj_copy.info,
     &op_conj_physical.info,
+    &op_conj_physical_.info,
+    &op_conj_physical_into.info,
     &op_constant_pad_nd.info,
     &op_contiguous.info,
     &op_conv1d.info,
@@ -172,6 +210,12 @@ constinit OpInfo* const all_ops[] = {
     &op_convolution.info,
     &op_convolution_backward.info,
     &op_copy_.info,
+    &op_copysign.info,
+    &op_copysign_.info,
+    &op_copysign_into.info,
+    &op_copysign_scalar.info,
+    &op_copysign_scalar_.info,
+    &op_copysign_scalar_into.info,
     &op_corrcoef.info,
     &op_cos.info,
     &op_cos_.info,
@@ -197,6 +241,9 @@ constinit OpInfo* const all_ops[] = {
     &op_cumsum_.info,
     &op_cumsum_into.info,
     &op_cumulative_trapezoid.info,
+    &op_deg2rad.info,
+    &op_deg2rad_.info,
+    &op_deg2rad_into.info,
     &op_detach.info,
     &op_diag.info,
     &op_diag_embed.info,
@@ -207,6 +254,9 @@ constinit OpInfo* const all_ops[] = {
     &op_diagonal_scatter.info,
     &op_diff.info,
     &op_diff_into.info,
+    &op_digamma.info,
+    &op_digamma_.info,
+    &op_digamma_into.info,
     &op_dist.info,
     &op_div.info,
     &op_div_.info,
@@ -247,6 +297,8 @@ constinit OpInfo* const all_ops[] = {
     &op_embedding.info,
     &op_empty.info,
     &op_empty_like.info,
+    &op_entr.info,
+    &op_entr_into.info,
     &op_eq.info,
     &op_eq_.info,
     &op_eq_into.info,
@@ -259,6 +311,11 @@ constinit OpInfo* const all_ops[] = {
     &op_erfc.info,
     &op_erfc_.info,
     &op_erfc_into.info,
+    &op_erfcx.info,
+    &op_erfcx_into.info,
+    &op_erfinv.info,
+    &op_erfinv_.info,
+    &op_erfinv_into.info,
     &op_exp.info,
     &op_exp2.info,
     &op_exp2_.info,
@@ -276,6 +333,12 @@ constinit OpInfo* const all_ops[] = {
     &op_flip.info,
     &op_fliplr.info,
     &op_flipud.info,
+    &op_float_power.info,
+    &op_float_power_.info,
+    &op_float_power_into.info,
+    &op_float_power_scalar.info,
+    &op_float_power_scalar_.info,
+    &op_float_power_scalar_into.info,
     &op_floor.info,
     &op_floor_.info,
     &op_floor_divide.info,
@@ -285,17 +348,31 @@ constinit OpInfo* const all_ops[] = {
     &op_floor_divide_scalar_.info,
     &op_floor_divide_scalar_into.info,
     &op_floor_into.info,
+    &op_fmax.info,
+    &op_fmax_into.info,
+    &op_fmin.info,
+    &op_fmin_into.info,
     &op_fmod.info,
     &op_fmod_.info,
     &op_fmod_into.info,
     &op_fmod_scalar.info,
     &op_fmod_scalar_.info,
     &op_fmod_scalar_into.info,
+    &op_frac.info,
+    &op_frac_.info,
+    &op_frac_into.info,
+    &op_frexp.info,
+    &op_frexp_exponent.info,
+    &op_frexp_into.info,
+    &op_frexp_mantissa.info,
     &op_full.info,
     &op_full_like.info,
     &op_gated.info,
     &op_gather.info,
     &op_gather_into.info,
+    &op_gcd.info,
+    &op_gcd_.info,
+    &op_gcd_into.info,
     &op_ge.info,
     &op_ge_.info,
     &op_ge_into.info,
@@ -318,6 +395,8 @@ constinit OpInfo* const all_ops[] = {
     &op_gt_scalar_into.info,
     &op_hamming_window.info,
     &op_hann_window.info,
+    &op_hardshrink.info,
+    &op_hardshrink_into.info,
     &op_hardsigmoid.info,
     &op_hardsigmoid_.info,
     &op_hardsigmoid_backward.info,
@@ -327,6 +406,9 @@ constinit OpInfo* const all_ops[] = {
     &op_hardtanh.info,
     &op_hardtanh_.info,
     &op_hardtanh_backward.info,
+    &op_heaviside.info,
+    &op_heaviside_.info,
+    &op_heaviside_into.info,
     &op_histc.info,
     &op_histc_into.info,
     &op_hsplit.info,
@@ -336,6 +418,23 @@ constinit OpInfo* const all_ops[] = {
     &op_huber_difference.info,
     &op_huber_difference_backward.info,
     &op_huber_loss.info,
+    &op_hypot.info,
+    &op_hypot_.info,
+    &op_hypot_into.info,
+    &op_i0.info,
+    &op_i0_.info,
+    &op_i0_into.info,
+    &op_i0e.info,
+    &op_i0e_into.info,
+    &op_i1.info,
+    &op_i1_into.info,
+    &op_i1e.info,
+    &op_i1e_into.info,
+    &op_igamma.info,
+    &op_igamma_into.info,
+    &op_igammac.info,
+    &op_igammac_into.info,
+    &op_imag.info,
     &op_index.info,
     &op_index_add.info,
     &op_index_add_.info,
@@ -364,6 +463,11 @@ constinit OpInfo* const all_ops[] = {
     &op_isin_into.info,
     &op_isinf.info,
     &op_isnan.info,
+    &op_isneginf.info,
+    &op_isneginf_into.info,
+    &op_isposinf.info,
+    &op_isposinf_into.info,
+    &op_isreal.info,
     &op_kaiser_window.info,
     &op_kl_div.info,
     &op_kron.info,
@@ -373,6 +477,12 @@ constinit OpInfo* const all_ops[] = {
     &op_l1_loss.info,
     &op_layer_norm.info,
     &op_layer_norm_backward.info,
+    &op_lcm.info,
+    &op_lcm_.info,
+    &op_lcm_into.info,
+    &op_ldexp.info,
+    &op_ldexp_.info,
+    &op_ldexp_into.info,
     &op_le.info,
     &op_le_.info,
     &op_le_into.info,
@@ -382,6 +492,15 @@ constinit OpInfo* const all_ops[] = {
     &op_leaky_relu.info,
     &op_leaky_relu_.info,
     &op_leaky_relu_backward.info,
+    &op_lerp.info,
+    &op_lerp_.info,
+    &op_lerp_into.info,
+    &op_lerp_scalar.info,
+    &op_lerp_scalar_.info,
+    &op_lerp_scalar_into.info,
+    &op_lgamma.info,
+    &op_lgamma_.info,
+    &op_lgamma_into.info,
     &op_linear.info,
     &op_linear_rows.info,
     &op_linspace.info,
@@ -397,9 +516,15 @@ constinit OpInfo* const all_ops[] = {
     &op_log2_into.info,
     &op_log_.info,
     &op_log_into.info,
+    &op_log_ndtr.info,
+    &op_log_ndtr_into.info,
     &op_log_softmax.info,
     &op_log_softmax_backward.info,
     &op_log_softmax_into.info,
+    &op_logaddexp.info,
+    &op_logaddexp2.info,
+    &op_logaddexp2_into.info,
+    &op_logaddexp_into.info,
     &op_logcumsumexp.info,
     &op_logcumsumexp_into.info,
     &op_logical_and.info,
@@ -414,6 +539,10 @@ constinit OpInfo* const all_ops[] = {
     &op_logical_xor.info,
     &op_logical_xor_.info,
     &op_logical_xor_into.info,
+    &op_logit.info,
+    &op_logit_.info,
+    &op_logit_backward.info,
+    &op_logit_into.info,
     &op_logsigmoid.info,
     &op_logsigmoid_backward.info,
     &op_logsigmoid_into.info,
@@ -481,6 +610,12 @@ constinit OpInfo* const all_ops[] = {
     &op_multinomial_into.info,
     &op_mv.info,
     &op_mv_into.info,
+    &op_mvlgamma.info,
+    &op_mvlgamma_.info,
+    &op_mvlgamma_into.info,
+    &op_nan_to_num.info,
+    &op_nan_to_num_.info,
+    &op_nan_to_num_into.info,
     &op_nanmean.info,
     &op_nanmean_into.info,
     &op_nanmedian.info,
@@ -506,6 +641,10 @@ constinit OpInfo* const all_ops[] = {
     &op_native_nll_loss.info,
     &op_native_nuclear_norm.info,
     &op_native_softmax.info,
+    &op_ndtr.info,
+    &op_ndtr_into.info,
+    &op_ndtri.info,
+    &op_ndtri_into.info,
     &op_ne.info,
     &op_ne_.info,
     &op_ne_into.info,
@@ -515,6 +654,11 @@ constinit OpInfo* const all_ops[] = {
     &op_neg.info,
     &op_neg_.info,
     &op_neg_into.info,
+    &op_next_bf16.info,
+    &op_next_number.info,
+    &op_nextafter.info,
+    &op_nextafter_.info,
+    &op_nextafter_into.info,
     &op_nll_loss.info,
     &op_nll_loss_backward.info,
     &op_nonzero.info,
@@ -545,6 +689,12 @@ constinit OpInfo* const all_ops[] = {
     &op_pairwise_distance.info,
     &op_pdist.info,
     &op_permute.info,
+    &op_polar.info,
+    &op_polar_into.info,
+    &op_polygamma.info,
+    &op_polygamma_into.info,
+    &op_polygamma_kernel.info,
+    &op_positive.info,
     &op_pow.info,
     &op_pow_.info,
     &op_pow_base.info,
@@ -554,6 +704,8 @@ constinit OpInfo* const all_ops[] = {
     &op_pow_scalar.info,
     &op_pow_scalar_.info,
     &op_pow_scalar_into.info,
+    &op_prelu.info,
+    &op_prelu_kernel.info,
     &op_prod.info,
     &op_prod_dim.info,
     &op_prod_dim_into.info,
@@ -563,6 +715,9 @@ constinit OpInfo* const all_ops[] = {
     &op_quantile_into.info,
     &op_quantile_scalar.info,
     &op_quantile_scalar_into.info,
+    &op_rad2deg.info,
+    &op_rad2deg_.info,
+    &op_rad2deg_into.info,
     &op_rand.info,
     &op_rand_like.info,
     &op_randint.info,
@@ -592,7 +747,11 @@ constinit OpInfo* const all_ops[] = {
     &op_repeat.info,
     &op_repeat_interleave.info,
     &op_repeat_interleave_tensor.info,
+    &op_replace_inf.info,
+    &op_replace_nan.info,
     &op_reshape.info,
+    &op_resolve_conj.info,
+    &op_resolve_neg.info,
     &op_rest_floor.info,
     &op_rest_floor_scalar.info,
     &op_rest_trunc.info,
@@ -633,7 +792,13 @@ constinit OpInfo* const all_ops[] = {
     &op_select.info,
     &op_select_backward.info,
     &op_select_scatter.info,
+    &op_selu.info,
+    &op_selu_.info,
+    &op_selu_backward.info,
     &op_sgn.info,
+    &op_sgn_.info,
+    &op_sgn_into.info,
+    &op_shrink_backward.info,
     &op_sigmoid.info,
     &op_sigmoid_.info,
     &op_sigmoid_backward.info,
@@ -641,12 +806,17 @@ constinit OpInfo* const all_ops[] = {
     &op_sign.info,
     &op_sign_.info,
     &op_sign_into.info,
+    &op_signbit.info,
+    &op_signbit_into.info,
     &op_silu.info,
     &op_silu_.info,
     &op_silu_backward.info,
     &op_sin.info,
     &op_sin_.info,
     &op_sin_into.info,
+    &op_sinc.info,
+    &op_sinc_.info,
+    &op_sinc_into.info,
     &op_sinh.info,
     &op_sinh_.info,
     &op_sinh_into.info,
@@ -664,6 +834,8 @@ constinit OpInfo* const all_ops[] = {
     &op_softplus.info,
     &op_softplus_backward.info,
     &op_softplus_into.info,
+    &op_softshrink.info,
+    &op_softshrink_into.info,
     &op_softsign.info,
     &op_sort.info,
     &op_sort_into.info,
@@ -706,12 +878,16 @@ constinit OpInfo* const all_ops[] = {
     &op_tanh_.info,
     &op_tanh_backward.info,
     &op_tanh_into.info,
+    &op_tanhshrink.info,
     &op_tensor_split.info,
     &op_tensor_split_indices.info,
     &op_tensor_split_tensor.info,
     &op_tensordot.info,
     &op_tensordot_into.info,
+    &op_threshold.info,
+    &op_threshold_.info,
     &op_threshold_backward.info,
+    &op_threshold_into.info,
     &op_tile.info,
     &op_to.info,
     &op_to_device.info,
@@ -757,11 +933,23 @@ constinit OpInfo* const all_ops[] = {
     &op_vstack_into.info,
     &op_where.info,
     &op_where_into.info,
+    &op_xlog1py.info,
+    &op_xlog1py_into.info,
+    &op_xlog1py_scalar.info,
+    &op_xlog1py_scalar_into.info,
+    &op_xlogy.info,
+    &op_xlogy_.info,
+    &op_xlogy_into.info,
+    &op_xlogy_scalar.info,
+    &op_xlogy_scalar_.info,
+    &op_xlogy_scalar_into.info,
     &op_zero_.info,
     &op_zeros.info,
     &op_zeros_like.info,
+    &op_zeta.info,
+    &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 754;
+constinit const int64_t num_all_ops = 942;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -832,12 +1020,33 @@ constinit const char manifest_packed[] =
         "\211Computes x / (1 + "
         "|x|)\214elementwise.\205relu\206relu\204relu(\213\203)\201\242\202\"_\"\210relu\200\223"
         "\211Computes \343(x\2140)\214elementwise;\335 stays\335. \254\325 at "
-        "0\3000.\205threshold\217\206threshold\217\204threshold\217\307\203\214y\203)\201\242\202"
-        "\221\207\211\205add\206add\204add(\213\203\214\230\203\214\355\224\244\2411"
-    ")\201\261\202\215\210add\240add_ex\200\223\211Computes \213 + \355 * \230,\212\253\252 "
-        "promotion.\205add\226\206add\204add\226(\213\203\214\230\224\244\214\355\224\244\2411)"
-        "\201\261\202\215\210add\360\240add\361\240add\226\240add\226_ex\200\223\211Computes \213 "
-        "+ \355 * \230,\212\253\252 "
+        "0\3000.\205threshold\217\206threshold\217\204threshold\217\307\203\214y\203\214threshold"
+        "\224\244\2410)\201\242\202\221\207\211\205threshold\206threshold\204thr"
+    "eshold(\213\203\214threshold\224\244\214\334\224\244)\201\242\202\215\210threshold\200\223"
+        "\211Replaces \233elements that\323at most threshold by \334. Their "
+        "\325\3000.\205hardshrink\206hardshrink\204hardshrink(\213\203\214lambd\224\246\2410.5)"
+        "\201\242\202\243\210hardshrink\200\223\211Replaces \233elements in [-lambd\214lambd] by "
+        "0.\205softshrink\206softshrink\204softshrink(\232\203\214lambd\224\246\2410.5)\201\242"
+        "\202\243\210softshrink\200\223\211Moves \272\251 by lambd towards 0; those in "
+        "[-lambd\214lambd] become "
+        "0.\205shrink\217\206shrink\217\204shrink\217\307\203\214\232\203\214lambd\224\246)\201"
+        "\242\202\221\207\211\205tanhshrink\206tanhshrink\204tanhshrink(\232\203)\201\242\202\210t"
+        "anhshrink\200\223\211Computes x - "
+        "tanh(x)\214elementwise.\205prelu\206prelu\204prelu(\213\203\214\245\203)\201\242\202\210p"
+        "relu\200\216\211Computes x\304x > 0\253\245 * x "
+        "elsewhere.\205prelu_kernel\206prelu_kernel\204prelu_kernel(\213\203\214\245\203)\201\242"
+        "\202\221\207\211\205selu\206selu\204selu(\232\203)\201\242\202\"_\"\210selu\200\223\211Co"
+        "mputes \365 * (x\304x > 0\214\355 * (exp(x) - 1) elsewhere)\214elementwise\214\266 "
+        "\355\2411.6732632423543772\253\365\2411.0507009873554805 (Klambauer et "
+        "al.\2142017).\205selu\217\206selu\217\204selu\217\307\203\214\232\203)\201\242\202\221"
+        "\207\211\205celu\206celu\204celu(\232\203\214\355\224\246\2411.0)\201\242\202\"_\"\210cel"
+        "u\200\223\211Computes x\304x > 0\253\355 * (exp(x / \355) - 1) "
+        "elsewhere\214elementwise.\205celu\217\206celu\217\204celu\217\307\203\214\232\203\214\355"
+        "\224\246)\201\242\202\221\207\211\205add\206add\204add(\213\203\214\230\203\214\355\224"
+        "\244\2411)\201\261\202\215\210add\240add_ex\200\223\211Computes \213 + \355 * "
+        "\230,\212\253\252 promotion.\205add\226\206add\204add\226(\213\203\214\230\224\244\214"
+        "\355\224\244\2411)\201\261\202\215\210add\360\240add\361\240add\226\240add\226_ex\200\223"
+        "\211Computes \213 + \355 * \230,\212\253\252 "
         "promotion.\205sub\206sub\204sub(\213\203\214\230\203\214\355\224\244\2411)\201\261\202"
         "\215\210sub\240sub_ex\200\223\211Computes \213 - \355 * \230,\212\253\252 promotion. "
         "\344 \331s\323not supported.\205sub\226\206sub\204sub\226(\213\203\214\230\224\244\214"
@@ -863,9 +1072,9 @@ constinit const char manifest_packed[] =
         " \213 / \230,\212\253\252 promotion. Without rounding_mode integers\323divided as "
         "float32; \266 it\214integer division by zero\300an "
         "error.\205div\226\206div\204div\226(\213\203\214\230\224\244\214rounding_mode\224Enum<Rou"
-        "nding>\241\\\"none\\\")\201\261\202\215\210div\360\240div\361\240div\226\200\216\211Compu"
-        "tes \213 / \230,\212\253\252 promotion. Without rounding_mode integers\323divided as "
-        "float32; \266 it\214integer division by zero\300an "
+        "nding>\241\\\"none\\\")\201\261\202\215\210d"
+    "iv\360\240div\361\240div\226\200\216\211Computes \213 / \230,\212\253\252 promotion. Without "
+        "rounding_mode integers\323divided as float32; \266 it\214integer division by zero\300an "
         "error.\205\337_divide\206\337_divide\204\337_divide(\213\203\214\230\203)\201\261\202\215"
         "\210\337_divide\200\216\211Divides\253rounds down\214like // in Python,\212\253\252 "
         "promotion. No \325.\205\337_divide\226\206\337_divide\204\337_divide\226(\213\203\214\230"
@@ -883,17 +1092,15 @@ constinit const char manifest_packed[] =
         "\233\333\225\233division rounded down\214like % in Python,\212. It has "
         "\233sign\225\230.\205rest_trunc\206rest_trunc\204rest_trunc(\213\203\214\230\203)\201\261"
         "\202\221\207\211\205rest_trunc\226\206rest_trunc\204rest_trunc\226(\213\203\214\230\224"
-        "\244)\201\261\202\221\207\211\205rest_\337\206rest_\337\204rest_\337(\213\203\214\230\203)"
-    "\201\261\202\221\207\211\205rest_\337\226\206rest_\337\204rest_\337\226(\213\203\214\230\224"
-        "\244)\201\261\202\221\207\211\205atan2\206atan2\204atan2(\213\203\214\230\203)\201\261"
-        "\202\215\210atan2\200\223\211Computes \233angle in radians between \233positive x "
+        "\244)\201\261\202\221\207\211\205rest_\337\206rest_\337\204rest_\337(\213\203\214\230\203"
+        ")\201\261\202\221\207\211\205rest_\337\226\206rest_\337\204rest_\337\226(\213\203\214\230"
+        "\224\244)\201\261\202\221\207\211\205atan2\206atan2\204atan2(\213\203\214\230\203)\201"
+        "\261\202\215\210atan2\200\223\211Computes \233angle in radians between \233positive x "
         "axis\253\233point (x\241\230\214y\241\213)\214in "
         "[-pi\214pi],\212.\205neg\206neg\204neg(\213\203)\201\261\202\215\210neg\200\223\211Negate"
         "s \272\251. \344 \331s\323not "
-        "supported.\205conj\206conj\204conj(\213\203)\201\261\202\221\"internal\"\223\"differentia"
-        "ble\"\216\211\205conj_physical\206conj_physical\204conj_physical(\213\203)\201\261\202"
-        "\221\207\211\205pow\206pow\204pow(\213\203\214exponent\203)\201\261\202\215\210pow\200"
-        "\223\211Raises \213\370\233power exponent,\212\253\252 "
+        "supported.\205pow\206pow\204pow(\213\203\214exponent\203)\201\261\202\215\210pow\200\223"
+        "\211Raises \213\370\233power exponent,\212\253\252 "
         "promotion.\205pow\226\206pow\204pow\226(\213\203\214exponent\224\244)\201\261\202\215\210"
         "pow\360\240pow\361\240pow\226\200\216\211Raises \272\251\225\213\370\233power\225a "
         "number. \342egers cannot be raised\370a \314 "
@@ -912,8 +1119,75 @@ constinit const char manifest_packed[] =
         "bounds.\205clamp_\331\206clamp\204clamp_\331(\213\203\214min\203?\220\214\343\203?\220)"
         "\201\261\202\215\210clamp_\331\200\216\211Clamps \272\251\370[min\214\343]\214where "
         "\233bounds\323\331s\345broadcast \266 \213. At least one bound must be "
-        "given.\205cat\206cat\204cat(\331s\203[]\214\250\224\336\2410)\201\"\372\202\243\210cat"
-        "\200\223\211Concatenates \331s\366\250. All \230 \276s must be equal; "
+        "given.\205clamp_min\206clamp_min\204clamp_min(\213\203\214min\203)\201\261\202\215\210cla"
+        "mp_min\200\223\211Raises \272\251\370at least min,\212;\335 stays\335. Equal\247 share "
+        "\233\325 equally; one\345equals a number has it "
+        "alone.\205clamp_min\226\206clamp_min\204clamp_min\226(\213\203\214min\224\244)\201\261"
+        "\202\215\210clamp_min\360\240clamp_min\361\240clamp_min\226\200\223\211Raises "
+        "\272\251\370a"
+    "t least min,\212;\335 stays\335. Equal\247 share \233\325 equally; one\345equals a number "
+        "has it alone.\205clamp_\343\206clamp_\343\204clamp_\343(\213\203\214\343\203)\201\261\202"
+        "\215\210clamp_\343\200\223\211Lowers \272\251\370at most \343,\212;\335 stays\335. "
+        "Equal\247 share \233\325 equally; one\345equals a number has it "
+        "alone.\205clamp_\343\226\206clamp_\343\204clamp_\343\226(\213\203\214\343\224\244)\201"
+        "\261\202\215\210clamp_\343\360\240clamp_\343\361\240clamp_\343\226\200\223\211Lowers "
+        "\272\251\370at most \343,\212;\335 stays\335. Equal\247 share \233\325 equally; "
+        "one\345equals a number has it "
+        "alone.\205f\343\206f\343\204f\343(\213\203\214\230\203)\201\261\202\243\210f\343\200\223"
+        "\211Computes \233elementwise \343imum \266 "
+        "broadcasting;\304one\251\300nan\214\233result\300\233\230 one. Where "
+        "both\323equal\214\213 has "
+        "\233\325.\205fmin\206fmin\204fmin(\213\203\214\230\203)\201\261\202\243\210fmin\200\223"
+        "\211Computes \233elementwise minimum \266 "
+        "broadcasting;\304one\251\300nan\214\233result\300\233\230 one. Where "
+        "both\323equal\214\213 has "
+        "\233\325.\205\351sign\206\351sign\204\351sign(\213\203\214\230\203)\201\261\202\215\210"
+        "\351sign\200\223\211Gives \272\251\225\213 \233sign\225\230,\212; -0.0\253-nan count as "
+        "\314.\205\351sign\226\206\351sign\204\351sign\226(\213\203\214\230\224\244)\201\261\202"
+        "\215\210\351sign\360\240\351sign\361\240\351sign\226\200\223\211Gives \272\251\225\213 "
+        "\233sign\225\230,\212; -0.0\253-nan count as "
+        "\314.\205hypot\206hypot\204hypot(\213\203\214\230\203)\201\261\202\215\210hypot\200\223"
+        "\211Computes sqrt(\213^2 + \230^2),\212\214\266out overflow in "
+        "between.\205logaddexp\206logaddexp\204logaddexp(\213\203\214\230\203)\201\261\202\243\210"
+        "logaddexp\200\223\211Computes log(exp(\213) + exp(\230)),\212\214\266out overflow in "
+        "between.\205logaddexp2\206logaddexp2\204logaddexp2(\213\203\214\230\203)\201\261\202\243"
+        "\210logaddexp2\200\223\211Computes log2(2^\213 + 2^\230),\212\214\266out overflow in "
+        "between.\205heaviside\206heaviside\204heaviside(\213\203\214\334s\203)\201\261\202\215"
+        "\210heaviside\200\216\211Computes 0\304\213 < 0\214\334s\304\213\3000\2531\304\213 > "
+        "0,\212.\335 gives 0.\205nextafter\206nextafter\204nextafter(\213\203\214\230\203)\201\261"
+        "\202\215\210nextafter\200\216\211Gives \233number next\370\213\214among "
+        "those\225\233\252\214in \233direction\225\230,\212. "
+        "\254\325\300that\225\213.\205next_number\206next_number\204next_number(\213\203\214\230"
+        "\203)\201\261\202\221\207\211\205next_bf16\206next_bf16\204next_bf16(\213\203\214\230\203"
+        ")\201\261\202\221\207\211\205gcd\206gcd\204gcd(\213\203\214\230\203)\201\261\202\215\210g"
+        "cd\200\216\211Computes \233greatest common divisor\225integers,\212; it\300never "
+        "\314\214and 0 if both\3230.\205lcm\206lcm\204lcm(\213\203\214\230\203)\201\261\202\215"
+        "\210lcm\200\216\211Computes \233least common multiple\225integers,\212; it\300never "
+        "\314\214and 0 if one\3000.\205ldexp\206ldexp\204ldexp(\213\203\214\230\203)\201\261\202"
+        "\215\210ldexp\200\223\211Computes \213 * 2^\230,\212\253\252 "
+        "promotion.\205frexp\206frexp\204frexp(\213\203\273(mantissa\203\214exponent\224\270)\222a"
+        "rith\202\243\210frexp\200\216\211Splits \272\251 into mantissa * 2^exponent \266 0.5 <= "
+        "|mantissa| < 1\253an int32 exponent. 0\214infinities\253nan\323their own "
+        "mantissas.\205frexp_mantissa\206frexp_mantissa\204frexp_mantissa(\213\203)\201\261\202"
+        "\221\207\211\205frexp_exponent\206frexp_exponent\204frexp_exponent(\213\203)\201\261\202"
+        "\221\"internal\"\223\"differentiable\"\216\211\205float_power\206float_power\204float_pow"
+        "er(\213\203\214exponent\203)\201\261\202\215\210float_power\200\216\211Raises "
+        "\213\370\233power exponent in double precision,\212\224\233result\300float64\214or "
+        "complex128 if an operand\300complex.\205float_power\226\206float_power\204float_power\226"
+        "(\213\203\214exponent\224\244)\201\261\202\215\210float_power\360\240float_power\361\240f"
+        "loat_power\226\200\216\211Raises \213\370\233power exponent in double "
+        "precision,\212\224\233result\300float64\214or complex128 if an operand\300complex."
+    "\205lerp\206lerp\204lerp(\213\203\214end\203\214\245\203)\201\261\202\215\210lerp\200\223\211"
+        "\342erpolates linearly\224\213 + \245 * (end - "
+        "\213),\212.\205lerp\226\206lerp\204lerp\226(\213\203\214end\203\214\245\224\244)\201\261"
+        "\202\215\210lerp\360\240lerp\361\240lerp\226\200\223\211\342erpolates linearly\224\213 + "
+        "\245 * (end - \213),\212.\205addcmul\206addcmul\204addcmul(\213\203\214\3311\203\214\3312"
+        "\203\214\334\224\244\2411)\201\261\202\215\210addcmul\200\223\211Computes \213 + \334 * "
+        "\3311 * \3312,\212.\205addcdiv\206addcdiv\204addcdiv(\213\203\214\3311\203\214\3312\203"
+        "\214\334\224\244\2411)\201\261\202\215\210addcdiv\200\223\211Computes \213 + \334 * "
+        "\3311 / \3312,\212. \342eger \331s\323not "
+        "supported.\205cat\206cat\204cat(\331s\203[]\214\250\224\336\2410)\201\"\372\202\243\210ca"
+        "t\200\223\211Concatenates \331s\366\250. All \230 \276s must be equal; "
         "\252s\323promoted\214and 1-D \331s "
         "\266out\247\323skipped.\205stack\206stack\204stack(\331s\203[]\214\250\224\336\2410)\201"
         "\"\372\202\243\210stack\200\216\211Concatenates \331s\225equal \373\366a new "
@@ -936,9 +1210,9 @@ constinit const char manifest_packed[] =
         "\200\216\211Repeats \213 repeats[i] times\366\250\352 i. Additional entries\225repeats "
         "become leading\235.\205tile\206tile\204tile(\213\203\214\250s\224\371)\201\"\372\202\210t"
         "ile\200\216\211Repeats \213\366its last\235\214like repeat. \250s may have fewer entries "
-        "than \213 has\235.\205pad\206pad\204pad(\232\203\214pad\224\237\214m"
-    "ode\224Enum<Padding>\241\\\"constant\\\"\214\334\224\244?\220)\201\"\372\202\210pad\200\216"
-        "\211Pads \233last\235\225\232; \314 amounts "
+        "than \213 has\235.\205pad\206pad\204pad(\232\203\214pad\224\237\214mode\224Enum<Padding>"
+        "\241\\\"constant\\\"\214\334\224\244?\220)\201\"\372\202\210pad\200\216\211Pads "
+        "\233last\235\225\232; \314 amounts "
         "crop.\205constant_pad_nd\206constant_pad_nd\204constant_pad_nd(\213\203\214pad\224\237"
         "\214\334\224\244\2410)\201\"\372\202\210constant_pad_nd\200\223\211Pads "
         "\233last\235\225\213 \266 a constant; \314 amounts "
@@ -954,8 +1228,8 @@ constinit const char manifest_packed[] =
         "atleast_3d.\205column_stack\206column_stack\204column_stack(\331s\203[])\201\"\372\202"
         "\243\210column_stack\200\216\211Concatenates \331s\366\250\352 1\214where \331s \266 at "
         "most one \250\352\323columns.\205block_diag\206block_diag\204block_diag(\331s\203[])\201"
-        "\"\372\202\210block_diag\200\216\211Returns a matrix \266 \233given "
-        "matrices\366\233\353\253zeros elsewhere. "
+        "\"\372\202\210block_diag\200\216\211Returns a matrix \266 \233given matrices"
+    "\366\233\353\253zeros elsewhere. "
         "Vectors\323rows.\205\331_split\206\331_split\204\331_split(\213\203\214sections\224\342"
         "\214\250\224\336\2410\273Tensor[]\222\372\202\210\331_split\200\216\211Splits "
         "\213\366\250 into `sections` \320s\225almost equal "
@@ -988,9 +1262,9 @@ constinit const char manifest_packed[] =
         "\233plane\225two\235\214from \233first towards "
         "\233second.\205diag\206diag\204diag(\213\203\214\353\224\342\2410)\201\"\372\202\243\210d"
         "iag\200\216\211Returns a \351\225\233\353\225a matrix\214or \233matrix \266 a vector as "
-        "its \353\253zeros elsewhere.\205diagflat\206d"
-    "iagflat\204diagflat(\213\203\214offset\224\342\2410)\201\"\372\202\210diagflat\200\216\211Ret"
-        "urns \233matrix \266 \233elements\225\213 as its \353\253zeros "
+        "its \353\253zeros elsewhere.\205diagflat\206diagflat\204diagflat(\213\203\214offset\224"
+        "\342\2410)\201\"\372\202\210diagflat\200\216\211Returns \233matrix \266 "
+        "\233elements\225\213 as its \353\253zeros "
         "elsewhere.\205diag_embed\206diag_embed\204diag_embed(\213\203\214offset\224\342\2410\214"
         "\2501\224\336\241-2\214\2502\224\336\241-1)\201\"\372\202\210diag_embed\200\216\211Return"
         "s matrices\214in\235 \2501\253\2502\214whose \353s\323\233last \250\352\225\213; "
@@ -1006,13 +1280,14 @@ constinit const char manifest_packed[] =
         "(\213\203\214repeats\224\342\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202"
         "\210repeat_interleave\200\216\211Repeats \272\251\214or \272 slice\225\250\214`repeats` "
         "times.\205repeat_interleave_\331\206repeat_interleave\204repeat_interleave_\331(\213\203"
-        "\214repeats\203\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202\210repeat_in"
-        "terleave_\331\200\216\211Repeats \272\251\214or \272 slice\225\250\214as often as "
-        "repeats says.\205\365d_dot_product_\311\206\365d_dot_product_\311\204\365d_dot_product_"
-        "\311(query\203\214key\203\214\334\203\214attn_mask\203?\220\214dropout_p\224\246\2410.0"
-        "\214is_causal\224\227\214\365\224\246?\220\214enable_gqa\224\227\214\303\224\302\220)\201"
-        "\"\311\202\210\365d_dot_product_\311\200\216\211Computes dropout(\265(query @ key^T * "
-        "\365 + attn_mask)) @ \334 over \233last two\235\214\266out storing \233matrix\225scores. "
+        "\214r"
+    "epeats\203\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202\210repeat_interleave_"
+        "\331\200\216\211Repeats \272\251\214or \272 slice\225\250\214as often as repeats "
+        "says.\205\365d_dot_product_\311\206\365d_dot_product_\311\204\365d_dot_product_\311(query"
+        "\203\214key\203\214\334\203\214attn_mask\203?\220\214dropout_p\224\246\2410.0\214is_causa"
+        "l\224\227\214\365\224\246?\220\214enable_gqa\224\227\214\303\224\302\220)\201\"\311\202"
+        "\210\365d_dot_product_\311\200\216\211Computes dropout(\265(query @ key^T * \365 + "
+        "attn_mask)) @ \334 over \233last two\235\214\266out storing \233matrix\225scores. "
         "Queries whose keys\323all masked give "
         "zeros.\205\264\311\206\264\311\204\264\311(query\203\214key\203\214\334\203\214mask\203?"
         "\214dropout_p\224\246\214causal\224\344\214\365\224\246\214rng\224Rng\273(out\203\214lse"
@@ -1039,9 +1314,9 @@ constinit const char manifest_packed[] =
         "XOR,\212. \342egers\253bool only. No "
         "\325.\205\231_not\206\231_not\204\231_not(\213\203)\201\"\231\202\215\210\231_not\200\216"
         "\211Computes \233\231 NOT\225\272\251; logical NOT\367bool. \342egers\253bool only. No "
-        "\325.\205\231\346\206\231\346\204\231\346("
-    "\213\203\214\230\203)\201\"\231\202\215\210\231\346\200\216\211Shifts \233bits\225\213 left "
-        "by \230,\212\310 only. \254result\3000\304\230\300\314 or at least "
+        "\325.\205\231\346\206\231\346\204\231\346(\213\203\214\230\203)\201\"\231\202\215\210\231"
+        "\346\200\216\211Shifts \233bits\225\213 left by \230,\212\310 only. "
+        "\254result\3000\304\230\300\314 or at least "
         "\233number\225bits.\205\231\346\226\206\231\346\204\231\346\226(\213\203\214\230\224\244)"
         "\201\"\231\202\215\210\231\346\360\240\231\346\361\240\231\346\226\200\216\211Shifts "
         "\233bits\225\213 left by \230,\212\310 only. \254result\3000\304\230\300\314 or at least "
@@ -1057,9 +1332,9 @@ constinit const char manifest_packed[] =
         "\254result\300bool.\205eq\226\206eq\204eq\226(\213\203\214\230\224\244\236\222\347\202"
         "\215\210eq\360\240eq\361\240eq\226\200\216\211Tests \213 == \230,\212. "
         "\254result\300bool.\205ne\206ne\204ne(\213\203\214\230\203\236\222\347\202\215\210ne\200"
+        "\216\211Tests \213 != \230,\212. \254result\300bool.\205ne\226\206n"
+    "e\204ne\226(\213\203\214\230\224\244\236\222\347\202\215\210ne\360\240ne\361\240ne\226\200"
         "\216\211Tests \213 != \230,\212. "
-        "\254result\300bool.\205ne\226\206ne\204ne\226(\213\203\214\230\224\244\236\222\347\202"
-        "\215\210ne\360\240ne\361\240ne\226\200\216\211Tests \213 != \230,\212. "
         "\254result\300bool.\205lt\206lt\204lt(\213\203\214\230\203\236\222\347\202\215\210lt\200"
         "\216\211Tests \213 < \230,\212. "
         "\254result\300bool.\205lt\226\206lt\204lt\226(\213\203\214\230\224\244\236\222\347\202"
@@ -1093,13 +1368,43 @@ constinit const char manifest_packed[] =
         "they\323equal.\205isin\206isin\204isin(elements\203\214test_elements\203\214assume_unique"
         "\224\227\214invert\224\227\236\222\347\202\243\210isin\200\216\211Tests\367\272\251 "
         "whether it\300among test_elements.\335\300among "
-        "none.\205conv1d\206conv1d\204conv1d(\232\203\214\245\203\214\362\203?\220\214\330\224\237"
-        "\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411)\201\"conv\202\210"
-        "conv1d\200\216\211C"
-    "omputes a 1-D \356 (cross-correlation)\225signals.\205conv1d_\255\206conv1d\204conv1d_\255("
-        "\232\203\214\245\203\214\255\224Str\214\362\203?\220\214\330\224\237\2411\214\326\224\237"
-        "\2411\214groups\224\342\2411)\201\"conv\202\210conv1d_\255\200\216\211Computes a 1-D "
-        "\356\214like conv1d\214\266 \233\255 given by "
+        "none.\205complex\206complex\204complex(real\203\214imag\203)\201\"complex\202\243\210comp"
+        "lex\200\216\211Makes complex\324\225their real\253imaginary "
+        "parts,\212.\205polar\206polar\204polar(abs\203\214angle\203)\201\"complex\202\243\210pola"
+        "r\200\216\211Makes complex\324 abs * exp(i "
+        "angle),\212.\205real\206real\204real(\213\203)\201\"complex\202\210real\200\216\211Return"
+        "s \233real parts as a \320; a real \331\300returned as it "
+        "is.\205imag\206imag\204imag(\213\203)\201\"complex\202\210imag\200\216\211Returns "
+        "\233imaginary parts as a "
+        "\320.\205angle\206angle\204angle(\213\203)\201\"complex\202\243\210angle\200\216\211Compu"
+        "tes \233angle\225\272 number in \233complex plane\214in radians\2240 or "
+        "pi\367real\247;\335 stays\335. \342egers give "
+        "float32.\205angle_of_real\206angle_of_real\204angle_of_real(\213\203)\201\"complex\202"
+        "\221\207\211\205conj\206conj\204conj(\213\203)\201\"complex\202\210conj\200\216\211Comput"
+        "es \233complex conjugate; a real \331\300returned as it is. Unlike in "
+        "PyTorch\214\233result\225a complex \331\300no "
+        "\320.\205conj_physical\206conj_physical\204conj_physical(\213\203)\201\"complex\202\215"
+        "\210conj_physical\200\216\211Computes \233complex conjugate in new "
+        "memory\214elementwise; a real \331\300returned as it "
+        "is.\205conj_\351\206conj_\351\204conj_\351(\213\203)\201\"complex\202\221\207\211\205reso"
+        "lve_conj\206resolve_conj\204resolve_conj(\213\203)\201\"complex\202\210resolve_conj\200"
+        "\216\211Returns \213\224no \331\225tt has a conjugation that\300still\370be "
+        "done.\205resolve_neg\206resolve_neg\204resolve_neg(\213\203)\201\"complex\202\210resolve_"
+        "neg\200\216\211Re"
+    "turns \213\224no \331\225tt has a negation that\300still\370be "
+        "done.\205\320_as_real\206\320_as_real\204\320_as_real(\213\203)\201\"complex\202\210\320_"
+        "as_real\200\223\211Returns a \320\225complex\324 as pairs\225real ones\224a new last "
+        "\250\352 holds \233real\253\233imaginary "
+        "part.\205\320_as_complex\206\320_as_complex\204\320_as_complex(\213\203)\201\"complex\202"
+        "\210\320_as_complex\200\223\211Returns a \320\225pairs\225real\324 as complex ones. "
+        "\254last \250\352 holds \233parts\224it must have \276 2\253\330 1\214and \233\230 \330s "
+        "must be even.\205conv1d\206conv1d\204conv1d(\232\203\214\245\203\214\362\203?\220\214\330"
+        "\224\237\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411)\201\"conv"
+        "\202\210conv1d\200\216\211Computes a 1-D \356 "
+        "(cross-correlation)\225signals.\205conv1d_\255\206conv1d\204conv1d_\255(\232\203\214\245"
+        "\203\214\255\224Str\214\362\203?\220\214\330\224\237\2411\214\326\224\237\2411\214groups"
+        "\224\342\2411)\201\"conv\202\210conv1d_\255\200\216\211Computes a 1-D \356\214like "
+        "conv1d\214\266 \233\255 given by "
         "name.\205conv2d\206conv2d\204conv2d(\232\203\214\245\203\214\362\203?\220\214\330\224\237"
         "\2411\214\255\224\237\2410\214\326\224\237\2411\214groups\224\342\2411)\201\"conv\202\210"
         "conv2d\200\216\211Computes a 2-D \356 (cross-correlation)\225images. "
@@ -1136,17 +1441,18 @@ constinit const char manifest_packed[] =
         "\233elements\225src into \213. src\300broadcast\370\233\373\225\213\253converted\370its "
         "\252\253\274.\205clone\206clone\204clone(\213\203\214memory_format\224MemoryFormat\241pre"
         "serve)\201\"\351\202\243\210clone\200\223\211Returns a \351\225\213 \266 its own "
-        "storage.\205to_\252\206to_\252\204to_\252(\213\203\214\252\224DType)\201\"\351\202\221"
-        "\207\211\205to_\274\206to_\274\204to_\274(\213\203\214\274\224Device)\201\"\351\202\221"
-        "\207\211\205to\206to\204to(\213\203\214\252\224\277\220\214\274\224\322\220\214\351\224"
-        "\227\214memory_format\224MemoryFormat\241preserve)\201\"\351\202\210to\200\216\211Convert"
-        "s \213\370a \252\214a \274\253a memory format. Returns \213 it\213 if nothing "
+        "storage.\205to_\252\206to"
+    "_\252\204to_\252(\213\203\214\252\224DType)\201\"\351\202\221\207\211\205to_\274\206to_\274"
+        "\204to_\274(\213\203\214\274\224Device)\201\"\351\202\221\207\211\205to\206to\204to(\213"
+        "\203\214\252\224\277\220\214\274\224\322\220\214\351\224\227\214memory_format\224MemoryFo"
+        "rmat\241preserve)\201\"\351\202\210to\200\216\211Converts \213\370a \252\214a \274\253a "
+        "memory format. Returns \213 it\213 if nothing "
         "changes\253\351\300false.\205contiguous\206contiguous\204contiguous(\213\203)\201\"\351"
         "\202\210contiguous\200\216\211Returns \213 it\213 if it\300contiguous in row-major "
         "order\214else a row-major "
         "\351.\205zero_\206zero_\204zero_(\213\203!\273()\222\351\202\210zero_\200\223\211Sets "
-        "every\251\225\213\3700.\205fill_\206fill_\204fill_(\213\203!\214\334\224\244\273("
-    ")\222\351\202\210fill\360_\240fill\361_\240fill\226_\200\223\211Sets "
+        "every\251\225\213\3700.\205fill_\206fill_\204fill_(\213\203!\214\334\224\244\273()\222"
+        "\351\202\210fill\360_\240fill\361_\240fill\226_\200\223\211Sets "
         "every\251\225\213\370\334.\205empty\206empty\204empty(\276\224\371\214\252\224\277\220"
         "\214\274\224\322\220)\201\374\202\210empty\200\216\211Returns an uninitialized "
         "\331.\205zeros\206zeros\204zeros(\276\224\371\214\252\224\277\220\214\274\224\322\220)"
@@ -1189,8 +1495,8 @@ constinit const char manifest_packed[] =
         "logspace\200\216\211Returns base\370\233powers\225`steps` evenly spaced \334s from "
         "start\370end\214both "
         "included.\205hann_window\206hann_window\204hann_window(window_length\224\342\214periodic"
-        "\224\344\241true\214\252\224\277\220\214\274\224\322\220)\201\374\202\210hann_window\200"
-        "\216\211Returns a Hann window\2240.5 - 0.5 cos(2 pi i / "
+        "\224\344\241true\214\252\224\277\220\214\274\224\322\220)"
+    "\201\374\202\210hann_window\200\216\211Returns a Hann window\2240.5 - 0.5 cos(2 pi i / "
         "n).\205hamming_window\206hamming_window\204hamming_window(window_length\224\342\214period"
         "ic\224\344\241true\214\355\224\246\2410.54\214beta\224\246\2410.46\214\252\224\277\220"
         "\214\274\224\322\220)\201\374\202\210hamming_window\200\216\211Returns a Hamming "
@@ -1199,9 +1505,8 @@ constinit const char manifest_packed[] =
         "iodic\224\344\241true\214\252\224\277\220\214\274\224\322\220)\201\374\202\210blackman_wi"
         "ndow\200\216\211Returns a Blackman window\2240.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi "
         "i / n).\205bartlett_window\206bartlett_window\204bartlett_window(window_length\224\342"
-        "\214periodic\224\344\241t"
-    "rue\214\252\224\277\220\214\274\224\322\220)\201\374\202\210bartlett_window\200\216\211Return"
-        "s a Bartlett window\2241 - |2 i / n - "
+        "\214periodic\224\344\241true\214\252\224\277\220\214\274\224\322\220)\201\374\202\210bart"
+        "lett_window\200\216\211Returns a Bartlett window\2241 - |2 i / n - "
         "1|.\205kaiser_window\206kaiser_window\204kaiser_window(window_length\224\342\214periodic"
         "\224\344\241true\214beta\224\246\24112.0\214\252\224\277\220\214\274\224\322\220)\201\374"
         "\202\210kaiser_window\200\216\211Returns a Kaiser window\224I0(beta sqrt(1 - (2 i / n - "
@@ -1241,7 +1546,8 @@ constinit const char manifest_packed[] =
         "\351\200\223\211Returns a \351\225\213 in which entry \234[i]\225\250\300replaced by "
         "source[i].\205\234_fill\206\234_fill\204\234_fill(\213\203\214\250\224\336\214\234\203"
         "\214\334\224\244)\201\"\234\202\"_\"\210\234_fill\360\240\234_fill\361\240\234_fill\226"
-        "\200\223\211Returns a \351\225\213 in which \233entries \234\225\250\323filled \266 "
+        "\200\223\211R"
+    "eturns a \351\225\213 in which \233entries \234\225\250\323filled \266 "
         "\334.\205\234_fill_\331\206\234_fill\204\234_fill_\331(\213\203\214\250\224\336\214\234"
         "\203\214\334\203)\201\"\234\202\"_\"\210\234_fill\200\216\211Returns a \351\225\213 in "
         "which \233entries \234\225\250\323filled \266 a 0-\250 \331\214which also receives a "
@@ -1250,9 +1556,9 @@ constinit const char manifest_packed[] =
         "by \262. \262\253\213 broadcast in "
         "\233\230\235.\205masked_\376\206masked_\376\204masked_\376(\213\203\214mask\203)\201\""
         "\234\202\243\210masked_\376\200\216\211Returns "
-        "\233elements\225\213\304mask\300true\214as a 1-D \331. \213\253mask broadca"
-    "st.\205nonzero\206nonzero\204nonzero(\213\203\273\270\222\234\202\243\210nonzero\200\216\211R"
-        "eturns \233\262\225\233nonzero\247\224an int64 \331\225\373 "
+        "\233elements\225\213\304mask\300true\214as a 1-D \331. \213\253mask "
+        "broadcast.\205nonzero\206nonzero\204nonzero(\213\203\273\270\222\234\202\243\210nonzero"
+        "\200\216\211Returns \233\262\225\233nonzero\247\224an int64 \331\225\373 "
         "(number\225elements\214\213.n\250)\214in row-major "
         "order.\205one_hot\206one_hot\204one_hot(\213\203\214num_classes\224\342\241-1\273\270\222"
         "\234\202\210one_hot\200\216\211Encodes \272 class as num_classes \334s\2241 at "
@@ -1294,8 +1600,9 @@ constinit const char manifest_packed[] =
         "\203\214src\203\214smallest\224\344\214include_\213\224\344)\201\"\234\202\221\207\211"
         "\205\234_\316\206\234_\316\204\234_\316(\213\203\214\250\224\336\214\234\203\214source"
         "\203\214\316\224Enum<IndexReduce>\214include_\213\224\344\241true)\201\"\234\202\215\210"
-        "\234_\316\200\216\211Returns a \351\225\213 in which entry \234[i]\225\250\300combined "
-        "\266 source[i]. Repeated \262 "
+        "\234_"
+    "\316\200\216\211Returns a \351\225\213 in which entry \234[i]\225\250\300combined \266 "
+        "source[i]. Repeated \262 "
         "accumulate.\205nuclear_\275\206nuclear_\275\204nuclear_\275(\213\203\214\250\224\336s\241"
         "[]\214keep\250\224\227)\201\"linalg\202\243\210nuclear_\275\200\216\211Computes "
         "\233nuclear \275\214\233sum\225\233singular \334s\214of \233matrices in two\235. "
@@ -1303,19 +1610,19 @@ constinit const char manifest_packed[] =
         "inf.\205\264nuclear_\275\206\264nuclear_\275\204\264nuclear_\275(\213\203\273(\275\203"
         "\214polar\203)\222linalg\202\221\207\211\205svd\206svd\204svd(\213\203\273(u\203\214s\203"
         "\214vh\203)\222linalg\202\221\207\211\205absolute\257\206absolute\257\204absolute\257("
-        "\213\203\214\230\203)\201\"\301\202\221\207\211\205absolute\257\217\206absol"
-    "ute\257\217\204absolute\257\217\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211"
-        "\205squared\257\206squared\257\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207"
-        "\211\205smooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201"
-        "\"\301\202\221\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214"
-        "\213\203\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257"
-        "\204huber\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber"
-        "\257\217\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224"
-        "\246)\201\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203"
-        "\214\305\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_entropy\217\204\332_e"
-        "ntropy\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_"
-        "\301\204l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)"
-        "\201\"\301\202\210l1_\301\200\216\211Computes |\232 - \305|,\212\214and \316s "
+        "\213\203\214\230\203)\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217"
+        "\204absolute\257\217\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205square"
+        "d\257\206squared\257\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205sm"
+        "ooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202"
+        "\221\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203"
+        "\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204hube"
+        "r\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217"
+        "\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201"
+        "\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305"
+        "\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_entropy\217\204\332_entropy"
+        "\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204"
+        "l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301"
+        "\202\210l1_\301\200\216\211Computes |\232 - \305|,\212\214and \316s "
         "it.\205mse_\301\206mse_\301\204mse_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263"
         "\\\"\214\245\203?\220)\201\"\301\202\210mse_\301\200\216\211Computes (\232 - "
         "\305)^2,\212\214and \316s "
@@ -1344,17 +1651,18 @@ constinit const char manifest_packed[] =
         "t\225\305\214\316d.\205\264nll_\301\206\264nll_\301\204\264nll_\301(\232\203\214\305\203"
         "\214\245\203?\214ignore_\234\224\342\214\357\224\313\273(\301\203\214row_\245\224\375)"
         "\222\301\202\221\207\211\205nll_\301\217\206nll_\301\217\204nll_\301\217\307\203\214\232"
-        "\203\214\305\203\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205"
-        "\256\206\256\204\256(\232\203\214\305\203\214\245\203?\220\214ignore_\234\224\342\241-100"
-        "\214\357\224\313\241\\\"\263\\\"\214label_smoothing\224\246\2410.0)\201\"\301\202\210\256"
-        "\200\216\211Computes \233cross entropy between \265(\232)\253\305\214and \316s "
+        "\203\214\305\203\214row_"
+    "\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205\256\206\256\204\256(\232\203"
+        "\214\305\203\214\245\203?\220\214ignore_\234\224\342\241-100\214\357\224\313\241\\\"\263"
+        "\\\"\214label_smoothing\224\246\2410.0)\201\"\301\202\210\256\200\216\211Computes "
+        "\233cross entropy between \265(\232)\253\305\214and \316s "
         "it.\205\264\256\206\264\256\204\264\256(\232\203\214\305\203\214\245\203?\214ignore_\234"
         "\224\342\214\357\224\313\273(\301\203\214lse\224\375\214row_\245\224\375)\222\301\202\221"
         "\207\211\205\256\217\206\256\217\204\256\217\307\203\214\232\203\214\305\203\214lse\203"
         "\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205\350\206\350\204"
-        "\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211M"
-    "atrix product. A 1-D operand\300a row (\213) or a column (\230)\214and its "
-        "\250\352\300dropped from \233result; leading\235\323a "
+        "\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D "
+        "operand\300a row (\213) or a column (\230)\214and its \250\352\300dropped from "
+        "\233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
         "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
@@ -1396,8 +1704,9 @@ constinit const char manifest_packed[] =
         "operand\3000-\250\214\233operands\323multiplied.\205\331dot\206\331dot\204\331dot(\213"
         "\203\214\230\203\214\250s_\213\224\336s\214\250s_\230\224\336s)\201\"\350\202\243\210\331"
         "dot\200\216\211Sums \233products\225\233elements over\235\225both operands\214paired in "
-        "order.\205kron\206kron\204kron(\213\203\214\230\203)\201\"\350\202\243\210kron\200\216"
-        "\211Computes \233Kronecker product\224\272\251\225\213 times \230\214as "
+        "order.\205kr"
+    "on\206kron\204kron(\213\203\214\230\203)\201\"\350\202\243\210kron\200\216\211Computes "
+        "\233Kronecker product\224\272\251\225\213 times \230\214as "
         "blocks.\205cross\206cross\204cross(\213\203\214\230\203\214\250\224\336?\220)\201\"\350"
         "\202\243\210cross\200\216\211Computes \233cross "
         "products\225vectors\2253\247\366\250.\205chain_\350\206chain_\350\204chain_\350(matrices"
@@ -1405,10 +1714,9 @@ constinit const char manifest_packed[] =
         "in \233order\345needs \233fewest "
         "multiplications.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203!?"
         "\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214training\224\227\214mo"
-        "mentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210bat"
-    "ch_\275\200\216\211Batch \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + "
-        "\362\367\272 channel (\250\352 1). In "
-        "training\214\263\253\364\323those\225\233batch\214and "
+        "mentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210batch_\275\200\216\211Batc"
+        "h \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362\367\272 channel (\250\352 "
+        "1). In training\214\263\253\364\323those\225\233batch\214and "
         "running_\263\253running_var\323updated; \230wise these "
         "two\323used.\205\264batch_\275\206\264batch_\275\204\264batch_\275(\232\203\214\245\203?"
         "\214\362\203?\214running_\263\203?\214running_var\203?\214training\224\344\214eps\224\246"
@@ -1447,17 +1755,18 @@ constinit const char manifest_packed[] =
         "ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\317_\266_\262\200\216"
         "\211Returns \233\343imum\225\272 window\214like \343\317\214and its \234 in \233last "
         "\250\352.\205\343\260\206\343\260\204\343\260(\213\203\214kernel_\276\224\237\214\330\224"
-        "\237\220\214\255\224\237\2410\214\326\224\237\2411\214ceil_mode\224\227)\201\"pool\202"
-        "\210\343\260\200\223\211Returns \233\343imum\225\272 window\225\233last two\235.\335 "
-        "counts as \233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262"
-        "(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237"
-        "\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262"
-        "\200\223\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
+        "\237\220\214\255\224\237\2410"
+    "\214\326\224\237\2411\214ceil_mode\224\227)\201\"pool\202\210\343\260\200\223\211Returns "
+        "\233\343imum\225\272 window\225\233last two\235.\335 counts as "
+        "\233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262(\213\203"
+        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214"
+        "ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262\200\223"
+        "\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
         "\233flattened last two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214"
         "\213\203\214kernel_\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_m"
         "ode\224\344)\201\"pool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317("
-    "\213\203\214\354\276\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200\216"
-        "\211Divides \233last \250\352 evenly into \354\276 windows\253returns "
+        "\213\203\214\354\276\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200"
+        "\216\211Divides \233last \250\352 evenly into \354\276 windows\253returns "
         "\233\343imum\225\272\253its "
         "\234.\205\271\343\260\206\271\343\260\204\271\343\260(\213\203\214\354\276\224\237\273(ou"
         "t\203\214\262\224\270)\222pool\202\210\271\343\260\200\223\211Divides \233last two\235 "
@@ -1497,18 +1806,19 @@ constinit const char manifest_packed[] =
         "\254result has \233\252\225\213.\205\332_p\206\332\204\332_p(\213\203\214p\224\246\214"
         "\303\224\302\220)\201\"\315\202\"_\"\210\332_p\200\223\211Draws 1 \266 probability "
         "p\214else 0\214in \233\373\253\252\225\213. "
-        "\254\334s\225\213\323ignored.\205randint\206randint\204randint(low\224\342\214high\224"
-        "\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\""
-        "\315\202\210randint\200\216\211Returns \315 integers\214uniformly distributed in "
-        "[low\214high).\205randint\321\206randint\321\204randint\321(\213\203\214low\224\342\214hi"
-        "gh\224\342\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\"\315\202\210"
-        "randint\321\200\216\211Returns \315 integers\214uniformly distributed in "
-        "[low\214high)\214in \233\373\225\213. \254\330s\225a dense "
+        "\254\334s\225\213\323ignored.\205randint\206randint\204randi"
+    "nt(low\224\342\214high\224\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214"
+        "\303\224\302\220)\201\"\315\202\210randint\200\216\211Returns \315 integers\214uniformly "
+        "distributed in [low\214high).\205randint\321\206randint\321\204randint\321(\213\203\214lo"
+        "w\224\342\214high\224\342\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)"
+        "\201\"\315\202\210randint\321\200\216\211Returns \315 integers\214uniformly distributed "
+        "in [low\214high)\214in \233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205\315_\206\315_\204\315_(\213\203!\214low\224\342\2410\214high\224\342?"
         "\220\214\303\224\302\220\273()\222\315\202\210\315_\200\223\211Fills \213 \266 \315 "
-        "integers\214uniformly distributed in [low\214high).\205\275al\206\275al\204\275al"
-    "(\263\203\214std\203\214\303\224\302\220)\201\"\315\202\243\210\275al\200\223\211Draws from "
-        "\275al distributions \266 \233given \263s\253\377s\214which broadcast. \254result has "
+        "integers\214uniformly distributed in "
+        "[low\214high).\205\275al\206\275al\204\275al(\263\203\214std\203\214\303\224\302\220)\201"
+        "\"\315\202\243\210\275al\200\223\211Draws from \275al distributions \266 \233given "
+        "\263s\253\377s\214which broadcast. \254result has "
         "\233\252\225\263.\205\275al_\263\206\275al\204\275al_\263(\263\203\214std\224\246\2411.0"
         "\214\303\224\302\220)\201\"\315\202\243\210\275al_\263\200\223\211Draws from \275al "
         "distributions \266 \233given \263s\253one "
@@ -1548,8 +1858,9 @@ constinit const char manifest_packed[] =
         "\202\210\263\200\223\211Computes "
         "\233\263\225all\247.\205\263_\250\206\263\204\263_\250(\213\203\214\250\224\336s\214keep"
         "\250\224\227\214\252\224\277\220)\201\"\316\202\243\210\263_\250\200\223\211Computes "
-        "\263s over \250.\205\343\206\343\204\343(\213\203)\201\"\316\202\210\343\200\223\211Retur"
-        "ns \233\343imum\225all\247;\335 if any\251\300nan. Equal \343ima share \233\325 "
+        "\263s over \250.\205\343\206\343\204\343(\213\203)"
+    "\201\"\316\202\210\343\200\223\211Returns \233\343imum\225all\247;\335 if any\251\300nan. "
+        "Equal \343ima share \233\325 "
         "equally.\205\343_\250\206\343\204\343_\250(\213\203\214\250\224\336\214keep\250\224\227"
         "\273(\334s\203\214\262\224\270)\222\316\202\243\210\343_\250\200\223\211Returns "
         "\233\343ima\366\250\253their \262.\335 counts as \233\343imum; among equal\247 "
@@ -1557,9 +1868,9 @@ constinit const char manifest_packed[] =
         "s \233minimum\225all\247;\335 if any\251\300nan. Equal minima share \233\325 "
         "equally.\205min_\250\206min\204min_\250(\213\203\214\250\224\336\214keep\250\224\227\273("
         "\334s\203\214\262\224\270)\222\316\202\243\210min_\250\200\223\211Returns "
-        "\233minima\366\250\253their \262.\335 counts as \233minimum; a"
-    "mong equal\247 \233first\300taken.\205arg\343\206arg\343\204arg\343(\213\203\214\250\224\336?"
-        "\220\214keep\250\224\227\273\270\222\316\202\243\210arg\343\200\216\211Returns "
+        "\233minima\366\250\253their \262.\335 counts as \233minimum; among equal\247 "
+        "\233first\300taken.\205arg\343\206arg\343\204arg\343(\213\203\214\250\224\336?\220\214kee"
+        "p\250\224\227\273\270\222\316\202\243\210arg\343\200\216\211Returns "
         "\233\262\225\233\343ima.\335 counts as \233\343imum; among equal\247 "
         "\233first\300taken.\205any\206any\204any(\213\203\236\222\316\202\210any\200\216\211Tests"
         " whether any\251\300nonzero. \254result\300bool\214or "
@@ -1601,9 +1912,9 @@ constinit const char manifest_packed[] =
         "utes \233vector \275 sum(|x|^p)^(1/p) over \250. p\2410 counts nonzero\247; inf\253-inf "
         "give \233\343imum\253minimum\225|x|.\205count_nonzero\206count_nonzero\204count_nonzero("
         "\213\203\214\250\224\336s\241[]\273\270\222\316\202\210count_nonzero\200\216\211Counts "
-        "\233nonzero\247 over "
-        "\250.\205amin\343\206amin\343\204amin\343(\213\203\214\250\224\336?\220\214keep\250\224"
-        "\227\273(min\203\214\343\203)\222\316\202\243\210amin\343\200\216\211Returns "
+        "\233nonzero\247 over \250."
+    "\205amin\343\206amin\343\204amin\343(\213\203\214\250\224\336?\220\214keep\250\224\227\273(mi"
+        "n\203\214\343\203)\222\316\202\243\210amin\343\200\216\211Returns "
         "\233minima\253\233\343ima over \250;\335 if any\251\300nan. Equal extremes share "
         "\233\325 equally.\205std_\263\206std_\263\204std_\263(\213\203\214\250\224\336s\241[]\214"
         "correction\224\246\2411.0\214keep\250\224\227\273(std\203\214\263\203)\222\316\202\210std"
@@ -1612,8 +1923,8 @@ constinit const char manifest_packed[] =
         "\214\252\224\277\220)\201\"\316\202\243\210nansum\200\216\211Computes sums over \250 in "
         "which\335 counts as "
         "0.\205nan\263\206nan\263\204nan\263(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
-        "\214\252\224\277\220)"
-    "\201\"\316\202\243\210nan\263\200\216\211Computes \263s over \250\225\233elements "
+        "\214\252\224\277\220)\201\"\316\202\243\210nan\263\200\216\211Computes \263s over "
+        "\250\225\233elements "
         "that\323not\335.\205cov\206cov\204cov(\213\203\214correction\224\342\2411\214f\245s\203?"
         "\220\214a\245s\203?\220)\201\"\316\202\210cov\200\216\211Computes "
         "\233co\364s\225variables\214\233rows\225a matrix; \272 column\300an "
@@ -1653,9 +1964,9 @@ constinit const char manifest_packed[] =
         "e\276\202\221\207\211\205cumsum\206cumsum\204cumsum(\213\203\214\250\224\336\214\252\224"
         "\277\220)\201\"scan\202\215\210cumsum\200\223\211Computes cumulative "
         "sums\366\250.\205cumprod\206cumprod\204cumprod(\213\203\214\250\224\336\214\252\224\277"
-        "\220)\201\"scan\202\215\210cumprod\200\223\211Computes cumulative "
-        "products\366\250.\205diff\206diff\204diff(\213\203\214n\224\342\2411\214\250\224\336\241-"
-        "1\214prepend\203?\220\214append\203?\220)\201\"scan\202\243\210diff\200\216\211Computes "
+        "\220)\201\"scan\202\215\210cumprod\200\223\211Computes cumulativ"
+    "e products\366\250.\205diff\206diff\204diff(\213\203\214n\224\342\2411\214\250\224\336\241-1"
+        "\214prepend\203?\220\214append\203?\220)\201\"scan\202\243\210diff\200\216\211Computes "
         "\233n-th differences\225neighbours\366\250. "
         "\344\247\323\347d.\205trapezoid\206trapezoid\204trapezoid(y\203\214x\203?\220\214dx\224"
         "\244\2411\214\250\224\336\241-1)\201\"scan\202\210trapezoid\200\216\211\342egrates "
@@ -1664,8 +1975,8 @@ constinit const char manifest_packed[] =
         "\203?\220\214dx\224\244\2411\214\250\224\336\241-1)\201\"scan\202\210cumulative_trapezoid"
         "\200\216\211\342egrates y\366\250 by \233trapezoidal rule\214up\370\272 "
         "point.\205vander\206vander\204vander(x\203\214N\224\342?\220\214increasing\224\227)\201\""
-        "scan\202\210vander\200\216\211R"
-    "eturns Vandermonde matrices\224\233powers\225\233elements\225x as columns\214\233\363 "
+        "scan\202\210vander\200\216\211Returns Vandermonde "
+        "matrices\224\233powers\225\233elements\225x as columns\214\233\363 "
         "first.\205cum\343\206cum\343\204cum\343(\213\203\214\250\224\336\273(\334s\203\214\262"
         "\224\270)\222scan\202\243\210cum\343\200\223\211Returns \233\343ima\225\233elements "
         "up\370\272\366\250\214and their \262\224\233last ones\225equal\247.\335 counts as "
@@ -1705,23 +2016,24 @@ constinit const char manifest_packed[] =
         "\272.\205bucketize\206bucketize\204bucketize(\213\203\214boundaries\203\214out_int32\224"
         "\227\214right\224\227\273\270\222sort\202\243\210bucketize\200\216\211Returns "
         "\233\234\225\233bucket\225\272\251\224\233number\225boundaries less than "
-        "it.\205unique\206unique\204unique(\213\203\214sorted\224\344\241true\214return_inverse"
-        "\224\227\214return_counts\224\227\214\250\224\336?\220\273(\334s\224\375\214inverse\224"
-        "\270\214counts\224\270)\222sort\202\210unique\200\216\211Returns \233distinct\247\214or "
-        "slices\225\250\214in ascending order. Every\335\300distinct; results that\323not "
+        "it.\205unique\206unique\204unique(\213\203\214s"
+    "orted\224\344\241true\214return_inverse\224\227\214return_counts\224\227\214\250\224\336?\220"
+        "\273(\334s\224\375\214inverse\224\270\214counts\224\270)\222sort\202\210unique\200\216"
+        "\211Returns \233distinct\247\214or slices\225\250\214in ascending order. "
+        "Every\335\300distinct; results that\323not "
         "requested\323empty.\205msort\206msort\204msort(\213\203)\201\"sort\202\243\210msort\200"
         "\216\211Sorts \233elements\366\233first \250\352 in ascending order.\335\300larger than "
         "all \230 \334s.\205kth\334\206kth\334\204kth\334(\213\203\214k\224\342\214\250\224\336"
         "\241-1\214keep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210kth\334\200"
         "\223\211Returns \233k-th smallest\247\366\250 \266 their \262.\335\300larger than all "
-        "\230 \334s.\205median\206median\204median(\213\203)\201\"sor"
-    "t\202\210median\200\223\211Returns \233median\225all\247\214\233lower one\225an even "
-        "number;\335 if any\251\300nan. Equal\247 share "
-        "\233\325.\205median_\250\206median\204median_\250(\213\203\214\250\224\336\214keep\250"
-        "\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210median_\250\200\223\211Returns"
-        " \233medians\366\250\214\233lower ones\225even\324\214\266 their \262. A row \266\335 "
-        "has \233median\335.\205nanmedian\206nanmedian\204nanmedian(\213\203)\201\"sort\202\210nan"
-        "median\200\223\211Returns \233median\225all\247 that\323not\335. Equal\247 share "
+        "\230 \334s.\205median\206median\204median(\213\203)\201\"sort\202\210median\200\223\211Re"
+        "turns \233median\225all\247\214\233lower one\225an even number;\335 if any\251\300nan. "
+        "Equal\247 share \233\325.\205median_\250\206median\204median_\250(\213\203\214\250\224"
+        "\336\214keep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210median_\250"
+        "\200\223\211Returns \233medians\366\250\214\233lower ones\225even\324\214\266 their "
+        "\262. A row \266\335 has "
+        "\233median\335.\205nanmedian\206nanmedian\204nanmedian(\213\203)\201\"sort\202\210nanmedi"
+        "an\200\223\211Returns \233median\225all\247 that\323not\335. Equal\247 share "
         "\233\325.\205nanmedian_\250\206nanmedian\204nanmedian_\250(\213\203\214\250\224\336\214ke"
         "ep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210nanmedian_\250\200\223"
         "\211Returns \233medians\366\250\225\233elements that\323not\335\214\266 their "
@@ -1752,24 +2064,78 @@ constinit const char manifest_packed[] =
         "occurrences.\205histc\206histc\204histc(\213\203\214bins\224\342\241100\214min\224\246"
         "\2410.0\214\343\224\246\2410.0\273\375\222sort\202\243\210histc\200\216\211Counts "
         "\233elements in bins\225equal width from min\370\343\214both included. Other\247\323not "
-        "counted.\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211Computes "
-        "e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223\211Comp"
-        "utes \233natural logarithm\214elementwise; "
+        "counted.\205lgamma\206lgamma\204lgamma(\213\203)\201\"special\202\215\210lgamma\200\223"
+        "\211Computes log(|Gamma(x)|)\214elementwise; inf at 0\253\233\314 "
+        "integers.\205digamma\206digamma\204digamma(\213\203)\201\"special\202\215\210digamma\200"
+        "\223\211Computes \233derivative\225lo"
+    "g(Gamma(x))\214elementwise;\335 at \233\314 "
+        "integers.\205polygamma\206polygamma\204polygamma(n\224\342\214\213\203)\201\"special\202"
+        "\243\210polygamma\200\216\211Computes \233n-th "
+        "derivative\225digamma\214elementwise.\205polygamma_kernel\206polygamma_kernel\204polygamm"
+        "a_kernel(\213\203\214order\224\342)\201\"special\202\221\207\211\205mvlgamma\206mvlgamma"
+        "\204mvlgamma(\213\203\214p\224\342)\201\"special\202\215\210mvlgamma\200\216\211Computes "
+        "\233logarithm\225\233multivariate Gamma function\214elementwise\224p (p - 1) / 4 log(pi) "
+        "plus \233sum\225lgamma(x - j / 2) over j < "
+        "p.\205erfinv\206erfinv\204erfinv(\213\203)\201\"special\202\215\210erfinv\200\223\211Comp"
+        "utes \233inverse\225erf\214elementwise\224infinite at -1\2531\214nan "
+        "outside.\205erfcx\206erfcx\204erfcx(\213\203)\201\"special\202\243\210erfcx\200\223\211Co"
+        "mputes exp(x^2) * erfc(x)\214elementwise\214\266out overflow or underflow in "
+        "between.\205ndtr\206ndtr\204ndtr(\213\203)\201\"special\202\243\210ndtr\200\223\211Comput"
+        "es \233distribution function\225\233standard \275al "
+        "distribution\214elementwise.\205log_ndtr\206log_ndtr\204log_ndtr(\213\203)\201\"special"
+        "\202\243\210log_ndtr\200\223\211Computes \233logarithm\225\233distribution "
+        "function\225\233standard \275al distribution\214elementwise\214\266out "
+        "underflow.\205ndtri\206ndtri\204ndtri(\213\203)\201\"special\202\243\210ndtri\200\223\211"
+        "Computes \233inverse\225\233distribution function\225\233standard \275al "
+        "distribution\214elementwise\224infinite at 0\2531\214nan "
+        "outside.\205i0\206i0\204i0(\213\203)\201\"special\202\215\210i0\200\223\211Computes "
+        "\233modified Bessel function\225\233first kind\225order "
+        "0\214elementwise.\205i0e\206i0e\204i0e(\213\203)\201\"special\202\243\210i0e\200\223\211C"
+        "omputes exp(-|x|) * "
+        "i0(x)\214elementwise.\205i1\206i1\204i1(\213\203)\201\"special\202\243\210i1\200\223\211C"
+        "omputes \233modified Bessel function\225\233first kind\225order "
+        "1\214elementwise.\205i1e\206i1e\204i1e(\213\203)\201\"special\202\243\210i1e\200\223\211C"
+        "omputes exp(-|x|) * "
+        "i1(x)\214elementwise.\205sinc\206sinc\204sinc(\213\203)\201\"special\202\215\210sinc\200"
+        "\223\211Computes sin(pi x) / (pi x)\214elementwise\214and 1 at 0. Complex "
+        "\331s\323supported.\205entr\206entr\204entr(\213\203)\201\"special\202\243\210entr\200"
+        "\223\211Computes -x * log(x)\214elementwise\2240 at "
+        "0\214-inf\367\314\247.\205xlogy\206xlogy\204xlogy(\213\203\214\230\203)\201\"special\202"
+        "\215\210xlogy\200\223\211Computes \213 * log(\230),\212; "
+        "0\304\213\3000\253\230\300not\335.\205xlogy\226\206xlogy\204xlogy\226(\213\203\214\230"
+        "\224\244)\201\"special\202\215\210xlogy\360\240xlogy\361\240xlogy\226\200\223\211Computes"
+        " \213 * log(\230),\212; "
+        "0\304\213\3000\253\230\300not\335.\205xlog1py\206xlog1py\204xlog1py(\213\203\214\230\203)"
+        "\201\"special\202\243\210xlog1py\200\223\211Computes \213 * log(1 + \230),\212; "
+        "0\304\213\3000\253\230\300not\335.\205xlog1py\226\206xlog1py\204xlog1py\226(\213\203\214"
+        "\230\224\244)\201\"special\202\243\210xlog1py\360\240xlog1py\361\240xlog1py\226\200\223"
+        "\211Computes \213 * log(1 + \230),\212; "
+        "0\304\213\3000\253\230\300not\335.\205igamma\206igamma\204igamma(\213\203\214\230\203)"
+        "\201\"special\202\243\210igamma\200\223\211Computes \233regularised lower incomplete "
+        "Gamma function P(\213\214\230),\212. \213 has no "
+        "\325.\205igammac\206igammac\204igammac(\213\203\214\230\203)\201\"special\202\243\210igam"
+        "mac\200\223\211Computes \233regularised upper incomplete Gamma function "
+        "Q(\213\214\230)\2411 - igamma(\213\214\230),\212. \213 has no "
+        "\325.\205zeta\206zeta\204zeta(\213\203\214\230\203)\201\"special\202\243\210zeta\200\216"
+        "\211Computes Hurwitz' zeta function,\212\224\233sum\225(\230 + k)^-\213 over "
+        "k\2410\2141\214\\u2026\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211C"
+        "omputes e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223"
+        "\211Computes \233natural logarithm\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205tanh\206tanh\204tanh(\213\203)\201\267\202\215\210tanh"
-        "\200\223\211Computes \233hyperbolic "
-        "tangent\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202"
-        "\221\207\211\205sigmoid\206sigmoid\204sigmoid(\213\203)\201\267\202\215\210sigmoid\200"
-        "\223\211Computes 1 / (1 + "
-        "exp(-x))\214elementwise.\205sigmoid\217\206sigmoid\217\204sigmoid\217\307\203\214y\203)"
-        "\201\267\202\221\207\211\205abs\206abs\204abs(\213\203)\201\267\202\215\210abs\200\223"
-        "\211Computes \233absolute \334\214elementwise. For complex\247 "
+        "\200\223\211Computes \233hyperbolic tangent"
+    "\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202\221\207"
+        "\211\205sigmoid\206sigmoid\204sigmoid(\213\203)\201\267\202\215\210sigmoid\200\223\211Com"
+        "putes 1 / (1 + exp(-x))\214elementwise.\205sigmoid\217\206sigmoid\217\204sigmoid\217\307"
+        "\203\214y\203)\201\267\202\221\207\211\205abs\206abs\204abs(\213\203)\201\267\202\215\210"
+        "abs\200\223\211Computes \233absolute \334\214elementwise. For complex\247 "
         "it\300\233modulus\214which\300real. \254\325 at "
-        "0\3000.\205sgn\206sgn\204sgn(\213\203)\201\267\202\221\207\211\205sign\206sign\204sign("
-        "\213\203)\201\267\202\215\210sign\200\223\211Computes \233sign\225\272\251\224-1\2140 or "
-        "1\214and 0 for\335. Complex \331s\323not supported.\205sqrt\206sqrt\204s"
-    "qrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes \233square "
-        "root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201\267\202"
-        "\215\210rsqrt\200\223\211Computes 1 / sqrt(x)\214elementwise; "
+        "0\3000.\205sgn\206sgn\204sgn(\213\203)\201\267\202\215\210sgn\200\223\211Computes x / "
+        "|x|\214elementwise\214and 0\3670\224\233sign\225real\247\214\233direction\225complex "
+        "ones.\205sign\206sign\204sign(\213\203)\201\267\202\215\210sign\200\223\211Computes "
+        "\233sign\225\272\251\224-1\2140 or 1\214and 0 for\335. Complex \331s\323not "
+        "supported.\205sqrt\206sqrt\204sqrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes "
+        "\233square root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201"
+        "\267\202\215\210rsqrt\200\223\211Computes 1 / sqrt(x)\214elementwise; "
         "inf\3670\253nan\367\314\247.\205square\206square\204square(\213\203)\201\267\202\215\210s"
         "quare\200\223\211Computes \233square\214elementwise. \254\252\300kept; bool gives "
         "int64.\205reciprocal\206reciprocal\204reciprocal(\213\203)\201\267\202\215\210reciprocal"
@@ -1798,8 +2164,21 @@ constinit const char manifest_packed[] =
         "\267\202\215\210sinh\200\223\211Computes \233hyperbolic "
         "sine\214elementwise.\205cosh\206cosh\204cosh(\213\203)\201\267\202\215\210cosh\200\223"
         "\211Computes \233hyperbolic "
-        "cosine\214elementwise.\205erf\206erf\204erf(\213\203)\201\267\202\215\210erf\200\223\211C"
-        "omputes \233error function\214elementwise\2242 / sqrt(pi) times "
+        "cosine\214elementwise.\205asinh\206asinh\204asinh(\213\203)\201\267\202\215\210asinh\200"
+        "\223\211Computes \233inverse hyperbolic "
+        "sine\214elementwise.\205acosh\206acosh\204acosh(\213\203)\201\267\202\215\210acosh\200"
+        "\223\211Computes \233inverse hyperbolic cosine\214elementwise;\335 for\247 below "
+        "1.\205atanh\206atanh\204atanh(\213\203)\201\267\202\215\210atanh\200\223\211Computes "
+        "\233inverse hyperbolic tangent\214elementwise; infinite at -1\2531\214nan "
+        "outside.\205logit\206logit\204logit(\213\203\214eps\224\246?\220)\201\267\202\215\210logi"
+        "t\200\223\211Computes log(x / (1 - "
+        "x))\214elementwise\224\233inverse\225sigmoid.\205logit\217\206logit\217\204logit\217\307"
+        "\203\214\232\203\214eps\224\246?)\201\267\202\221\207\211\205deg2rad\206deg2rad\204deg2ra"
+        "d(\213\203)\201\267\202\215\210deg2rad\200\223\211Converts angles from "
+        "degrees\370radians\214elementwise.\205rad2deg\206rad2deg\204rad2deg(\213\203)\201\267\202"
+        "\215\210rad2deg\200\223\211Convert"
+    "s angles from radians\370degrees\214elementwise.\205erf\206erf\204erf(\213\203)\201\267\202"
+        "\215\210erf\200\223\211Computes \233error function\214elementwise\2242 / sqrt(pi) times "
         "\233integral\225exp(-t^2) from "
         "0\370x.\205erfc\206erfc\204erfc(\213\203)\201\267\202\215\210erfc\200\223\211Computes 1 "
         "- erf(x)\214elementwise\214accurately also\367large "
@@ -1809,8 +2188,12 @@ constinit const char manifest_packed[] =
         "Rounds \272\251 up\370an integer. \342eger "
         "\331s\323unchanged.\205trunc\206trunc\204trunc(\213\203)\201\267\202\215\210trunc\200\223"
         "\211Rounds \272\251 toward zero. \342eger "
-        "\331s\323unchanged.\205round\206round\204round(\213\203\214decimals\224\342\2410)\201\267"
-        "\202\215\210round\200\216\211Rounds \272\251\370\233nearest integer\214or\370\233given "
+        "\331s\323unchanged.\205frac\206frac\204frac(\213\203)\201\267\202\215\210frac\200\223\211"
+        "Computes \233fractional part x - trunc(x)\214elementwise\214\266 \233sign\225x. \342eger "
+        "\331s\323not supported.\205positive\206positive\204positive(\213\203)\201\267\202\210posi"
+        "tive\200\216\211Returns \213 it\213. \344 \331s\323not "
+        "supported.\205round\206round\204round(\213\203\214decimals\224\342\2410)\201\267\202\215"
+        "\210round\200\216\211Rounds \272\251\370\233nearest integer\214or\370\233given "
         "number\225decimals; ties\323rounded\370even. \342eger \331s\323unchanged\253take no "
         "decimals.\205round_even\206round_even\204round_even(\213\203)\201\267\202\221\207\211\205"
         "round_decimals\206round_decimals\204round_decimals(\213\203\214power\224\246)\201\267\202"
@@ -1821,9 +2204,24 @@ constinit const char manifest_packed[] =
         "whether \272\251\300infinite;\367complex\247\214whether either part "
         "is.\205isfinite\206isfinite\204isfinite(\213\203\236\222unary\202\210isfinite\200\216\211"
         "Tests whether \272\251\300neither infinite nor\335;\367complex\247\214whether both "
-        "parts\323finite.\205\320\206\320\204\320(\213\203\214\276\224\371)\201\"\320\202\210\320"
-        "\200\223\211R"
-    "eturns a \320\225\213 \266 an\230 \373. Fails if \233\330s do not allow it; re\373 copies "
+        "parts\323finite.\205isposinf\206isposinf\204isposinf(\213\203\236\222unary\202\243\210isp"
+        "osinf\200\216\211Tests whether \272\251\300positive "
+        "infinity.\205isneginf\206isneginf\204isneginf(\213\203\236\222unary\202\243\210isneginf"
+        "\200\216\211Tests whether \272\251\300\314 "
+        "infinity.\205isreal\206isreal\204isreal(\213\203\236\222unary\202\210isreal\200\216\211Te"
+        "sts whether \272\251\300real\224every\251\225a real \331\214and those \266 an imaginary "
+        "part\2250\225a complex "
+        "one.\205signbit\206signbit\204signbit(\213\203\236\222unary\202\243\210signbit\200\216"
+        "\211Tests whether \233sign bit\225\272\251\300set\224for "
+        "\314\247\214and\367-0.0.\205nan_to_num\206nan_to_num\204nan_to_num(\213\203\214nan\224"
+        "\246?\220\214posinf\224\246?\220\214neginf\224\246?\220)\201\267\202\215\210nan_to_num"
+        "\200\216\211Replaces\335\253infinities by\324\214elementwise\214in \272 "
+        "part\225complex\247. \254\325\3000\304an\251\300replaced. \342eger "
+        "\331s\323unchanged.\205replace_nan\206replace_nan\204replace_nan(\213\203\214\334\224\246"
+        ")\201\267\202\221\207\211\205replace_inf\206replace_inf\204replace_inf(\213\203\214posinf"
+        "\224\246\214neginf\224\246)\201\267\202\221\207\211\205\320\206\320\204\320(\213\203\214"
+        "\276\224\371)\201\"\320\202\210\320\200\223\211Returns a \320\225\213 \266 an\230 \373. "
+        "Fails if \233\330s do not allow it; re\373 copies "
         "in\345case.\205re\373\206re\373\204re\373(\213\203\214\373\224\371)\201\"\320\202\210re"
         "\373\200\216\211Returns \213 \266 an\230 \373\224a \320 if \233\330s allow it\214else a "
         "\351.\205transpose\206transpose\204transpose(\213\203\214\2500\224\336\214\2501\224\336)"
@@ -1831,7 +2229,8 @@ constinit const char manifest_packed[] =
         "swapped.\205t\206t\204t(\213\203)\201\"\320\202\210t\200\216\211Returns "
         "\233transpose\225a matrix as a \320. Tensors \266 fewer than 2\235\323returned as they "
         "are.\205permute\206permute\204permute(\213\203\214\250s\224\336s)\201\"\320\202\210permut"
-        "e\200\223\211Returns a \320 \266 reordered\235\224\250\352 i\225\233\320\300\250\352 "
+        "e\200\223\211Returns a \320 \266 reordered\235\224\250\352 "
+    "i\225\233\320\300\250\352 "
         "\250s[i]\225\213.\205expand\206expand\204expand(\213\203\214\276\224\371)\201\"\320\202"
         "\210expand\200\223\211Returns a \320 in which\235\225\276 1\323expanded\370larger \276s "
         "\266out \351ing. New\235\323added in "
@@ -1872,12 +2271,9 @@ constinit const char manifest_packed[] =
         "\214\2502\224\336\2411)\201\"\320\202\210\353\200\223\211Returns a "
         "\320\225\233\353s\225\233matrices in\235 \2501\253\2502. \254\353\300\233last "
         "\250\352\225\233\320.\205\353\217\206\353\217\204\353\217\307\203\214\276\224\371\214offs"
-        "et\224\342\214\2501\224\336\214\2502\224\336)\201\"\320\202\221\207\211\205real\206real"
-        "\204real(\213\203)\201\"\320\202\221\"internal\"\223\"differentiable\"\216\211\205\320_"
-    "as_real\206\320_as_real\204\320_as_real(\213\203)\201\"\320\202\221\207\211\205\320_as_comple"
-        "x\206\320_as_complex\204\320_as_complex(\213\203)\201\"\320\202\221\207\211\205re\330\206"
-        "re\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206ravel"
-        "\204ravel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
+        "et\224\342\214\2501\224\336\214\2502\224\336)\201\"\320\202\221\207\211\205re\330\206re"
+        "\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206ravel\204r"
+        "avel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
         "contiguous \331\224a \320 if \213\300contiguous\214else a "
         "\351.\205broadcast_to\206broadcast_to\204broadcast_to(\213\203\214\276\224\371)\201\"\320"
         "\202\210broadcast_to\200\223\211Returns a \320\225\213 broadcast\370a \373. It\300expand "
@@ -1886,7 +2282,8 @@ constinit const char manifest_packed[] =
         "\320s\225\233\331s\214broadcast\370their common "
         "\373.\205move\250\206move\250\204move\250(\213\203\214source\224\336s\214destination\224"
         "\336s)\201\"\320\202\210move\250\200\216\211Returns a \320 in which \250\352 source[i] "
-        "has become \250\352 destination[i]. \254\230s keep their "
+        "has become \250\352 destination[i]. "
+    "\254\230s keep their "
         "order.\205atleast_1d\206atleast_1d\204atleast_1d(\213\203)\201\"\320\202\210atleast_1d"
         "\200\216\211Returns \213 \266 at least 1 "
         "\250\352.\205atleast_1d_list\206atleast_1d\204atleast_1d_list(\331s\203[]\273Tensor[]\222"
@@ -1918,6 +2315,6 @@ constinit const char manifest_packed[] =
         "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
         "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[138382];
+char manifest_text[163158];
 
 }  // namespace TT_NS

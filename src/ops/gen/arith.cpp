@@ -11,7 +11,7 @@ namespace TT_NS {
 
 // add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
 static constexpr ElementSpec spec_add = {&kernel_add, DtypeRule::kPromote, Compute::kWiden, false,
-                                         false, true, 0, TT_OK, "self\0other\0alpha"};
+                                         false, true, 0, TT_OK, false, "self\0other\0alpha"};
 TensorRef add_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
                    const Scalar& alpha) {
   return element_binary(spec_add, self, other, alpha);
@@ -26,7 +26,8 @@ void add_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& ot
 
 // add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
 static constexpr ElementSpec spec_add_scalar = {&kernel_add, DtypeRule::kPromote, Compute::kWiden,
-                                                false, false, true, 0, TT_OK, "self\0other\0alpha"};
+                                                false, false, true, 0, TT_OK, false,
+                                                "self\0other\0alpha"};
 TensorRef add_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
                           const Scalar& alpha) {
   return element_op(spec_add_scalar, {self, other}, alpha);
@@ -42,7 +43,8 @@ void add_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Sca
 
 // sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
 static constexpr ElementSpec spec_sub = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden, false,
-                                         false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
+                                         false, true, 0, TT_NOT_IMPLEMENTED, false,
+                                         "self\0other\0alpha"};
 TensorRef sub_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
                    const Scalar& alpha) {
   return element_binary(spec_sub, self, other, alpha);
@@ -57,7 +59,7 @@ void sub_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& ot
 
 // sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
 static constexpr ElementSpec spec_sub_scalar = {&kernel_sub, DtypeRule::kPromote, Compute::kWiden,
-                                                false, false, true, 0, TT_NOT_IMPLEMENTED,
+                                                false, false, true, 0, TT_NOT_IMPLEMENTED, false,
                                                 "self\0other\0alpha"};
 TensorRef sub_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
                           const Scalar& alpha) {
@@ -74,7 +76,8 @@ void sub_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Sca
 
 // rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor
 static constexpr ElementSpec spec_rsub = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden, false,
-                                          false, true, 0, TT_NOT_IMPLEMENTED, "self\0other\0alpha"};
+                                          false, true, 0, TT_NOT_IMPLEMENTED, false,
+                                          "self\0other\0alpha"};
 TensorRef rsub_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
                     const Scalar& alpha) {
   return element_binary(spec_rsub, self, other, alpha);
@@ -82,7 +85,7 @@ TensorRef rsub_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& o
 
 // rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor
 static constexpr ElementSpec spec_rsub_scalar = {&kernel_rsub, DtypeRule::kPromote, Compute::kWiden,
-                                                 false, false, true, 0, TT_NOT_IMPLEMENTED,
+                                                 false, false, true, 0, TT_NOT_IMPLEMENTED, false,
                                                  "self\0other\0alpha"};
 TensorRef rsub_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
                            const Scalar& alpha) {
@@ -91,7 +94,7 @@ TensorRef rsub_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Sc
 
 // mul(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_mul = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self\0other"};
+                                         false, false, 0, TT_OK, false, "self\0other"};
 TensorRef mul_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_mul, self, other);
 }
@@ -104,7 +107,8 @@ void mul_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& ot
 
 // mul_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_mul_scalar = {&kernel_mul, DtypeRule::kPromote, Compute::kWiden,
-                                                false, false, false, 0, TT_OK, "self\0other"};
+                                                false, false, false, 0, TT_OK, false,
+                                                "self\0other"};
 TensorRef mul_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_mul_scalar, {self, other});
 }
@@ -118,7 +122,7 @@ void mul_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Sca
 
 // div_true(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_div_true = {&kernel_div, DtypeRule::kFloat, Compute::kWiden,
-                                              false, false, false, 0, TT_OK, "self\0other"};
+                                              false, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef div_true_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_div_true, self, other);
 }
@@ -133,7 +137,7 @@ void div_true_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tenso
 // div_true_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_div_true_scalar = {&kernel_div, DtypeRule::kFloat,
                                                      Compute::kWiden, false, false, false, 0, TT_OK,
-                                                     "self\0other"};
+                                                     false, "self\0other"};
 TensorRef div_true_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_div_true_scalar, {self, other});
 }
@@ -147,7 +151,7 @@ void div_true_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, cons
 
 // div_floor(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_div_floor = {&kernel_div_floor, DtypeRule::kPromote,
-                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, false,
                                                "self\0other"};
 TensorRef div_floor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_div_floor, self, other);
@@ -163,7 +167,7 @@ void div_floor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tens
 // div_floor_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_div_floor_scalar = {&kernel_div_floor, DtypeRule::kPromote,
                                                       Compute::kWiden, true, false, false, 0, TT_OK,
-                                                      "self\0other"};
+                                                      false, "self\0other"};
 TensorRef div_floor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_div_floor_scalar, {self, other});
 }
@@ -177,7 +181,7 @@ void div_floor_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, con
 
 // div_trunc(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_div_trunc = {&kernel_div_trunc, DtypeRule::kPromote,
-                                               Compute::kWiden, true, false, false, 0, TT_OK,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, false,
                                                "self\0other"};
 TensorRef div_trunc_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_div_trunc, self, other);
@@ -193,7 +197,7 @@ void div_trunc_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tens
 // div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_div_trunc_scalar = {&kernel_div_trunc, DtypeRule::kPromote,
                                                       Compute::kWiden, true, false, false, 0, TT_OK,
-                                                      "self\0other"};
+                                                      false, "self\0other"};
 TensorRef div_trunc_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_div_trunc_scalar, {self, other});
 }
@@ -289,7 +293,7 @@ void remainder_scalar_into_impl(Call c, const Tensor& self, const Scalar& other,
 
 // rest_trunc(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_rest_trunc = {&kernel_fmod, DtypeRule::kPromote, Compute::kWiden,
-                                                true, false, false, 0, TT_OK, "self\0other"};
+                                                true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef rest_trunc_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_rest_trunc, self, other);
 }
@@ -297,7 +301,7 @@ TensorRef rest_trunc_impl([[maybe_unused]] Call c, const Tensor& self, const Ten
 // rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_rest_trunc_scalar = {&kernel_fmod, DtypeRule::kPromote,
                                                        Compute::kWiden, true, false, false, 0,
-                                                       TT_OK, "self\0other"};
+                                                       TT_OK, false, "self\0other"};
 TensorRef rest_trunc_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_rest_trunc_scalar, {self, other});
 }
@@ -305,7 +309,7 @@ TensorRef rest_trunc_scalar_impl([[maybe_unused]] Call c, const Tensor& self, co
 // rest_floor(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_rest_floor = {&kernel_remainder, DtypeRule::kPromote,
                                                 Compute::kWiden, true, false, false, 0, TT_OK,
-                                                "self\0other"};
+                                                false, "self\0other"};
 TensorRef rest_floor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_rest_floor, self, other);
 }
@@ -313,14 +317,14 @@ TensorRef rest_floor_impl([[maybe_unused]] Call c, const Tensor& self, const Ten
 // rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_rest_floor_scalar = {&kernel_remainder, DtypeRule::kPromote,
                                                        Compute::kWiden, true, false, false, 0,
-                                                       TT_OK, "self\0other"};
+                                                       TT_OK, false, "self\0other"};
 TensorRef rest_floor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_rest_floor_scalar, {self, other});
 }
 
 // atan2(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_atan2 = {&kernel_atan2, DtypeRule::kFloat, Compute::kWiden, true,
-                                           false, false, 0, TT_OK, "self\0other"};
+                                           false, false, 0, TT_OK, false, "self\0other"};
 TensorRef atan2_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_atan2, self, other);
 }
@@ -334,7 +338,7 @@ void atan2_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& 
 
 // neg(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_neg = {&kernel_neg, DtypeRule::kSame, Compute::kWiden, false,
-                                         false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+                                         false, false, 0, TT_NOT_IMPLEMENTED, false, "self"};
 TensorRef neg_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_neg, {self});
 }
@@ -343,18 +347,9 @@ void neg_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
   element_into(spec_neg, dst, {self});
 }
 
-// conj(self: Tensor) -> Tensor
-
-// conj_physical(self: Tensor) -> Tensor
-static constexpr ElementSpec spec_conj_physical = {&kernel_conj, DtypeRule::kSame, Compute::kWiden,
-                                                   false, false, false, 0, TT_OK, "self"};
-TensorRef conj_physical_impl([[maybe_unused]] Call c, const Tensor& self) {
-  return element_op(spec_conj_physical, {self});
-}
-
 // pow(self: Tensor, exponent: Tensor) -> Tensor
 static constexpr ElementSpec spec_pow = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self\0exponent"};
+                                         false, false, 0, TT_OK, false, "self\0exponent"};
 TensorRef pow_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent) {
   return element_binary(spec_pow, self, exponent);
 }
@@ -379,14 +374,15 @@ void pow_scalar_into_impl(Call c, const Tensor& self, const Scalar& exponent, Te
 // pow_number(self: Tensor, exponent: Scalar) -> Tensor
 static constexpr ElementSpec spec_pow_number = {&kernel_pow_scalar, DtypeRule::kPromote,
                                                 Compute::kWiden, false, true, false, 0, TT_OK,
-                                                "self\0exponent"};
+                                                false, "self\0exponent"};
 TensorRef pow_number_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& exponent) {
   return element_op(spec_pow_number, {self}, exponent);
 }
 
 // pow_base(self: Scalar, exponent: Tensor) -> Tensor
 static constexpr ElementSpec spec_pow_base = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden,
-                                              false, false, false, 0, TT_OK, "self\0exponent"};
+                                              false, false, false, 0, TT_OK, false,
+                                              "self\0exponent"};
 TensorRef pow_base_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent) {
   return element_op(spec_pow_base, {self, exponent});
 }
@@ -397,7 +393,7 @@ void pow_base_into_impl([[maybe_unused]] Call c, const Scalar& self, const Tenso
 
 // maximum(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_maximum = {&kernel_maximum, DtypeRule::kPromote, Compute::kWiden,
-                                             true, false, false, 0, TT_OK, "self\0other"};
+                                             true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef maximum_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_maximum, self, other);
 }
@@ -408,7 +404,7 @@ void maximum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor
 
 // minimum(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_minimum = {&kernel_minimum, DtypeRule::kPromote, Compute::kWiden,
-                                             true, false, false, 0, TT_OK, "self\0other"};
+                                             true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef minimum_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_minimum, self, other);
 }
@@ -419,7 +415,7 @@ void minimum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor
 
 // clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor
 static constexpr ElementSpec spec_clamp = {&kernel_clamp, DtypeRule::kPromote, Compute::kWiden,
-                                           true, true, false, 0, TT_OK, "self\0min\0max"};
+                                           true, true, false, 0, TT_OK, false, "self\0min\0max"};
 TensorRef clamp_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar* min,
                      const Scalar* max) {
   check_bounds(self, min, max);
@@ -444,6 +440,344 @@ void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const
   const auto r = impl::clamp_tensor(c, self, min, max);
   check_into(dst, *r, Inputs{&self, min, max});
   copy_result(dst, *r, false);
+}
+
+// clamp_min(self: Tensor, min: Tensor) -> Tensor
+static constexpr ElementSpec spec_clamp_min = {&kernel_maximum, DtypeRule::kPromote,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, false,
+                                               "self\0min"};
+TensorRef clamp_min_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& min) {
+  return element_binary(spec_clamp_min, self, min);
+}
+void clamp_min__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& min) {
+  element_inplace(spec_clamp_min, self, {self, min});
+}
+void clamp_min_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& min,
+                         Tensor& dst) {
+  element_into(spec_clamp_min, dst, {self, min});
+}
+
+// clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor
+static constexpr ElementSpec spec_clamp_min_scalar = {&kernel_maximum, DtypeRule::kPromote,
+                                                      Compute::kWiden, true, false, false, 0, TT_OK,
+                                                      false, "self\0min"};
+TensorRef clamp_min_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& min) {
+  return element_op(spec_clamp_min_scalar, {self, min});
+}
+void clamp_min_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& min) {
+  element_inplace(spec_clamp_min_scalar, self, {self, min});
+}
+void clamp_min_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& min,
+                                Tensor& dst) {
+  element_into(spec_clamp_min_scalar, dst, {self, min});
+}
+
+// clamp_max(self: Tensor, max: Tensor) -> Tensor
+static constexpr ElementSpec spec_clamp_max = {&kernel_minimum, DtypeRule::kPromote,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, false,
+                                               "self\0max"};
+TensorRef clamp_max_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& max) {
+  return element_binary(spec_clamp_max, self, max);
+}
+void clamp_max__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& max) {
+  element_inplace(spec_clamp_max, self, {self, max});
+}
+void clamp_max_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& max,
+                         Tensor& dst) {
+  element_into(spec_clamp_max, dst, {self, max});
+}
+
+// clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor
+static constexpr ElementSpec spec_clamp_max_scalar = {&kernel_minimum, DtypeRule::kPromote,
+                                                      Compute::kWiden, true, false, false, 0, TT_OK,
+                                                      false, "self\0max"};
+TensorRef clamp_max_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& max) {
+  return element_op(spec_clamp_max_scalar, {self, max});
+}
+void clamp_max_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& max) {
+  element_inplace(spec_clamp_max_scalar, self, {self, max});
+}
+void clamp_max_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& max,
+                                Tensor& dst) {
+  element_into(spec_clamp_max_scalar, dst, {self, max});
+}
+
+// fmax(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_fmax = {&kernel_fmax, DtypeRule::kPromote, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, false, "self\0other"};
+TensorRef fmax_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_fmax, self, other);
+}
+void fmax_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_fmax, dst, {self, other});
+}
+
+// fmin(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_fmin = {&kernel_fmin, DtypeRule::kPromote, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, false, "self\0other"};
+TensorRef fmin_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_fmin, self, other);
+}
+void fmin_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_fmin, dst, {self, other});
+}
+
+// copysign(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_copysign = {&kernel_copysign, DtypeRule::kFloat, Compute::kWiden,
+                                              true, false, false, 0, TT_OK, false, "self\0other"};
+TensorRef copysign_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_copysign, self, other);
+}
+void copysign__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_copysign, self, {self, other});
+}
+void copysign_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                        Tensor& dst) {
+  element_into(spec_copysign, dst, {self, other});
+}
+
+// copysign_scalar(self: Tensor, other: Scalar) -> Tensor
+static constexpr ElementSpec spec_copysign_scalar = {&kernel_copysign, DtypeRule::kFloat,
+                                                     Compute::kWiden, true, false, false, 0, TT_OK,
+                                                     false, "self\0other"};
+TensorRef copysign_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
+  return element_op(spec_copysign_scalar, {self, other});
+}
+void copysign_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& other) {
+  element_inplace(spec_copysign_scalar, self, {self, other});
+}
+void copysign_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other,
+                               Tensor& dst) {
+  element_into(spec_copysign_scalar, dst, {self, other});
+}
+
+// hypot(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_hypot = {&kernel_hypot, DtypeRule::kPromote, Compute::kWiden,
+                                           true, false, false, 0, TT_OK, true, "self\0other"};
+TensorRef hypot_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_hypot, self, other);
+}
+void hypot__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_hypot, self, {self, other});
+}
+void hypot_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                     Tensor& dst) {
+  element_into(spec_hypot, dst, {self, other});
+}
+
+// logaddexp(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_logaddexp = {&kernel_logaddexp, DtypeRule::kPromote,
+                                               Compute::kWiden, false, false, false, 0, TT_OK, true,
+                                               "self\0other"};
+TensorRef logaddexp_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_logaddexp, self, other);
+}
+void logaddexp_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                         Tensor& dst) {
+  element_into(spec_logaddexp, dst, {self, other});
+}
+
+// logaddexp2(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_logaddexp2 = {&kernel_logaddexp2, DtypeRule::kPromote,
+                                                Compute::kWiden, true, false, false, 0, TT_OK, true,
+                                                "self\0other"};
+TensorRef logaddexp2_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_logaddexp2, self, other);
+}
+void logaddexp2_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
+                          Tensor& dst) {
+  element_into(spec_logaddexp2, dst, {self, other});
+}
+
+// heaviside(self: Tensor, values: Tensor) -> Tensor
+static constexpr ElementSpec spec_heaviside = {&kernel_heaviside, DtypeRule::kPromote,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, false,
+                                               "self\0values"};
+TensorRef heaviside_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& values) {
+  return element_binary(spec_heaviside, self, values);
+}
+void heaviside__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& values) {
+  element_inplace(spec_heaviside, self, {self, values});
+}
+void heaviside_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& values,
+                         Tensor& dst) {
+  element_into(spec_heaviside, dst, {self, values});
+}
+
+// nextafter(self: Tensor, other: Tensor) -> Tensor
+void nextafter__impl(Call c, Tensor& self, const Tensor& other) {
+  replace_values(self, *impl::nextafter(c, self, other));
+}
+void nextafter_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = impl::nextafter(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// next_number(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_next_number = {&kernel_nextafter, DtypeRule::kPromote,
+                                                 Compute::kWiden, true, false, false, 0, TT_OK,
+                                                 true, "self\0other"};
+TensorRef next_number_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_next_number, self, other);
+}
+
+// next_bf16(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_next_bf16 = {&kernel_next_bf16, DtypeRule::kPromote,
+                                               Compute::kWiden, true, false, false, 0, TT_OK, true,
+                                               "self\0other"};
+TensorRef next_bf16_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_next_bf16, self, other);
+}
+
+// gcd(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_gcd = {&kernel_gcd, DtypeRule::kPromote, Compute::kBitwise, true,
+                                         false, false, 0, TT_NOT_IMPLEMENTED, false, "self\0other"};
+TensorRef gcd_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_gcd, self, other);
+}
+void gcd__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_gcd, self, {self, other});
+}
+void gcd_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_gcd, dst, {self, other});
+}
+
+// lcm(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_lcm = {&kernel_lcm, DtypeRule::kPromote, Compute::kBitwise, true,
+                                         false, false, 0, TT_NOT_IMPLEMENTED, false, "self\0other"};
+TensorRef lcm_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_lcm, self, other);
+}
+void lcm__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  element_inplace(spec_lcm, self, {self, other});
+}
+void lcm_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  element_into(spec_lcm, dst, {self, other});
+}
+
+// ldexp(self: Tensor, other: Tensor) -> Tensor
+TensorRef ldexp_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return op::mul(self, op::pow_base(2.0, other));
+}
+void ldexp__impl(Call c, Tensor& self, const Tensor& other) {
+  replace_values(self, *ldexp_impl(c, self, other));
+}
+void ldexp_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = ldexp_impl(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)
+void frexp_into_impl(Call c, const Tensor& self, Tensor& dst_mantissa, Tensor& dst_exponent) {
+  const auto r = impl::frexp(c, self);
+  check_into(dst_mantissa, *r.first, Inputs{&self});
+  check_into(dst_exponent, *r.second, Inputs{&self});
+  copy_result(dst_mantissa, *r.first, false);
+  copy_result(dst_exponent, *r.second, false);
+}
+
+// frexp_mantissa(self: Tensor) -> Tensor
+static constexpr ElementSpec spec_frexp_mantissa = {&kernel_frexp_mantissa, DtypeRule::kSame,
+                                                    Compute::kWiden, true, false, false, 0, TT_OK,
+                                                    true, "self"};
+TensorRef frexp_mantissa_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_frexp_mantissa, {self});
+}
+
+// frexp_exponent(self: Tensor) -> Tensor
+static constexpr ElementSpec spec_frexp_exponent = {&kernel_frexp_exponent, DtypeRule::kSame,
+                                                    Compute::kWiden, true, false, false, 0, TT_OK,
+                                                    true, "self"};
+TensorRef frexp_exponent_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_frexp_exponent, {self});
+}
+
+// float_power(self: Tensor, exponent: Tensor) -> Tensor
+void float_power__impl(Call c, Tensor& self, const Tensor& exponent) {
+  replace_values(self, *impl::float_power(c, self, exponent));
+}
+void float_power_into_impl(Call c, const Tensor& self, const Tensor& exponent, Tensor& dst) {
+  const auto r = impl::float_power(c, self, exponent);
+  check_into(dst, *r, Inputs{&self, &exponent});
+  copy_result(dst, *r, false);
+}
+
+// float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor
+void float_power_scalar__impl(Call c, Tensor& self, const Scalar& exponent) {
+  replace_values(self, *impl::float_power_scalar(c, self, exponent));
+}
+void float_power_scalar_into_impl(Call c, const Tensor& self, const Scalar& exponent, Tensor& dst) {
+  const auto r = impl::float_power_scalar(c, self, exponent);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor
+static constexpr ElementSpec spec_lerp = {&kernel_lerp, DtypeRule::kPromote, Compute::kWiden, false,
+                                          false, false, 0, TT_OK, true, "self\0end\0weight"};
+TensorRef lerp_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& end,
+                    const Tensor& weight) {
+  return element_op(spec_lerp, {self, end, weight});
+}
+void lerp__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& end, const Tensor& weight) {
+  element_inplace(spec_lerp, self, {self, end, weight});
+}
+void lerp_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& end,
+                    const Tensor& weight, Tensor& dst) {
+  element_into(spec_lerp, dst, {self, end, weight});
+}
+
+// lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor
+static constexpr ElementSpec spec_lerp_scalar = {&kernel_lerp, DtypeRule::kPromote, Compute::kWiden,
+                                                 false, false, false, 0, TT_OK, true,
+                                                 "self\0end\0weight"};
+TensorRef lerp_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& end,
+                           const Scalar& weight) {
+  return element_op(spec_lerp_scalar, {self, end, weight});
+}
+void lerp_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& end,
+                       const Scalar& weight) {
+  element_inplace(spec_lerp_scalar, self, {self, end, weight});
+}
+void lerp_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& end,
+                           const Scalar& weight, Tensor& dst) {
+  element_into(spec_lerp_scalar, dst, {self, end, weight});
+}
+
+// addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor
+static constexpr ElementSpec spec_addcmul = {&kernel_addcmul, DtypeRule::kPromote, Compute::kWiden,
+                                             false, false, true, 0, TT_NOT_IMPLEMENTED, false,
+                                             "self\0tensor1\0tensor2\0value"};
+TensorRef addcmul_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& tensor1,
+                       const Tensor& tensor2, const Scalar& value) {
+  return element_op(spec_addcmul, {self, tensor1, tensor2}, value);
+}
+void addcmul__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& tensor1,
+                   const Tensor& tensor2, const Scalar& value) {
+  element_inplace(spec_addcmul, self, {self, tensor1, tensor2}, value);
+}
+void addcmul_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& tensor1,
+                       const Tensor& tensor2, const Scalar& value, Tensor& dst) {
+  element_into(spec_addcmul, dst, {self, tensor1, tensor2}, value);
+}
+
+// addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor
+static constexpr ElementSpec spec_addcdiv = {&kernel_addcdiv, DtypeRule::kPromote, Compute::kWiden,
+                                             false, false, true, 0, TT_OK, true,
+                                             "self\0tensor1\0tensor2\0value"};
+TensorRef addcdiv_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& tensor1,
+                       const Tensor& tensor2, const Scalar& value) {
+  return element_op(spec_addcdiv, {self, tensor1, tensor2}, value);
+}
+void addcdiv__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& tensor1,
+                   const Tensor& tensor2, const Scalar& value) {
+  element_inplace(spec_addcdiv, self, {self, tensor1, tensor2}, value);
+}
+void addcdiv_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& tensor1,
+                       const Tensor& tensor2, const Scalar& value, Tensor& dst) {
+  element_into(spec_addcdiv, dst, {self, tensor1, tensor2}, value);
 }
 
 }  // namespace TT_NS

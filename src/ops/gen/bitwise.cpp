@@ -12,7 +12,7 @@ namespace TT_NS {
 // bitwise_and(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_bitwise_and = {&kernel_bitwise_and, DtypeRule::kPromote,
                                                  Compute::kBitwise, true, false, false, 0, TT_OK,
-                                                 "self\0other"};
+                                                 false, "self\0other"};
 TensorRef bitwise_and_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_bitwise_and, self, other);
 }
@@ -27,7 +27,7 @@ void bitwise_and_into_impl([[maybe_unused]] Call c, const Tensor& self, const Te
 // bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_bitwise_and_scalar = {&kernel_bitwise_and, DtypeRule::kPromote,
                                                         Compute::kBitwise, true, false, false, 0,
-                                                        TT_OK, "self\0other"};
+                                                        TT_OK, false, "self\0other"};
 TensorRef bitwise_and_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
                                   const Scalar& other) {
   return element_op(spec_bitwise_and_scalar, {self, other});
@@ -43,7 +43,7 @@ void bitwise_and_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, c
 // bitwise_or(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_bitwise_or = {&kernel_bitwise_or, DtypeRule::kPromote,
                                                 Compute::kBitwise, true, false, false, 0, TT_OK,
-                                                "self\0other"};
+                                                false, "self\0other"};
 TensorRef bitwise_or_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_bitwise_or, self, other);
 }
@@ -58,7 +58,7 @@ void bitwise_or_into_impl([[maybe_unused]] Call c, const Tensor& self, const Ten
 // bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_bitwise_or_scalar = {&kernel_bitwise_or, DtypeRule::kPromote,
                                                        Compute::kBitwise, true, false, false, 0,
-                                                       TT_OK, "self\0other"};
+                                                       TT_OK, false, "self\0other"};
 TensorRef bitwise_or_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_bitwise_or_scalar, {self, other});
 }
@@ -73,7 +73,7 @@ void bitwise_or_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, co
 // bitwise_xor(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_bitwise_xor = {&kernel_bitwise_xor, DtypeRule::kPromote,
                                                  Compute::kBitwise, true, false, false, 0, TT_OK,
-                                                 "self\0other"};
+                                                 false, "self\0other"};
 TensorRef bitwise_xor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_bitwise_xor, self, other);
 }
@@ -88,7 +88,7 @@ void bitwise_xor_into_impl([[maybe_unused]] Call c, const Tensor& self, const Te
 // bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_bitwise_xor_scalar = {&kernel_bitwise_xor, DtypeRule::kPromote,
                                                         Compute::kBitwise, true, false, false, 0,
-                                                        TT_OK, "self\0other"};
+                                                        TT_OK, false, "self\0other"};
 TensorRef bitwise_xor_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
                                   const Scalar& other) {
   return element_op(spec_bitwise_xor_scalar, {self, other});
@@ -104,7 +104,7 @@ void bitwise_xor_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, c
 // bitwise_not(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_bitwise_not = {&kernel_bitwise_not, DtypeRule::kSame,
                                                  Compute::kBitwise, true, false, false, 0, TT_OK,
-                                                 "self"};
+                                                 false, "self"};
 TensorRef bitwise_not_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_bitwise_not, {self});
 }
@@ -119,7 +119,7 @@ void bitwise_not_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& 
 static constexpr ElementSpec spec_bitwise_left_shift = {&kernel_bitwise_left_shift,
                                                         DtypeRule::kPromote, Compute::kBitwise,
                                                         true, false, false, 0, TT_NOT_IMPLEMENTED,
-                                                        "self\0other"};
+                                                        false, "self\0other"};
 TensorRef bitwise_left_shift_impl([[maybe_unused]] Call c, const Tensor& self,
                                   const Tensor& other) {
   return element_binary(spec_bitwise_left_shift, self, other);
@@ -134,7 +134,7 @@ void bitwise_left_shift_into_impl([[maybe_unused]] Call c, const Tensor& self, c
 
 // bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_bitwise_left_shift_scalar = {&kernel_bitwise_left_shift,
-    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED,
+    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED, false,
     "self\0other"};
 TensorRef bitwise_left_shift_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
                                          const Scalar& other) {
@@ -150,7 +150,7 @@ void bitwise_left_shift_scalar_into_impl([[maybe_unused]] Call c, const Tensor& 
 
 // bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_bitwise_right_shift = {&kernel_bitwise_right_shift,
-    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED,
+    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED, false,
     "self\0other"};
 TensorRef bitwise_right_shift_impl([[maybe_unused]] Call c, const Tensor& self,
                                    const Tensor& other) {
@@ -166,7 +166,7 @@ void bitwise_right_shift_into_impl([[maybe_unused]] Call c, const Tensor& self, 
 
 // bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor
 static constexpr ElementSpec spec_bitwise_right_shift_scalar = {&kernel_bitwise_right_shift,
-    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED,
+    DtypeRule::kPromote, Compute::kBitwise, true, false, false, 0, TT_NOT_IMPLEMENTED, false,
     "self\0other"};
 TensorRef bitwise_right_shift_scalar_impl([[maybe_unused]] Call c, const Tensor& self,
                                           const Scalar& other) {

@@ -11,7 +11,7 @@ namespace TT_NS {
 
 // eq(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_eq = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false, false,
-                                        false, 0, TT_OK, "self\0other"};
+                                        false, 0, TT_OK, false, "self\0other"};
 TensorRef eq_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_eq, self, other);
 }
@@ -24,7 +24,7 @@ void eq_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& oth
 
 // eq_scalar(self: Tensor, other: Scalar) -> BoolTensor
 static constexpr ElementSpec spec_eq_scalar = {&kernel_eq, DtypeRule::kBool, Compute::kWiden, false,
-                                               false, false, 0, TT_OK, "self\0other"};
+                                               false, false, 0, TT_OK, false, "self\0other"};
 TensorRef eq_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_eq_scalar, {self, other});
 }
@@ -38,7 +38,7 @@ void eq_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scal
 
 // ne(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_ne = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false, false,
-                                        false, 0, TT_OK, "self\0other"};
+                                        false, 0, TT_OK, false, "self\0other"};
 TensorRef ne_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_ne, self, other);
 }
@@ -51,7 +51,7 @@ void ne_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& oth
 
 // ne_scalar(self: Tensor, other: Scalar) -> BoolTensor
 static constexpr ElementSpec spec_ne_scalar = {&kernel_ne, DtypeRule::kBool, Compute::kWiden, false,
-                                               false, false, 0, TT_OK, "self\0other"};
+                                               false, false, 0, TT_OK, false, "self\0other"};
 TensorRef ne_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_ne_scalar, {self, other});
 }
@@ -65,7 +65,7 @@ void ne_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scal
 
 // lt(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_lt = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true, false,
-                                        false, 0, TT_OK, "self\0other"};
+                                        false, 0, TT_OK, false, "self\0other"};
 TensorRef lt_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_lt, self, other);
 }
@@ -78,7 +78,7 @@ void lt_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& oth
 
 // lt_scalar(self: Tensor, other: Scalar) -> BoolTensor
 static constexpr ElementSpec spec_lt_scalar = {&kernel_lt, DtypeRule::kBool, Compute::kWiden, true,
-                                               false, false, 0, TT_OK, "self\0other"};
+                                               false, false, 0, TT_OK, false, "self\0other"};
 TensorRef lt_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_lt_scalar, {self, other});
 }
@@ -92,7 +92,7 @@ void lt_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scal
 
 // le(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_le = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true, false,
-                                        false, 0, TT_OK, "self\0other"};
+                                        false, 0, TT_OK, false, "self\0other"};
 TensorRef le_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_le, self, other);
 }
@@ -105,7 +105,7 @@ void le_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& oth
 
 // le_scalar(self: Tensor, other: Scalar) -> BoolTensor
 static constexpr ElementSpec spec_le_scalar = {&kernel_le, DtypeRule::kBool, Compute::kWiden, true,
-                                               false, false, 0, TT_OK, "self\0other"};
+                                               false, false, 0, TT_OK, false, "self\0other"};
 TensorRef le_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_le_scalar, {self, other});
 }
@@ -119,7 +119,7 @@ void le_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scal
 
 // gt(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_gt = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true, false,
-                                        false, 0, TT_OK, "self\0other"};
+                                        false, 0, TT_OK, false, "self\0other"};
 TensorRef gt_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_gt, self, other);
 }
@@ -132,7 +132,7 @@ void gt_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& oth
 
 // gt_scalar(self: Tensor, other: Scalar) -> BoolTensor
 static constexpr ElementSpec spec_gt_scalar = {&kernel_gt, DtypeRule::kBool, Compute::kWiden, true,
-                                               false, false, 0, TT_OK, "self\0other"};
+                                               false, false, 0, TT_OK, false, "self\0other"};
 TensorRef gt_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_gt_scalar, {self, other});
 }
@@ -146,7 +146,7 @@ void gt_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scal
 
 // ge(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_ge = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true, false,
-                                        false, 0, TT_OK, "self\0other"};
+                                        false, 0, TT_OK, false, "self\0other"};
 TensorRef ge_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_ge, self, other);
 }
@@ -159,7 +159,7 @@ void ge_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& oth
 
 // ge_scalar(self: Tensor, other: Scalar) -> BoolTensor
 static constexpr ElementSpec spec_ge_scalar = {&kernel_ge, DtypeRule::kBool, Compute::kWiden, true,
-                                               false, false, 0, TT_OK, "self\0other"};
+                                               false, false, 0, TT_OK, false, "self\0other"};
 TensorRef ge_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& other) {
   return element_op(spec_ge_scalar, {self, other});
 }
@@ -174,7 +174,7 @@ void ge_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scal
 // logical_not(self: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_logical_not = {&kernel_logical_not, DtypeRule::kLogical,
                                                  Compute::kLogical, false, false, false, 0, TT_OK,
-                                                 "self"};
+                                                 false, "self"};
 TensorRef logical_not_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_logical_not, {self});
 }
@@ -188,7 +188,7 @@ void logical_not_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& 
 // logical_and(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_logical_and = {&kernel_logical_and, DtypeRule::kLogical,
                                                  Compute::kLogical, false, false, false, 0, TT_OK,
-                                                 "self\0other"};
+                                                 false, "self\0other"};
 TensorRef logical_and_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_logical_and, self, other);
 }
@@ -203,7 +203,7 @@ void logical_and_into_impl([[maybe_unused]] Call c, const Tensor& self, const Te
 // logical_or(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_logical_or = {&kernel_logical_or, DtypeRule::kLogical,
                                                 Compute::kLogical, false, false, false, 0, TT_OK,
-                                                "self\0other"};
+                                                false, "self\0other"};
 TensorRef logical_or_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_logical_or, self, other);
 }
@@ -218,7 +218,7 @@ void logical_or_into_impl([[maybe_unused]] Call c, const Tensor& self, const Ten
 // logical_xor(self: Tensor, other: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_logical_xor = {&kernel_logical_xor, DtypeRule::kLogical,
                                                  Compute::kLogical, false, false, false, 0, TT_OK,
-                                                 "self\0other"};
+                                                 false, "self\0other"};
 TensorRef logical_xor_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_logical_xor, self, other);
 }

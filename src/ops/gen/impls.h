@@ -10,6 +10,7 @@ namespace TT_NS::impl {
 TensorRef hardtanh(Call c, const Tensor& input, double min_val, double max_val);
 TensorRef gelu(Call c, const Tensor& input, int64_t approximate);
 TensorRef glu(Call c, const Tensor& input, int64_t dim);
+TensorRef prelu(Call c, const Tensor& self, const Tensor& weight);
 TensorRef div(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode);
 TensorRef div_scalar(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode);
 TensorRef floor_divide(Call c, const Tensor& self, const Tensor& other);
@@ -18,9 +19,12 @@ TensorRef fmod(Call c, const Tensor& self, const Tensor& other);
 TensorRef fmod_scalar(Call c, const Tensor& self, const Scalar& other);
 TensorRef remainder(Call c, const Tensor& self, const Tensor& other);
 TensorRef remainder_scalar(Call c, const Tensor& self, const Scalar& other);
-TensorRef conj(Call c, const Tensor& self);
 TensorRef pow_scalar(Call c, const Tensor& self, const Scalar& exponent);
 TensorRef clamp_tensor(Call c, const Tensor& self, const Tensor* min, const Tensor* max);
+TensorRef nextafter(Call c, const Tensor& self, const Tensor& other);
+TensorPair frexp(Call c, const Tensor& self);
+TensorRef float_power(Call c, const Tensor& self, const Tensor& exponent);
+TensorRef float_power_scalar(Call c, const Tensor& self, const Scalar& exponent);
 TensorRef cat(Call c, TensorSpan tensors, int64_t dim);
 TensorRef stack(Call c, TensorSpan tensors, int64_t dim);
 TensorList split(Call c, const Tensor& self, int64_t split_size, int64_t dim);
@@ -80,6 +84,17 @@ TensorRef isclose(Call c, const Tensor& self, const Tensor& other, double rtol, 
                   bool equal_nan);
 TensorRef isin(Call c, const Tensor& elements, const Tensor& test_elements, bool assume_unique,
                bool invert);
+TensorRef complex(Call c, const Tensor& real, const Tensor& imag);
+TensorRef polar(Call c, const Tensor& abs, const Tensor& angle);
+TensorRef real(Call c, const Tensor& self);
+TensorRef imag(Call c, const Tensor& self);
+TensorRef angle(Call c, const Tensor& self);
+TensorRef conj(Call c, const Tensor& self);
+TensorRef conj_physical(Call c, const Tensor& self);
+TensorRef resolve_conj(Call c, const Tensor& self);
+TensorRef resolve_neg(Call c, const Tensor& self);
+TensorRef view_as_real(Call c, const Tensor& self);
+TensorRef view_as_complex(Call c, const Tensor& self);
 TensorRef conv1d(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias, Ints stride,
                  Ints padding, Ints dilation, int64_t groups);
 TensorRef conv1d_padding(Call c, const Tensor& input, const Tensor& weight, Str padding,
@@ -417,7 +432,12 @@ TensorTriple unique_consecutive(Call c, const Tensor& self, bool return_inverse,
                                 Opt<int64_t> dim);
 TensorRef bincount(Call c, const Tensor& self, const Tensor* weights, int64_t minlength);
 TensorRef histc(Call c, const Tensor& self, int64_t bins, double min, double max);
+TensorRef polygamma(Call c, int64_t n, const Tensor& self);
+TensorRef mvlgamma(Call c, const Tensor& self, int64_t p);
+TensorRef positive(Call c, const Tensor& self);
 TensorRef round(Call c, const Tensor& self, int64_t decimals);
+TensorRef nan_to_num(Call c, const Tensor& self, Opt<double> nan, Opt<double> posinf,
+                     Opt<double> neginf);
 TensorRef view(Call c, const Tensor& self, Ints size);
 TensorRef reshape(Call c, const Tensor& self, Ints shape);
 TensorRef transpose(Call c, const Tensor& self, int64_t dim0, int64_t dim1);
@@ -445,9 +465,6 @@ TensorRef narrow(Call c, const Tensor& self, int64_t dim, int64_t start, int64_t
 TensorRef diagonal(Call c, const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2);
 TensorRef diagonal_backward(Call c, const Tensor& grad, Ints size, int64_t offset, int64_t dim1,
                             int64_t dim2);
-TensorRef real(Call c, const Tensor& self);
-TensorRef view_as_real(Call c, const Tensor& self);
-TensorRef view_as_complex(Call c, const Tensor& self);
 TensorRef restride(Call c, const Tensor& self, Ints stride);
 TensorRef ravel(Call c, const Tensor& self);
 TensorList broadcast_tensors(Call c, TensorSpan tensors);

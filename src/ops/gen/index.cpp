@@ -141,7 +141,8 @@ void triu_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
 
 // where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_where = {&kernel_where, DtypeRule::kPromote, Compute::kStored,
-                                           false, false, false, 1, TT_OK, "condition\0self\0other"};
+                                           false, false, false, 1, TT_OK, false,
+                                           "condition\0self\0other"};
 TensorRef where_impl([[maybe_unused]] Call c, const Tensor& condition, const Tensor& self,
                      const Tensor& other) {
   return element_op(spec_where, {condition, self, other});
@@ -154,7 +155,7 @@ void where_into_impl([[maybe_unused]] Call c, const Tensor& condition, const Ten
 // masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor
 static constexpr ElementSpec spec_masked_fill = {&kernel_masked_fill, DtypeRule::kFirst,
                                                  Compute::kStored, false, false, false, 2, TT_OK,
-                                                 "self\0mask\0value"};
+                                                 false, "self\0mask\0value"};
 TensorRef masked_fill_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask,
                            const Scalar& value) {
   return element_op(spec_masked_fill, {self, mask}, value);

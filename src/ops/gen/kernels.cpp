@@ -31,6 +31,16 @@ int32_t gated(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softsign(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t threshold(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t hardshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t shrink_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t tanhshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t prelu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t selu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t selu_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t celu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t celu_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t add(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sub(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t rsub(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -42,11 +52,26 @@ int32_t fmod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t remainder(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t atan2(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t neg(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conj(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow_scalar(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t maximum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t minimum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fmin(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t copysign(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t hypot(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logaddexp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logaddexp2(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t heaviside(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t nextafter(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t next_bf16(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t gcd(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lcm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frexp_mantissa(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frexp_exponent(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lerp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t addcmul(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t addcdiv(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_and(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_or(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_xor(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -63,6 +88,8 @@ int32_t logical_not(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_and(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_or(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_xor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t angle_of_real(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conj(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t where(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t masked_fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t absolute_difference(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -75,6 +102,25 @@ int32_t huber_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t binary_cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t binary_cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t mask_scale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lgamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t digamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t polygamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t erfinv(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t erfcx(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ndtr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_ndtr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ndtri(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i0(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i0e(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i1(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i1e(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t sinc(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t entr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t xlogy(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t xlog1py(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t igamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t igammac(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t zeta(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t exp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t tanh(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -100,17 +146,29 @@ int32_t acos(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t atan(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sinh(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cosh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t asinh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t acosh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t atanh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logit(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logit_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t erf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t erfc(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t floor(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ceil(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t trunc(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frac(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_even(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_decimals(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_up(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isnan(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isinf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isfinite(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isposinf(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isneginf(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isreal(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t signbit(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t replace_nan(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t replace_inf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -203,6 +261,16 @@ int32_t gated(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softsign(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t threshold(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t hardshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t shrink_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t tanhshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t prelu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t selu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t selu_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t celu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t celu_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t add(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sub(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t rsub(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -214,11 +282,26 @@ int32_t fmod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t remainder(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t atan2(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t neg(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conj(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow_scalar(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t maximum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t minimum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fmin(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t copysign(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t hypot(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logaddexp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logaddexp2(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t heaviside(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t nextafter(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t next_bf16(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t gcd(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lcm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frexp_mantissa(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frexp_exponent(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lerp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t addcmul(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t addcdiv(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_and(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_or(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_xor(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -235,6 +318,8 @@ int32_t logical_not(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_and(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_or(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_xor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t angle_of_real(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conj(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t where(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t masked_fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t absolute_difference(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -247,6 +332,25 @@ int32_t huber_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t binary_cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t binary_cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t mask_scale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lgamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t digamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t polygamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t erfinv(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t erfcx(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ndtr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_ndtr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ndtri(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i0(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i0e(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i1(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i1e(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t sinc(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t entr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t xlogy(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t xlog1py(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t igamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t igammac(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t zeta(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t exp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t tanh(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -272,17 +376,29 @@ int32_t acos(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t atan(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sinh(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cosh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t asinh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t acosh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t atanh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logit(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logit_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t erf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t erfc(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t floor(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ceil(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t trunc(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frac(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_even(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_decimals(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_up(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isnan(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isinf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isfinite(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isposinf(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isneginf(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isreal(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t signbit(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t replace_nan(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t replace_inf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -375,6 +491,16 @@ int32_t gated(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softsign(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t threshold(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t hardshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t softshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t shrink_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t tanhshrink(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t prelu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t selu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t selu_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t celu(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t celu_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t add(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sub(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t rsub(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -386,11 +512,26 @@ int32_t fmod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t remainder(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t atan2(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t neg(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t conj(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow_scalar(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t maximum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t minimum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fmax(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fmin(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t copysign(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t hypot(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logaddexp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logaddexp2(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t heaviside(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t nextafter(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t next_bf16(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t gcd(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lcm(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frexp_mantissa(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frexp_exponent(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lerp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t addcmul(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t addcdiv(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_and(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_or(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t bitwise_xor(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -407,6 +548,8 @@ int32_t logical_not(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_and(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_or(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logical_xor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t angle_of_real(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conj(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t where(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t masked_fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t absolute_difference(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -419,6 +562,25 @@ int32_t huber_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t binary_cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t binary_cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t mask_scale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lgamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t digamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t polygamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t erfinv(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t erfcx(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ndtr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t log_ndtr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ndtri(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i0(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i0e(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i1(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t i1e(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t sinc(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t entr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t xlogy(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t xlog1py(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t igamma(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t igammac(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t zeta(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t exp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t tanh(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -444,17 +606,29 @@ int32_t acos(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t atan(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sinh(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cosh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t asinh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t acosh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t atanh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logit(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t logit_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t erf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t erfc(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t floor(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ceil(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t trunc(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t frac(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_even(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_decimals(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t round_up(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isnan(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isinf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t isfinite(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isposinf(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isneginf(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t isreal(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t signbit(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t replace_nan(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t replace_inf(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_sum(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -588,294 +762,418 @@ constinit const Kernel kernel_relu = {{baseline::relu, TT_AVX2(relu), TT_AVX512(
 constinit const Kernel kernel_threshold_backward =
     {{baseline::threshold_backward, TT_AVX2(threshold_backward), TT_AVX512(threshold_backward)}, 25,
      "threshold_backward"};
-constinit const Kernel kernel_add = {{baseline::add, TT_AVX2(add), TT_AVX512(add)}, 26, "add"};
-constinit const Kernel kernel_sub = {{baseline::sub, TT_AVX2(sub), TT_AVX512(sub)}, 27, "sub"};
-constinit const Kernel kernel_rsub = {{baseline::rsub, TT_AVX2(rsub), TT_AVX512(rsub)}, 28, "rsub"};
-constinit const Kernel kernel_mul = {{baseline::mul, TT_AVX2(mul), TT_AVX512(mul)}, 29, "mul"};
-constinit const Kernel kernel_div = {{baseline::div, TT_AVX2(div), TT_AVX512(div)}, 30, "div"};
+constinit const Kernel kernel_threshold =
+    {{baseline::threshold, TT_AVX2(threshold), TT_AVX512(threshold)}, 26, "threshold"};
+constinit const Kernel kernel_hardshrink =
+    {{baseline::hardshrink, TT_AVX2(hardshrink), TT_AVX512(hardshrink)}, 27, "hardshrink"};
+constinit const Kernel kernel_softshrink =
+    {{baseline::softshrink, TT_AVX2(softshrink), TT_AVX512(softshrink)}, 28, "softshrink"};
+constinit const Kernel kernel_shrink_backward =
+    {{baseline::shrink_backward, TT_AVX2(shrink_backward), TT_AVX512(shrink_backward)}, 29,
+     "shrink_backward"};
+constinit const Kernel kernel_tanhshrink =
+    {{baseline::tanhshrink, TT_AVX2(tanhshrink), TT_AVX512(tanhshrink)}, 30, "tanhshrink"};
+constinit const Kernel kernel_prelu = {{baseline::prelu, TT_AVX2(prelu), TT_AVX512(prelu)}, 31,
+                                       "prelu"};
+constinit const Kernel kernel_selu = {{baseline::selu, TT_AVX2(selu), TT_AVX512(selu)}, 32, "selu"};
+constinit const Kernel kernel_selu_backward =
+    {{baseline::selu_backward, TT_AVX2(selu_backward), TT_AVX512(selu_backward)}, 33,
+     "selu_backward"};
+constinit const Kernel kernel_celu = {{baseline::celu, TT_AVX2(celu), TT_AVX512(celu)}, 34, "celu"};
+constinit const Kernel kernel_celu_backward =
+    {{baseline::celu_backward, TT_AVX2(celu_backward), TT_AVX512(celu_backward)}, 35,
+     "celu_backward"};
+constinit const Kernel kernel_add = {{baseline::add, TT_AVX2(add), TT_AVX512(add)}, 36, "add"};
+constinit const Kernel kernel_sub = {{baseline::sub, TT_AVX2(sub), TT_AVX512(sub)}, 37, "sub"};
+constinit const Kernel kernel_rsub = {{baseline::rsub, TT_AVX2(rsub), TT_AVX512(rsub)}, 38, "rsub"};
+constinit const Kernel kernel_mul = {{baseline::mul, TT_AVX2(mul), TT_AVX512(mul)}, 39, "mul"};
+constinit const Kernel kernel_div = {{baseline::div, TT_AVX2(div), TT_AVX512(div)}, 40, "div"};
 constinit const Kernel kernel_div_floor =
-    {{baseline::div_floor, TT_AVX2(div_floor), TT_AVX512(div_floor)}, 31, "div_floor"};
+    {{baseline::div_floor, TT_AVX2(div_floor), TT_AVX512(div_floor)}, 41, "div_floor"};
 constinit const Kernel kernel_div_trunc =
-    {{baseline::div_trunc, TT_AVX2(div_trunc), TT_AVX512(div_trunc)}, 32, "div_trunc"};
-constinit const Kernel kernel_fmod = {{baseline::fmod, TT_AVX2(fmod), TT_AVX512(fmod)}, 33, "fmod"};
+    {{baseline::div_trunc, TT_AVX2(div_trunc), TT_AVX512(div_trunc)}, 42, "div_trunc"};
+constinit const Kernel kernel_fmod = {{baseline::fmod, TT_AVX2(fmod), TT_AVX512(fmod)}, 43, "fmod"};
 constinit const Kernel kernel_remainder =
-    {{baseline::remainder, TT_AVX2(remainder), TT_AVX512(remainder)}, 34, "remainder"};
-constinit const Kernel kernel_atan2 = {{baseline::atan2, TT_AVX2(atan2), TT_AVX512(atan2)}, 35,
+    {{baseline::remainder, TT_AVX2(remainder), TT_AVX512(remainder)}, 44, "remainder"};
+constinit const Kernel kernel_atan2 = {{baseline::atan2, TT_AVX2(atan2), TT_AVX512(atan2)}, 45,
                                        "atan2"};
-constinit const Kernel kernel_neg = {{baseline::neg, TT_AVX2(neg), TT_AVX512(neg)}, 36, "neg"};
-constinit const Kernel kernel_conj = {{baseline::conj, TT_AVX2(conj), TT_AVX512(conj)}, 37, "conj"};
-constinit const Kernel kernel_pow = {{baseline::pow, TT_AVX2(pow), TT_AVX512(pow)}, 38, "pow"};
+constinit const Kernel kernel_neg = {{baseline::neg, TT_AVX2(neg), TT_AVX512(neg)}, 46, "neg"};
+constinit const Kernel kernel_pow = {{baseline::pow, TT_AVX2(pow), TT_AVX512(pow)}, 47, "pow"};
 constinit const Kernel kernel_pow_scalar =
-    {{baseline::pow_scalar, TT_AVX2(pow_scalar), TT_AVX512(pow_scalar)}, 39, "pow_scalar"};
+    {{baseline::pow_scalar, TT_AVX2(pow_scalar), TT_AVX512(pow_scalar)}, 48, "pow_scalar"};
 constinit const Kernel kernel_maximum = {{baseline::maximum, TT_AVX2(maximum), TT_AVX512(maximum)},
-                                         40, "maximum"};
+                                         49, "maximum"};
 constinit const Kernel kernel_minimum = {{baseline::minimum, TT_AVX2(minimum), TT_AVX512(minimum)},
-                                         41, "minimum"};
+                                         50, "minimum"};
+constinit const Kernel kernel_fmax = {{baseline::fmax, TT_AVX2(fmax), TT_AVX512(fmax)}, 51, "fmax"};
+constinit const Kernel kernel_fmin = {{baseline::fmin, TT_AVX2(fmin), TT_AVX512(fmin)}, 52, "fmin"};
+constinit const Kernel kernel_copysign =
+    {{baseline::copysign, TT_AVX2(copysign), TT_AVX512(copysign)}, 53, "copysign"};
+constinit const Kernel kernel_hypot = {{baseline::hypot, TT_AVX2(hypot), TT_AVX512(hypot)}, 54,
+                                       "hypot"};
+constinit const Kernel kernel_logaddexp =
+    {{baseline::logaddexp, TT_AVX2(logaddexp), TT_AVX512(logaddexp)}, 55, "logaddexp"};
+constinit const Kernel kernel_logaddexp2 =
+    {{baseline::logaddexp2, TT_AVX2(logaddexp2), TT_AVX512(logaddexp2)}, 56, "logaddexp2"};
+constinit const Kernel kernel_heaviside =
+    {{baseline::heaviside, TT_AVX2(heaviside), TT_AVX512(heaviside)}, 57, "heaviside"};
+constinit const Kernel kernel_nextafter =
+    {{baseline::nextafter, TT_AVX2(nextafter), TT_AVX512(nextafter)}, 58, "nextafter"};
+constinit const Kernel kernel_next_bf16 =
+    {{baseline::next_bf16, TT_AVX2(next_bf16), TT_AVX512(next_bf16)}, 59, "next_bf16"};
+constinit const Kernel kernel_gcd = {{baseline::gcd, TT_AVX2(gcd), TT_AVX512(gcd)}, 60, "gcd"};
+constinit const Kernel kernel_lcm = {{baseline::lcm, TT_AVX2(lcm), TT_AVX512(lcm)}, 61, "lcm"};
+constinit const Kernel kernel_frexp_mantissa =
+    {{baseline::frexp_mantissa, TT_AVX2(frexp_mantissa), TT_AVX512(frexp_mantissa)}, 62,
+     "frexp_mantissa"};
+constinit const Kernel kernel_frexp_exponent =
+    {{baseline::frexp_exponent, TT_AVX2(frexp_exponent), TT_AVX512(frexp_exponent)}, 63,
+     "frexp_exponent"};
+constinit const Kernel kernel_lerp = {{baseline::lerp, TT_AVX2(lerp), TT_AVX512(lerp)}, 64, "lerp"};
+constinit const Kernel kernel_addcmul = {{baseline::addcmul, TT_AVX2(addcmul), TT_AVX512(addcmul)},
+                                         65, "addcmul"};
+constinit const Kernel kernel_addcdiv = {{baseline::addcdiv, TT_AVX2(addcdiv), TT_AVX512(addcdiv)},
+                                         66, "addcdiv"};
 constinit const Kernel kernel_bitwise_and =
-    {{baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, 42, "bitwise_and"};
+    {{baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, 67, "bitwise_and"};
 constinit const Kernel kernel_bitwise_or =
-    {{baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, 43, "bitwise_or"};
+    {{baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, 68, "bitwise_or"};
 constinit const Kernel kernel_bitwise_xor =
-    {{baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, 44, "bitwise_xor"};
+    {{baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, 69, "bitwise_xor"};
 constinit const Kernel kernel_bitwise_not =
-    {{baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, 45, "bitwise_not"};
+    {{baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, 70, "bitwise_not"};
 constinit const Kernel kernel_bitwise_left_shift =
-    {{baseline::bitwise_left_shift, TT_AVX2(bitwise_left_shift), TT_AVX512(bitwise_left_shift)}, 46,
+    {{baseline::bitwise_left_shift, TT_AVX2(bitwise_left_shift), TT_AVX512(bitwise_left_shift)}, 71,
      "bitwise_left_shift"};
 constinit const Kernel kernel_bitwise_right_shift =
     {{baseline::bitwise_right_shift, TT_AVX2(bitwise_right_shift), TT_AVX512(bitwise_right_shift)},
-     47, "bitwise_right_shift"};
-constinit const Kernel kernel_eq = {{baseline::eq, TT_AVX2(eq), TT_AVX512(eq)}, 48, "eq"};
-constinit const Kernel kernel_ne = {{baseline::ne, TT_AVX2(ne), TT_AVX512(ne)}, 49, "ne"};
-constinit const Kernel kernel_lt = {{baseline::lt, TT_AVX2(lt), TT_AVX512(lt)}, 50, "lt"};
-constinit const Kernel kernel_le = {{baseline::le, TT_AVX2(le), TT_AVX512(le)}, 51, "le"};
-constinit const Kernel kernel_gt = {{baseline::gt, TT_AVX2(gt), TT_AVX512(gt)}, 52, "gt"};
-constinit const Kernel kernel_ge = {{baseline::ge, TT_AVX2(ge), TT_AVX512(ge)}, 53, "ge"};
+     72, "bitwise_right_shift"};
+constinit const Kernel kernel_eq = {{baseline::eq, TT_AVX2(eq), TT_AVX512(eq)}, 73, "eq"};
+constinit const Kernel kernel_ne = {{baseline::ne, TT_AVX2(ne), TT_AVX512(ne)}, 74, "ne"};
+constinit const Kernel kernel_lt = {{baseline::lt, TT_AVX2(lt), TT_AVX512(lt)}, 75, "lt"};
+constinit const Kernel kernel_le = {{baseline::le, TT_AVX2(le), TT_AVX512(le)}, 76, "le"};
+constinit const Kernel kernel_gt = {{baseline::gt, TT_AVX2(gt), TT_AVX512(gt)}, 77, "gt"};
+constinit const Kernel kernel_ge = {{baseline::ge, TT_AVX2(ge), TT_AVX512(ge)}, 78, "ge"};
 constinit const Kernel kernel_logical_not =
-    {{baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, 54, "logical_not"};
+    {{baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, 79, "logical_not"};
 constinit const Kernel kernel_logical_and =
-    {{baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, 55, "logical_and"};
+    {{baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, 80, "logical_and"};
 constinit const Kernel kernel_logical_or =
-    {{baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, 56, "logical_or"};
+    {{baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, 81, "logical_or"};
 constinit const Kernel kernel_logical_xor =
-    {{baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, 57, "logical_xor"};
-constinit const Kernel kernel_where = {{baseline::where, TT_AVX2(where), TT_AVX512(where)}, 58,
+    {{baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, 82, "logical_xor"};
+constinit const Kernel kernel_angle_of_real =
+    {{baseline::angle_of_real, TT_AVX2(angle_of_real), TT_AVX512(angle_of_real)}, 83,
+     "angle_of_real"};
+constinit const Kernel kernel_conj = {{baseline::conj, TT_AVX2(conj), TT_AVX512(conj)}, 84, "conj"};
+constinit const Kernel kernel_where = {{baseline::where, TT_AVX2(where), TT_AVX512(where)}, 85,
                                        "where"};
 constinit const Kernel kernel_masked_fill =
-    {{baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, 59, "masked_fill"};
+    {{baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, 86, "masked_fill"};
 constinit const Kernel kernel_absolute_difference =
     {{baseline::absolute_difference, TT_AVX2(absolute_difference), TT_AVX512(absolute_difference)},
-     60, "absolute_difference"};
+     87, "absolute_difference"};
 constinit const Kernel kernel_absolute_difference_backward =
     {{baseline::absolute_difference_backward, TT_AVX2(absolute_difference_backward),
-      TT_AVX512(absolute_difference_backward)}, 61, "absolute_difference_backward"};
+      TT_AVX512(absolute_difference_backward)}, 88, "absolute_difference_backward"};
 constinit const Kernel kernel_squared_difference =
-    {{baseline::squared_difference, TT_AVX2(squared_difference), TT_AVX512(squared_difference)}, 62,
+    {{baseline::squared_difference, TT_AVX2(squared_difference), TT_AVX512(squared_difference)}, 89,
      "squared_difference"};
 constinit const Kernel kernel_smooth_l1 =
-    {{baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, 63, "smooth_l1"};
+    {{baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, 90, "smooth_l1"};
 constinit const Kernel kernel_smooth_l1_backward =
-    {{baseline::smooth_l1_backward, TT_AVX2(smooth_l1_backward), TT_AVX512(smooth_l1_backward)}, 64,
+    {{baseline::smooth_l1_backward, TT_AVX2(smooth_l1_backward), TT_AVX512(smooth_l1_backward)}, 91,
      "smooth_l1_backward"};
-constinit const Kernel kernel_huber = {{baseline::huber, TT_AVX2(huber), TT_AVX512(huber)}, 65,
+constinit const Kernel kernel_huber = {{baseline::huber, TT_AVX2(huber), TT_AVX512(huber)}, 92,
                                        "huber"};
 constinit const Kernel kernel_huber_backward =
-    {{baseline::huber_backward, TT_AVX2(huber_backward), TT_AVX512(huber_backward)}, 66,
+    {{baseline::huber_backward, TT_AVX2(huber_backward), TT_AVX512(huber_backward)}, 93,
      "huber_backward"};
 constinit const Kernel kernel_binary_cross_entropy =
     {{baseline::binary_cross_entropy, TT_AVX2(binary_cross_entropy),
-      TT_AVX512(binary_cross_entropy)}, 67, "binary_cross_entropy"};
+      TT_AVX512(binary_cross_entropy)}, 94, "binary_cross_entropy"};
 constinit const Kernel kernel_binary_cross_entropy_backward =
     {{baseline::binary_cross_entropy_backward, TT_AVX2(binary_cross_entropy_backward),
-      TT_AVX512(binary_cross_entropy_backward)}, 68, "binary_cross_entropy_backward"};
+      TT_AVX512(binary_cross_entropy_backward)}, 95, "binary_cross_entropy_backward"};
 constinit const Kernel kernel_mask_scale =
-    {{baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, 69, "mask_scale"};
-constinit const Kernel kernel_exp = {{baseline::exp, TT_AVX2(exp), TT_AVX512(exp)}, 70, "exp"};
-constinit const Kernel kernel_log = {{baseline::log, TT_AVX2(log), TT_AVX512(log)}, 71, "log"};
-constinit const Kernel kernel_tanh = {{baseline::tanh, TT_AVX2(tanh), TT_AVX512(tanh)}, 72, "tanh"};
+    {{baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, 96, "mask_scale"};
+constinit const Kernel kernel_lgamma = {{baseline::lgamma, TT_AVX2(lgamma), TT_AVX512(lgamma)}, 97,
+                                        "lgamma"};
+constinit const Kernel kernel_digamma = {{baseline::digamma, TT_AVX2(digamma), TT_AVX512(digamma)},
+                                         98, "digamma"};
+constinit const Kernel kernel_polygamma =
+    {{baseline::polygamma, TT_AVX2(polygamma), TT_AVX512(polygamma)}, 99, "polygamma"};
+constinit const Kernel kernel_erfinv = {{baseline::erfinv, TT_AVX2(erfinv), TT_AVX512(erfinv)}, 100,
+                                        "erfinv"};
+constinit const Kernel kernel_erfcx = {{baseline::erfcx, TT_AVX2(erfcx), TT_AVX512(erfcx)}, 101,
+                                       "erfcx"};
+constinit const Kernel kernel_ndtr = {{baseline::ndtr, TT_AVX2(ndtr), TT_AVX512(ndtr)}, 102,
+                                      "ndtr"};
+constinit const Kernel kernel_log_ndtr =
+    {{baseline::log_ndtr, TT_AVX2(log_ndtr), TT_AVX512(log_ndtr)}, 103, "log_ndtr"};
+constinit const Kernel kernel_ndtri = {{baseline::ndtri, TT_AVX2(ndtri), TT_AVX512(ndtri)}, 104,
+                                       "ndtri"};
+constinit const Kernel kernel_i0 = {{baseline::i0, TT_AVX2(i0), TT_AVX512(i0)}, 105, "i0"};
+constinit const Kernel kernel_i0e = {{baseline::i0e, TT_AVX2(i0e), TT_AVX512(i0e)}, 106, "i0e"};
+constinit const Kernel kernel_i1 = {{baseline::i1, TT_AVX2(i1), TT_AVX512(i1)}, 107, "i1"};
+constinit const Kernel kernel_i1e = {{baseline::i1e, TT_AVX2(i1e), TT_AVX512(i1e)}, 108, "i1e"};
+constinit const Kernel kernel_sinc = {{baseline::sinc, TT_AVX2(sinc), TT_AVX512(sinc)}, 109,
+                                      "sinc"};
+constinit const Kernel kernel_entr = {{baseline::entr, TT_AVX2(entr), TT_AVX512(entr)}, 110,
+                                      "entr"};
+constinit const Kernel kernel_xlogy = {{baseline::xlogy, TT_AVX2(xlogy), TT_AVX512(xlogy)}, 111,
+                                       "xlogy"};
+constinit const Kernel kernel_xlog1py = {{baseline::xlog1py, TT_AVX2(xlog1py), TT_AVX512(xlog1py)},
+                                         112, "xlog1py"};
+constinit const Kernel kernel_igamma = {{baseline::igamma, TT_AVX2(igamma), TT_AVX512(igamma)}, 113,
+                                        "igamma"};
+constinit const Kernel kernel_igammac = {{baseline::igammac, TT_AVX2(igammac), TT_AVX512(igammac)},
+                                         114, "igammac"};
+constinit const Kernel kernel_zeta = {{baseline::zeta, TT_AVX2(zeta), TT_AVX512(zeta)}, 115,
+                                      "zeta"};
+constinit const Kernel kernel_exp = {{baseline::exp, TT_AVX2(exp), TT_AVX512(exp)}, 116, "exp"};
+constinit const Kernel kernel_log = {{baseline::log, TT_AVX2(log), TT_AVX512(log)}, 117, "log"};
+constinit const Kernel kernel_tanh = {{baseline::tanh, TT_AVX2(tanh), TT_AVX512(tanh)}, 118,
+                                      "tanh"};
 constinit const Kernel kernel_tanh_backward =
-    {{baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, 73,
+    {{baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, 119,
      "tanh_backward"};
 constinit const Kernel kernel_sigmoid = {{baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)},
-                                         74, "sigmoid"};
+                                         120, "sigmoid"};
 constinit const Kernel kernel_sigmoid_backward =
-    {{baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)}, 75,
+    {{baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)}, 121,
      "sigmoid_backward"};
-constinit const Kernel kernel_abs = {{baseline::abs, TT_AVX2(abs), TT_AVX512(abs)}, 76, "abs"};
-constinit const Kernel kernel_sgn = {{baseline::sgn, TT_AVX2(sgn), TT_AVX512(sgn)}, 77, "sgn"};
-constinit const Kernel kernel_sign = {{baseline::sign, TT_AVX2(sign), TT_AVX512(sign)}, 78, "sign"};
-constinit const Kernel kernel_sqrt = {{baseline::sqrt, TT_AVX2(sqrt), TT_AVX512(sqrt)}, 79, "sqrt"};
-constinit const Kernel kernel_rsqrt = {{baseline::rsqrt, TT_AVX2(rsqrt), TT_AVX512(rsqrt)}, 80,
+constinit const Kernel kernel_abs = {{baseline::abs, TT_AVX2(abs), TT_AVX512(abs)}, 122, "abs"};
+constinit const Kernel kernel_sgn = {{baseline::sgn, TT_AVX2(sgn), TT_AVX512(sgn)}, 123, "sgn"};
+constinit const Kernel kernel_sign = {{baseline::sign, TT_AVX2(sign), TT_AVX512(sign)}, 124,
+                                      "sign"};
+constinit const Kernel kernel_sqrt = {{baseline::sqrt, TT_AVX2(sqrt), TT_AVX512(sqrt)}, 125,
+                                      "sqrt"};
+constinit const Kernel kernel_rsqrt = {{baseline::rsqrt, TT_AVX2(rsqrt), TT_AVX512(rsqrt)}, 126,
                                        "rsqrt"};
 constinit const Kernel kernel_reciprocal =
-    {{baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, 81, "reciprocal"};
-constinit const Kernel kernel_exp2 = {{baseline::exp2, TT_AVX2(exp2), TT_AVX512(exp2)}, 82, "exp2"};
-constinit const Kernel kernel_expm1 = {{baseline::expm1, TT_AVX2(expm1), TT_AVX512(expm1)}, 83,
+    {{baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, 127, "reciprocal"};
+constinit const Kernel kernel_exp2 = {{baseline::exp2, TT_AVX2(exp2), TT_AVX512(exp2)}, 128,
+                                      "exp2"};
+constinit const Kernel kernel_expm1 = {{baseline::expm1, TT_AVX2(expm1), TT_AVX512(expm1)}, 129,
                                        "expm1"};
-constinit const Kernel kernel_log2 = {{baseline::log2, TT_AVX2(log2), TT_AVX512(log2)}, 84, "log2"};
-constinit const Kernel kernel_log10 = {{baseline::log10, TT_AVX2(log10), TT_AVX512(log10)}, 85,
+constinit const Kernel kernel_log2 = {{baseline::log2, TT_AVX2(log2), TT_AVX512(log2)}, 130,
+                                      "log2"};
+constinit const Kernel kernel_log10 = {{baseline::log10, TT_AVX2(log10), TT_AVX512(log10)}, 131,
                                        "log10"};
-constinit const Kernel kernel_log1p = {{baseline::log1p, TT_AVX2(log1p), TT_AVX512(log1p)}, 86,
+constinit const Kernel kernel_log1p = {{baseline::log1p, TT_AVX2(log1p), TT_AVX512(log1p)}, 132,
                                        "log1p"};
-constinit const Kernel kernel_sin = {{baseline::sin, TT_AVX2(sin), TT_AVX512(sin)}, 87, "sin"};
-constinit const Kernel kernel_cos = {{baseline::cos, TT_AVX2(cos), TT_AVX512(cos)}, 88, "cos"};
-constinit const Kernel kernel_tan = {{baseline::tan, TT_AVX2(tan), TT_AVX512(tan)}, 89, "tan"};
-constinit const Kernel kernel_asin = {{baseline::asin, TT_AVX2(asin), TT_AVX512(asin)}, 90, "asin"};
-constinit const Kernel kernel_acos = {{baseline::acos, TT_AVX2(acos), TT_AVX512(acos)}, 91, "acos"};
-constinit const Kernel kernel_atan = {{baseline::atan, TT_AVX2(atan), TT_AVX512(atan)}, 92, "atan"};
-constinit const Kernel kernel_sinh = {{baseline::sinh, TT_AVX2(sinh), TT_AVX512(sinh)}, 93, "sinh"};
-constinit const Kernel kernel_cosh = {{baseline::cosh, TT_AVX2(cosh), TT_AVX512(cosh)}, 94, "cosh"};
-constinit const Kernel kernel_erf = {{baseline::erf, TT_AVX2(erf), TT_AVX512(erf)}, 95, "erf"};
-constinit const Kernel kernel_erfc = {{baseline::erfc, TT_AVX2(erfc), TT_AVX512(erfc)}, 96, "erfc"};
-constinit const Kernel kernel_floor = {{baseline::floor, TT_AVX2(floor), TT_AVX512(floor)}, 97,
+constinit const Kernel kernel_sin = {{baseline::sin, TT_AVX2(sin), TT_AVX512(sin)}, 133, "sin"};
+constinit const Kernel kernel_cos = {{baseline::cos, TT_AVX2(cos), TT_AVX512(cos)}, 134, "cos"};
+constinit const Kernel kernel_tan = {{baseline::tan, TT_AVX2(tan), TT_AVX512(tan)}, 135, "tan"};
+constinit const Kernel kernel_asin = {{baseline::asin, TT_AVX2(asin), TT_AVX512(asin)}, 136,
+                                      "asin"};
+constinit const Kernel kernel_acos = {{baseline::acos, TT_AVX2(acos), TT_AVX512(acos)}, 137,
+                                      "acos"};
+constinit const Kernel kernel_atan = {{baseline::atan, TT_AVX2(atan), TT_AVX512(atan)}, 138,
+                                      "atan"};
+constinit const Kernel kernel_sinh = {{baseline::sinh, TT_AVX2(sinh), TT_AVX512(sinh)}, 139,
+                                      "sinh"};
+constinit const Kernel kernel_cosh = {{baseline::cosh, TT_AVX2(cosh), TT_AVX512(cosh)}, 140,
+                                      "cosh"};
+constinit const Kernel kernel_asinh = {{baseline::asinh, TT_AVX2(asinh), TT_AVX512(asinh)}, 141,
+                                       "asinh"};
+constinit const Kernel kernel_acosh = {{baseline::acosh, TT_AVX2(acosh), TT_AVX512(acosh)}, 142,
+                                       "acosh"};
+constinit const Kernel kernel_atanh = {{baseline::atanh, TT_AVX2(atanh), TT_AVX512(atanh)}, 143,
+                                       "atanh"};
+constinit const Kernel kernel_logit = {{baseline::logit, TT_AVX2(logit), TT_AVX512(logit)}, 144,
+                                       "logit"};
+constinit const Kernel kernel_logit_backward =
+    {{baseline::logit_backward, TT_AVX2(logit_backward), TT_AVX512(logit_backward)}, 145,
+     "logit_backward"};
+constinit const Kernel kernel_erf = {{baseline::erf, TT_AVX2(erf), TT_AVX512(erf)}, 146, "erf"};
+constinit const Kernel kernel_erfc = {{baseline::erfc, TT_AVX2(erfc), TT_AVX512(erfc)}, 147,
+                                      "erfc"};
+constinit const Kernel kernel_floor = {{baseline::floor, TT_AVX2(floor), TT_AVX512(floor)}, 148,
                                        "floor"};
-constinit const Kernel kernel_ceil = {{baseline::ceil, TT_AVX2(ceil), TT_AVX512(ceil)}, 98, "ceil"};
-constinit const Kernel kernel_trunc = {{baseline::trunc, TT_AVX2(trunc), TT_AVX512(trunc)}, 99,
+constinit const Kernel kernel_ceil = {{baseline::ceil, TT_AVX2(ceil), TT_AVX512(ceil)}, 149,
+                                      "ceil"};
+constinit const Kernel kernel_trunc = {{baseline::trunc, TT_AVX2(trunc), TT_AVX512(trunc)}, 150,
                                        "trunc"};
+constinit const Kernel kernel_frac = {{baseline::frac, TT_AVX2(frac), TT_AVX512(frac)}, 151,
+                                      "frac"};
 constinit const Kernel kernel_round_even =
-    {{baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, 100, "round_even"};
+    {{baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, 152, "round_even"};
 constinit const Kernel kernel_round_decimals =
-    {{baseline::round_decimals, TT_AVX2(round_decimals), TT_AVX512(round_decimals)}, 101,
+    {{baseline::round_decimals, TT_AVX2(round_decimals), TT_AVX512(round_decimals)}, 153,
      "round_decimals"};
 constinit const Kernel kernel_round_up =
-    {{baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, 102, "round_up"};
-constinit const Kernel kernel_isnan = {{baseline::isnan, TT_AVX2(isnan), TT_AVX512(isnan)}, 103,
+    {{baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, 154, "round_up"};
+constinit const Kernel kernel_isnan = {{baseline::isnan, TT_AVX2(isnan), TT_AVX512(isnan)}, 155,
                                        "isnan"};
-constinit const Kernel kernel_isinf = {{baseline::isinf, TT_AVX2(isinf), TT_AVX512(isinf)}, 104,
+constinit const Kernel kernel_isinf = {{baseline::isinf, TT_AVX2(isinf), TT_AVX512(isinf)}, 156,
                                        "isinf"};
 constinit const Kernel kernel_isfinite =
-    {{baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, 105, "isfinite"};
-constinit const Kernel kernel_copy = {{baseline::copy, TT_AVX2(copy), TT_AVX512(copy)}, 106,
+    {{baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, 157, "isfinite"};
+constinit const Kernel kernel_isposinf =
+    {{baseline::isposinf, TT_AVX2(isposinf), TT_AVX512(isposinf)}, 158, "isposinf"};
+constinit const Kernel kernel_isneginf =
+    {{baseline::isneginf, TT_AVX2(isneginf), TT_AVX512(isneginf)}, 159, "isneginf"};
+constinit const Kernel kernel_isreal = {{baseline::isreal, TT_AVX2(isreal), TT_AVX512(isreal)}, 160,
+                                        "isreal"};
+constinit const Kernel kernel_signbit = {{baseline::signbit, TT_AVX2(signbit), TT_AVX512(signbit)},
+                                         161, "signbit"};
+constinit const Kernel kernel_replace_nan =
+    {{baseline::replace_nan, TT_AVX2(replace_nan), TT_AVX512(replace_nan)}, 162, "replace_nan"};
+constinit const Kernel kernel_replace_inf =
+    {{baseline::replace_inf, TT_AVX2(replace_inf), TT_AVX512(replace_inf)}, 163, "replace_inf"};
+constinit const Kernel kernel_copy = {{baseline::copy, TT_AVX2(copy), TT_AVX512(copy)}, 164,
                                       "copy"};
-constinit const Kernel kernel_fill = {{baseline::fill, TT_AVX2(fill), TT_AVX512(fill)}, 107,
+constinit const Kernel kernel_fill = {{baseline::fill, TT_AVX2(fill), TT_AVX512(fill)}, 165,
                                       "fill"};
 constinit const Kernel kernel_reduce_sum =
-    {{baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, 108, "reduce_sum"};
+    {{baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, 166, "reduce_sum"};
 constinit const Kernel kernel_reduce_prod =
-    {{baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, 109, "reduce_prod"};
+    {{baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, 167, "reduce_prod"};
 constinit const Kernel kernel_reduce_max =
-    {{baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, 110, "reduce_max"};
+    {{baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, 168, "reduce_max"};
 constinit const Kernel kernel_reduce_min =
-    {{baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, 111, "reduce_min"};
+    {{baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, 169, "reduce_min"};
 constinit const Kernel kernel_reduce_any =
-    {{baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, 112, "reduce_any"};
+    {{baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, 170, "reduce_any"};
 constinit const Kernel kernel_reduce_all =
-    {{baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, 113, "reduce_all"};
+    {{baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, 171, "reduce_all"};
 constinit const Kernel kernel_reduce_max_index =
-    {{baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)}, 114,
+    {{baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)}, 172,
      "reduce_max_index"};
 constinit const Kernel kernel_reduce_min_index =
-    {{baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)}, 115,
+    {{baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)}, 173,
      "reduce_min_index"};
 constinit const Kernel kernel_softmax = {{baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)},
-                                         116, "softmax"};
+                                         174, "softmax"};
 constinit const Kernel kernel_log_softmax =
-    {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 117, "log_softmax"};
+    {{baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, 175, "log_softmax"};
 constinit const Kernel kernel_softmax_backward =
-    {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 118,
+    {{baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)}, 176,
      "softmax_backward"};
 constinit const Kernel kernel_log_softmax_backward =
     {{baseline::log_softmax_backward, TT_AVX2(log_softmax_backward),
-      TT_AVX512(log_softmax_backward)}, 119, "log_softmax_backward"};
-constinit const Kernel kernel_matmul = {{nullptr, nullptr, nullptr}, 120, "matmul"};
+      TT_AVX512(log_softmax_backward)}, 177, "log_softmax_backward"};
+constinit const Kernel kernel_matmul = {{nullptr, nullptr, nullptr}, 178, "matmul"};
 constinit const Kernel kernel_conv_pad =
-    {{baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, 121, "conv_pad"};
-constinit const Kernel kernel_conv = {{baseline::conv, TT_AVX2(conv), TT_AVX512(conv)}, 122,
+    {{baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, 179, "conv_pad"};
+constinit const Kernel kernel_conv = {{baseline::conv, TT_AVX2(conv), TT_AVX512(conv)}, 180,
                                       "conv"};
 constinit const Kernel kernel_conv_weight =
-    {{baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, 123, "conv_weight"};
+    {{baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, 181, "conv_weight"};
 constinit const Kernel kernel_layer_norm =
-    {{baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, 124, "layer_norm"};
+    {{baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, 182, "layer_norm"};
 constinit const Kernel kernel_layer_norm_backward =
     {{baseline::layer_norm_backward, TT_AVX2(layer_norm_backward), TT_AVX512(layer_norm_backward)},
-     125, "layer_norm_backward"};
+     183, "layer_norm_backward"};
 constinit const Kernel kernel_random_uniform =
-    {{baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)}, 126,
+    {{baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)}, 184,
      "random_uniform"};
 constinit const Kernel kernel_random_normal =
-    {{baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, 127,
+    {{baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, 185,
      "random_normal"};
 constinit const Kernel kernel_random_bernoulli =
-    {{baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)}, 128,
+    {{baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)}, 186,
      "random_bernoulli"};
 constinit const Kernel kernel_random_dropout =
-    {{baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)}, 129,
+    {{baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)}, 187,
      "random_dropout"};
 constinit const Kernel kernel_random_integers =
-    {{baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)}, 130,
+    {{baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)}, 188,
      "random_integers"};
 constinit const Kernel kernel_index_get =
-    {{baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, 131, "index_get"};
+    {{baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, 189, "index_get"};
 constinit const Kernel kernel_index_put =
-    {{baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, 132, "index_put"};
+    {{baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, 190, "index_put"};
 constinit const Kernel kernel_index_accumulate =
-    {{baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)}, 133,
+    {{baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)}, 191,
      "index_accumulate"};
 constinit const Kernel kernel_index_check =
-    {{baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, 134, "index_check"};
+    {{baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, 192, "index_check"};
 constinit const Kernel kernel_index_offsets =
-    {{baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, 135,
+    {{baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, 193,
      "index_offsets"};
 constinit const Kernel kernel_nonzero_count =
-    {{baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, 136,
+    {{baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, 194,
      "nonzero_count"};
 constinit const Kernel kernel_nonzero_write =
-    {{baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, 137,
+    {{baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, 195,
      "nonzero_write"};
 constinit const Kernel kernel_fill_arange =
-    {{baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, 138, "fill_arange"};
+    {{baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, 196, "fill_arange"};
 constinit const Kernel kernel_cross_entropy =
-    {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 139,
+    {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 197,
      "cross_entropy"};
 constinit const Kernel kernel_cross_entropy_backward =
     {{baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
-      TT_AVX512(cross_entropy_backward)}, 140, "cross_entropy_backward"};
+      TT_AVX512(cross_entropy_backward)}, 198, "cross_entropy_backward"};
 constinit const Kernel kernel_nll_loss =
-    {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 141, "nll_loss"};
+    {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 199, "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward =
-    {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 142,
+    {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 200,
      "nll_loss_backward"};
 constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)},
-                                         143, "cumprod"};
+                                         201, "cumprod"};
 constinit const Kernel kernel_optim_step =
-    {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 144, "optim_step"};
+    {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 202, "optim_step"};
 constinit const Kernel kernel_channel_sums =
-    {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 145, "channel_sums"};
+    {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 203, "channel_sums"};
 constinit const Kernel kernel_channel_affine =
-    {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 146,
+    {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 204,
      "channel_affine"};
 constinit const Kernel kernel_pool_max =
-    {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 147, "pool_max"};
+    {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 205, "pool_max"};
 constinit const Kernel kernel_pool_max_index =
-    {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 148,
+    {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 206,
      "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
-    {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 149,
+    {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 207,
      "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 150, "pool_average"};
+    {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 208, "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {{baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-      TT_AVX512(pool_average_backward)}, 151, "pool_average_backward"};
+      TT_AVX512(pool_average_backward)}, 209, "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 152, "attention"};
+    {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 210, "attention"};
 constinit const Kernel kernel_attention_backward =
     {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)},
-     153, "attention_backward"};
+     211, "attention_backward"};
 constinit const Kernel kernel_sort_rows =
-    {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 154, "sort_rows"};
-constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 155, "svd"};
+    {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 212, "sort_rows"};
+constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 213, "svd"};
 constinit const Kernel kernel_multinomial =
-    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 156, "multinomial"};
+    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 214, "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 157, "clip_norm"};
+    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 215, "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 158, "clip_scale"};
-constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 159,
+    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 216, "clip_scale"};
+constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 217,
                                         "resize"};
 constinit const Kernel kernel_resize_backward =
-    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 160,
+    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 218,
      "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
-    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 161,
+    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 219,
      "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
-    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 162,
+    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 220,
      "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {{baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-      TT_AVX512(conv_interleaved_weight)}, 163, "conv_interleaved_weight"};
-constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 164,
+      TT_AVX512(conv_interleaved_weight)}, 221, "conv_interleaved_weight"};
+constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 222,
                                         "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 165,
+    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 223,
      "search_sorted"};
 constinit const Kernel kernel_optim_more_step =
-    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 166,
+    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 224,
      "optim_more_step"};
-constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 167,
+constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 225,
                                         "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 168, "logcumsumexp"};
+    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 226, "logcumsumexp"};
 
 }  // namespace TT_NS

@@ -11,7 +11,7 @@ namespace TT_NS {
 
 // absolute_difference(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_absolute_difference = {&kernel_absolute_difference,
-    DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, "self\0other"};
+    DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef absolute_difference_impl([[maybe_unused]] Call c, const Tensor& self,
                                    const Tensor& other) {
   return element_binary(spec_absolute_difference, self, other);
@@ -20,7 +20,7 @@ TensorRef absolute_difference_impl([[maybe_unused]] Call c, const Tensor& self,
 // absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_absolute_difference_backward =
     {&kernel_absolute_difference_backward, DtypeRule::kPromote, Compute::kWiden, true, false, false,
-     0, TT_OK, "grad\0self\0other"};
+     0, TT_OK, false, "grad\0self\0other"};
 TensorRef absolute_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                             const Tensor& self, const Tensor& other) {
   return element_op(spec_absolute_difference_backward, {grad, self, other});
@@ -29,7 +29,8 @@ TensorRef absolute_difference_backward_impl([[maybe_unused]] Call c, const Tenso
 // squared_difference(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_squared_difference = {&kernel_squared_difference,
                                                         DtypeRule::kFloat, Compute::kWiden, true,
-                                                        false, false, 0, TT_OK, "self\0other"};
+                                                        false, false, 0, TT_OK, false,
+                                                        "self\0other"};
 TensorRef squared_difference_impl([[maybe_unused]] Call c, const Tensor& self,
                                   const Tensor& other) {
   return element_binary(spec_squared_difference, self, other);
@@ -38,7 +39,7 @@ TensorRef squared_difference_impl([[maybe_unused]] Call c, const Tensor& self,
 // smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor
 static constexpr ElementSpec spec_smooth_difference = {&kernel_smooth_l1, DtypeRule::kFloat,
                                                        Compute::kWiden, true, false, false, 0,
-                                                       TT_OK, "self\0other\0beta"};
+                                                       TT_OK, false, "self\0other\0beta"};
 TensorRef smooth_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
                                  double beta) {
   return element_binary(spec_smooth_difference, self, other, Scalar(beta));
@@ -46,7 +47,8 @@ TensorRef smooth_difference_impl([[maybe_unused]] Call c, const Tensor& self, co
 
 // smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor
 static constexpr ElementSpec spec_smooth_difference_backward = {&kernel_smooth_l1_backward,
-    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0beta"};
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, false,
+    "grad\0self\0other\0beta"};
 TensorRef smooth_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                           const Tensor& self, const Tensor& other, double beta) {
   return element_op(spec_smooth_difference_backward, {grad, self, other}, Scalar(beta));
@@ -55,7 +57,7 @@ TensorRef smooth_difference_backward_impl([[maybe_unused]] Call c, const Tensor&
 // huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor
 static constexpr ElementSpec spec_huber_difference = {&kernel_huber, DtypeRule::kFloat,
                                                       Compute::kWiden, true, false, false, 0, TT_OK,
-                                                      "self\0other\0delta"};
+                                                      false, "self\0other\0delta"};
 TensorRef huber_difference_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
                                 double delta) {
   return element_binary(spec_huber_difference, self, other, Scalar(delta));
@@ -63,7 +65,8 @@ TensorRef huber_difference_impl([[maybe_unused]] Call c, const Tensor& self, con
 
 // huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor
 static constexpr ElementSpec spec_huber_difference_backward = {&kernel_huber_backward,
-    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, "grad\0self\0other\0delta"};
+    DtypeRule::kPromote, Compute::kWiden, true, false, false, 0, TT_OK, false,
+    "grad\0self\0other\0delta"};
 TensorRef huber_difference_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                          const Tensor& self, const Tensor& other, double delta) {
   return element_op(spec_huber_difference_backward, {grad, self, other}, Scalar(delta));
@@ -72,7 +75,8 @@ TensorRef huber_difference_backward_impl([[maybe_unused]] Call c, const Tensor& 
 // bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor
 static constexpr ElementSpec spec_bernoulli_entropy = {&kernel_binary_cross_entropy,
                                                        DtypeRule::kFloat, Compute::kWiden, true,
-                                                       false, false, 0, TT_OK, "self\0target"};
+                                                       false, false, 0, TT_OK, false,
+                                                       "self\0target"};
 TensorRef bernoulli_entropy_impl([[maybe_unused]] Call c, const Tensor& self,
                                  const Tensor& target) {
   return element_binary(spec_bernoulli_entropy, self, target);
@@ -81,7 +85,7 @@ TensorRef bernoulli_entropy_impl([[maybe_unused]] Call c, const Tensor& self,
 // bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor
 static constexpr ElementSpec spec_bernoulli_entropy_backward =
     {&kernel_binary_cross_entropy_backward, DtypeRule::kPromote, Compute::kWiden, true, false,
-     false, 0, TT_OK, "grad\0self\0target"};
+     false, 0, TT_OK, false, "grad\0self\0target"};
 TensorRef bernoulli_entropy_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
                                           const Tensor& self, const Tensor& target) {
   return element_op(spec_bernoulli_entropy_backward, {grad, self, target});

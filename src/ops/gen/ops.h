@@ -48,7 +48,24 @@ extern Op<TensorRef(const Tensor&, const Tensor&)> op_gated;
 extern Op<TensorRef(const Tensor&)> op_softsign;
 extern Op<TensorRef(const Tensor&)> op_relu;
 extern Op<void(Tensor&)> op_relu_;
-extern Op<TensorRef(const Tensor&, const Tensor&)> op_threshold_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_threshold_backward;
+extern Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_threshold;
+extern Op<void(Tensor&, const Scalar&, const Scalar&)> op_threshold_;
+extern Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_threshold_into;
+extern Op<TensorRef(const Tensor&, double)> op_hardshrink;
+extern Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into;
+extern Op<TensorRef(const Tensor&, double)> op_softshrink;
+extern Op<void(const Tensor&, double, Tensor&)> op_softshrink_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_shrink_backward;
+extern Op<TensorRef(const Tensor&)> op_tanhshrink;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_prelu;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_prelu_kernel;
+extern Op<TensorRef(const Tensor&)> op_selu;
+extern Op<void(Tensor&)> op_selu_;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_selu_backward;
+extern Op<TensorRef(const Tensor&, double)> op_celu;
+extern Op<void(Tensor&, double)> op_celu_;
+extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add;
 extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_;
 extern Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into;
@@ -121,8 +138,6 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into;
 extern Op<TensorRef(const Tensor&)> op_neg;
 extern Op<void(Tensor&)> op_neg_;
 extern Op<void(const Tensor&, Tensor&)> op_neg_into;
-extern Op<TensorRef(const Tensor&)> op_conj;
-extern Op<TensorRef(const Tensor&)> op_conj_physical;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_pow;
 extern Op<void(Tensor&, const Tensor&)> op_pow_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into;
@@ -142,6 +157,76 @@ extern Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_i
 extern Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor;
 extern Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_;
 extern Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_min;
+extern Op<void(Tensor&, const Tensor&)> op_clamp_min_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_min_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_min_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_clamp_min_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_max;
+extern Op<void(Tensor&, const Tensor&)> op_clamp_max_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_max_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_max_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_clamp_max_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_max_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_fmax;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmax_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_fmin;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmin_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_copysign;
+extern Op<void(Tensor&, const Tensor&)> op_copysign_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_copysign_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_copysign_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_copysign_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_copysign_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_hypot;
+extern Op<void(Tensor&, const Tensor&)> op_hypot_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_hypot_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp2;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp2_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_heaviside;
+extern Op<void(Tensor&, const Tensor&)> op_heaviside_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_nextafter;
+extern Op<void(Tensor&, const Tensor&)> op_nextafter_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_next_number;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_gcd;
+extern Op<void(Tensor&, const Tensor&)> op_gcd_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_lcm;
+extern Op<void(Tensor&, const Tensor&)> op_lcm_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_lcm_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_ldexp;
+extern Op<void(Tensor&, const Tensor&)> op_ldexp_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_ldexp_into;
+extern Op<TensorPair(const Tensor&)> op_frexp;
+extern Op<void(const Tensor&, Tensor&, Tensor&)> op_frexp_into;
+extern Op<TensorRef(const Tensor&)> op_frexp_mantissa;
+extern Op<TensorRef(const Tensor&)> op_frexp_exponent;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_float_power;
+extern Op<void(Tensor&, const Tensor&)> op_float_power_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_float_power_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_float_power_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_float_power_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_float_power_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lerp;
+extern Op<void(Tensor&, const Tensor&, const Tensor&)> op_lerp_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lerp_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar;
+extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar_;
+extern Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_lerp_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+               Tensor&)> op_addcmul_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv;
+extern Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv_;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
+               Tensor&)> op_addcdiv_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_cat;
 extern Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into;
 extern Op<TensorRef(TensorSpan, int64_t)> op_stack;
@@ -280,6 +365,24 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_isclose;
 extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_isin;
 extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_isin_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_complex;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_complex_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_polar;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_polar_into;
+extern Op<TensorRef(const Tensor&)> op_real;
+extern Op<TensorRef(const Tensor&)> op_imag;
+extern Op<TensorRef(const Tensor&)> op_angle;
+extern Op<void(const Tensor&, Tensor&)> op_angle_into;
+extern Op<TensorRef(const Tensor&)> op_angle_of_real;
+extern Op<TensorRef(const Tensor&)> op_conj;
+extern Op<TensorRef(const Tensor&)> op_conj_physical;
+extern Op<void(Tensor&)> op_conj_physical_;
+extern Op<void(const Tensor&, Tensor&)> op_conj_physical_into;
+extern Op<TensorRef(const Tensor&)> op_conj_copy;
+extern Op<TensorRef(const Tensor&)> op_resolve_conj;
+extern Op<TensorRef(const Tensor&)> op_resolve_neg;
+extern Op<TensorRef(const Tensor&)> op_view_as_real;
+extern Op<TensorRef(const Tensor&)> op_view_as_complex;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                     int64_t)> op_conv1d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
@@ -682,6 +785,59 @@ extern Op<TensorTriple(const Tensor&, bool, bool, Opt<int64_t>)> op_unique_conse
 extern Op<TensorRef(const Tensor&, const Tensor*, int64_t)> op_bincount;
 extern Op<TensorRef(const Tensor&, int64_t, double, double)> op_histc;
 extern Op<void(const Tensor&, int64_t, double, double, Tensor&)> op_histc_into;
+extern Op<TensorRef(const Tensor&)> op_lgamma;
+extern Op<void(Tensor&)> op_lgamma_;
+extern Op<void(const Tensor&, Tensor&)> op_lgamma_into;
+extern Op<TensorRef(const Tensor&)> op_digamma;
+extern Op<void(Tensor&)> op_digamma_;
+extern Op<void(const Tensor&, Tensor&)> op_digamma_into;
+extern Op<TensorRef(int64_t, const Tensor&)> op_polygamma;
+extern Op<void(int64_t, const Tensor&, Tensor&)> op_polygamma_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel;
+extern Op<TensorRef(const Tensor&, int64_t)> op_mvlgamma;
+extern Op<void(Tensor&, int64_t)> op_mvlgamma_;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_mvlgamma_into;
+extern Op<TensorRef(const Tensor&)> op_erfinv;
+extern Op<void(Tensor&)> op_erfinv_;
+extern Op<void(const Tensor&, Tensor&)> op_erfinv_into;
+extern Op<TensorRef(const Tensor&)> op_erfcx;
+extern Op<void(const Tensor&, Tensor&)> op_erfcx_into;
+extern Op<TensorRef(const Tensor&)> op_ndtr;
+extern Op<void(const Tensor&, Tensor&)> op_ndtr_into;
+extern Op<TensorRef(const Tensor&)> op_log_ndtr;
+extern Op<void(const Tensor&, Tensor&)> op_log_ndtr_into;
+extern Op<TensorRef(const Tensor&)> op_ndtri;
+extern Op<void(const Tensor&, Tensor&)> op_ndtri_into;
+extern Op<TensorRef(const Tensor&)> op_i0;
+extern Op<void(Tensor&)> op_i0_;
+extern Op<void(const Tensor&, Tensor&)> op_i0_into;
+extern Op<TensorRef(const Tensor&)> op_i0e;
+extern Op<void(const Tensor&, Tensor&)> op_i0e_into;
+extern Op<TensorRef(const Tensor&)> op_i1;
+extern Op<void(const Tensor&, Tensor&)> op_i1_into;
+extern Op<TensorRef(const Tensor&)> op_i1e;
+extern Op<void(const Tensor&, Tensor&)> op_i1e_into;
+extern Op<TensorRef(const Tensor&)> op_sinc;
+extern Op<void(Tensor&)> op_sinc_;
+extern Op<void(const Tensor&, Tensor&)> op_sinc_into;
+extern Op<TensorRef(const Tensor&)> op_entr;
+extern Op<void(const Tensor&, Tensor&)> op_entr_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_xlogy;
+extern Op<void(Tensor&, const Tensor&)> op_xlogy_;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlogy_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_xlogy_scalar;
+extern Op<void(Tensor&, const Scalar&)> op_xlogy_scalar_;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlogy_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_xlog1py;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlog1py_into;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_xlog1py_scalar;
+extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_igamma;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_igammac;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_zeta;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into;
 extern Op<TensorRef(const Tensor&)> op_exp;
 extern Op<void(Tensor&)> op_exp_;
 extern Op<void(const Tensor&, Tensor&)> op_exp_into;
@@ -700,6 +856,8 @@ extern Op<TensorRef(const Tensor&)> op_abs;
 extern Op<void(Tensor&)> op_abs_;
 extern Op<void(const Tensor&, Tensor&)> op_abs_into;
 extern Op<TensorRef(const Tensor&)> op_sgn;
+extern Op<void(Tensor&)> op_sgn_;
+extern Op<void(const Tensor&, Tensor&)> op_sgn_into;
 extern Op<TensorRef(const Tensor&)> op_sign;
 extern Op<void(Tensor&)> op_sign_;
 extern Op<void(const Tensor&, Tensor&)> op_sign_into;
@@ -754,6 +912,25 @@ extern Op<void(const Tensor&, Tensor&)> op_sinh_into;
 extern Op<TensorRef(const Tensor&)> op_cosh;
 extern Op<void(Tensor&)> op_cosh_;
 extern Op<void(const Tensor&, Tensor&)> op_cosh_into;
+extern Op<TensorRef(const Tensor&)> op_asinh;
+extern Op<void(Tensor&)> op_asinh_;
+extern Op<void(const Tensor&, Tensor&)> op_asinh_into;
+extern Op<TensorRef(const Tensor&)> op_acosh;
+extern Op<void(Tensor&)> op_acosh_;
+extern Op<void(const Tensor&, Tensor&)> op_acosh_into;
+extern Op<TensorRef(const Tensor&)> op_atanh;
+extern Op<void(Tensor&)> op_atanh_;
+extern Op<void(const Tensor&, Tensor&)> op_atanh_into;
+extern Op<TensorRef(const Tensor&, Opt<double>)> op_logit;
+extern Op<void(Tensor&, Opt<double>)> op_logit_;
+extern Op<void(const Tensor&, Opt<double>, Tensor&)> op_logit_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_backward;
+extern Op<TensorRef(const Tensor&)> op_deg2rad;
+extern Op<void(Tensor&)> op_deg2rad_;
+extern Op<void(const Tensor&, Tensor&)> op_deg2rad_into;
+extern Op<TensorRef(const Tensor&)> op_rad2deg;
+extern Op<void(Tensor&)> op_rad2deg_;
+extern Op<void(const Tensor&, Tensor&)> op_rad2deg_into;
 extern Op<TensorRef(const Tensor&)> op_erf;
 extern Op<void(Tensor&)> op_erf_;
 extern Op<void(const Tensor&, Tensor&)> op_erf_into;
@@ -769,6 +946,10 @@ extern Op<void(const Tensor&, Tensor&)> op_ceil_into;
 extern Op<TensorRef(const Tensor&)> op_trunc;
 extern Op<void(Tensor&)> op_trunc_;
 extern Op<void(const Tensor&, Tensor&)> op_trunc_into;
+extern Op<TensorRef(const Tensor&)> op_frac;
+extern Op<void(Tensor&)> op_frac_;
+extern Op<void(const Tensor&, Tensor&)> op_frac_into;
+extern Op<TensorRef(const Tensor&)> op_positive;
 extern Op<TensorRef(const Tensor&, int64_t)> op_round;
 extern Op<void(Tensor&, int64_t)> op_round_;
 extern Op<void(const Tensor&, int64_t, Tensor&)> op_round_into;
@@ -778,6 +959,18 @@ extern Op<TensorRef(const Tensor&, double)> op_round_up;
 extern Op<TensorRef(const Tensor&)> op_isnan;
 extern Op<TensorRef(const Tensor&)> op_isinf;
 extern Op<TensorRef(const Tensor&)> op_isfinite;
+extern Op<TensorRef(const Tensor&)> op_isposinf;
+extern Op<void(const Tensor&, Tensor&)> op_isposinf_into;
+extern Op<TensorRef(const Tensor&)> op_isneginf;
+extern Op<void(const Tensor&, Tensor&)> op_isneginf_into;
+extern Op<TensorRef(const Tensor&)> op_isreal;
+extern Op<TensorRef(const Tensor&)> op_signbit;
+extern Op<void(const Tensor&, Tensor&)> op_signbit_into;
+extern Op<TensorRef(const Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num;
+extern Op<void(Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num_;
+extern Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>, Tensor&)> op_nan_to_num_into;
+extern Op<TensorRef(const Tensor&, double)> op_replace_nan;
+extern Op<TensorRef(const Tensor&, double, double)> op_replace_inf;
 extern Op<TensorRef(const Tensor&, Ints)> op_view;
 extern Op<TensorRef(const Tensor&, Ints)> op_reshape;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose;
@@ -801,9 +994,6 @@ extern Op<TensorList(const Tensor&, int64_t)> op_unbind;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal;
 extern Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward;
-extern Op<TensorRef(const Tensor&)> op_real;
-extern Op<TensorRef(const Tensor&)> op_view_as_real;
-extern Op<TensorRef(const Tensor&)> op_view_as_complex;
 extern Op<TensorRef(const Tensor&, Ints)> op_restride;
 extern Op<TensorRef(const Tensor&)> op_ravel;
 extern Op<TensorRef(const Tensor&, Ints)> op_broadcast_to;
@@ -989,8 +1179,61 @@ inline TensorRef relu(const Tensor& self) {
 inline void relu_(Tensor& self) {
   return dispatch(op_relu_, self);
 }
-inline TensorRef threshold_backward(const Tensor& grad, const Tensor& y) {
-  return dispatch(op_threshold_backward, grad, y);
+inline TensorRef threshold_backward(const Tensor& grad, const Tensor& y,
+                                    const Scalar& threshold = kScalar<0>) {
+  return dispatch(op_threshold_backward, grad, y, threshold);
+}
+inline TensorRef threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
+  return dispatch(op_threshold, self, threshold, value);
+}
+inline void threshold_(Tensor& self, const Scalar& threshold, const Scalar& value) {
+  return dispatch(op_threshold_, self, threshold, value);
+}
+inline void threshold_into(const Tensor& self, const Scalar& threshold, const Scalar& value,
+                           Tensor& dst) {
+  return dispatch(op_threshold_into, self, threshold, value, dst);
+}
+inline TensorRef hardshrink(const Tensor& self, double lambd = 0.5) {
+  return dispatch(op_hardshrink, self, lambd);
+}
+inline void hardshrink_into(const Tensor& self, double lambd, Tensor& dst) {
+  return dispatch(op_hardshrink_into, self, lambd, dst);
+}
+inline TensorRef softshrink(const Tensor& input, double lambd = 0.5) {
+  return dispatch(op_softshrink, input, lambd);
+}
+inline void softshrink_into(const Tensor& input, double lambd, Tensor& dst) {
+  return dispatch(op_softshrink_into, input, lambd, dst);
+}
+inline TensorRef shrink_backward(const Tensor& grad, const Tensor& input, double lambd) {
+  return dispatch(op_shrink_backward, grad, input, lambd);
+}
+inline TensorRef tanhshrink(const Tensor& input) {
+  return dispatch(op_tanhshrink, input);
+}
+inline TensorRef prelu(const Tensor& self, const Tensor& weight) {
+  return dispatch(op_prelu, self, weight);
+}
+inline TensorRef prelu_kernel(const Tensor& self, const Tensor& weight) {
+  return dispatch(op_prelu_kernel, self, weight);
+}
+inline TensorRef selu(const Tensor& input) {
+  return dispatch(op_selu, input);
+}
+inline void selu_(Tensor& input) {
+  return dispatch(op_selu_, input);
+}
+inline TensorRef selu_backward(const Tensor& grad, const Tensor& input) {
+  return dispatch(op_selu_backward, grad, input);
+}
+inline TensorRef celu(const Tensor& input, double alpha = 1.0) {
+  return dispatch(op_celu, input, alpha);
+}
+inline void celu_(Tensor& input, double alpha = 1.0) {
+  return dispatch(op_celu_, input, alpha);
+}
+inline TensorRef celu_backward(const Tensor& grad, const Tensor& input, double alpha) {
+  return dispatch(op_celu_backward, grad, input, alpha);
 }
 inline TensorRef add(const Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add, self, other, alpha);
@@ -1208,12 +1451,6 @@ inline void neg_(Tensor& self) {
 inline void neg_into(const Tensor& self, Tensor& dst) {
   return dispatch(op_neg_into, self, dst);
 }
-inline TensorRef conj(const Tensor& self) {
-  return dispatch(op_conj, self);
-}
-inline TensorRef conj_physical(const Tensor& self) {
-  return dispatch(op_conj_physical, self);
-}
 inline TensorRef pow(const Tensor& self, const Tensor& exponent) {
   return dispatch(op_pow, self, exponent);
 }
@@ -1273,6 +1510,216 @@ inline void clamp_tensor_(Tensor& self, const Tensor* min = nullptr, const Tenso
 inline void clamp_tensor_into(const Tensor& self, const Tensor* min, const Tensor* max,
                               Tensor& dst) {
   return dispatch(op_clamp_tensor_into, self, min, max, dst);
+}
+inline TensorRef clamp_min(const Tensor& self, const Tensor& min) {
+  return dispatch(op_clamp_min, self, min);
+}
+inline void clamp_min_(Tensor& self, const Tensor& min) {
+  return dispatch(op_clamp_min_, self, min);
+}
+inline void clamp_min_into(const Tensor& self, const Tensor& min, Tensor& dst) {
+  return dispatch(op_clamp_min_into, self, min, dst);
+}
+inline TensorRef clamp_min(const Tensor& self, const Scalar& min) {
+  return dispatch(op_clamp_min_scalar, self, min);
+}
+inline void clamp_min_(Tensor& self, const Scalar& min) {
+  return dispatch(op_clamp_min_scalar_, self, min);
+}
+inline void clamp_min_into(const Tensor& self, const Scalar& min, Tensor& dst) {
+  return dispatch(op_clamp_min_scalar_into, self, min, dst);
+}
+inline TensorRef clamp_max(const Tensor& self, const Tensor& max) {
+  return dispatch(op_clamp_max, self, max);
+}
+inline void clamp_max_(Tensor& self, const Tensor& max) {
+  return dispatch(op_clamp_max_, self, max);
+}
+inline void clamp_max_into(const Tensor& self, const Tensor& max, Tensor& dst) {
+  return dispatch(op_clamp_max_into, self, max, dst);
+}
+inline TensorRef clamp_max(const Tensor& self, const Scalar& max) {
+  return dispatch(op_clamp_max_scalar, self, max);
+}
+inline void clamp_max_(Tensor& self, const Scalar& max) {
+  return dispatch(op_clamp_max_scalar_, self, max);
+}
+inline void clamp_max_into(const Tensor& self, const Scalar& max, Tensor& dst) {
+  return dispatch(op_clamp_max_scalar_into, self, max, dst);
+}
+inline TensorRef fmax(const Tensor& self, const Tensor& other) {
+  return dispatch(op_fmax, self, other);
+}
+inline void fmax_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_fmax_into, self, other, dst);
+}
+inline TensorRef fmin(const Tensor& self, const Tensor& other) {
+  return dispatch(op_fmin, self, other);
+}
+inline void fmin_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_fmin_into, self, other, dst);
+}
+inline TensorRef copysign(const Tensor& self, const Tensor& other) {
+  return dispatch(op_copysign, self, other);
+}
+inline void copysign_(Tensor& self, const Tensor& other) {
+  return dispatch(op_copysign_, self, other);
+}
+inline void copysign_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_copysign_into, self, other, dst);
+}
+inline TensorRef copysign(const Tensor& self, const Scalar& other) {
+  return dispatch(op_copysign_scalar, self, other);
+}
+inline void copysign_(Tensor& self, const Scalar& other) {
+  return dispatch(op_copysign_scalar_, self, other);
+}
+inline void copysign_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_copysign_scalar_into, self, other, dst);
+}
+inline TensorRef hypot(const Tensor& self, const Tensor& other) {
+  return dispatch(op_hypot, self, other);
+}
+inline void hypot_(Tensor& self, const Tensor& other) {
+  return dispatch(op_hypot_, self, other);
+}
+inline void hypot_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_hypot_into, self, other, dst);
+}
+inline TensorRef logaddexp(const Tensor& self, const Tensor& other) {
+  return dispatch(op_logaddexp, self, other);
+}
+inline void logaddexp_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_logaddexp_into, self, other, dst);
+}
+inline TensorRef logaddexp2(const Tensor& self, const Tensor& other) {
+  return dispatch(op_logaddexp2, self, other);
+}
+inline void logaddexp2_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_logaddexp2_into, self, other, dst);
+}
+inline TensorRef heaviside(const Tensor& self, const Tensor& values) {
+  return dispatch(op_heaviside, self, values);
+}
+inline void heaviside_(Tensor& self, const Tensor& values) {
+  return dispatch(op_heaviside_, self, values);
+}
+inline void heaviside_into(const Tensor& self, const Tensor& values, Tensor& dst) {
+  return dispatch(op_heaviside_into, self, values, dst);
+}
+inline TensorRef nextafter(const Tensor& self, const Tensor& other) {
+  return dispatch(op_nextafter, self, other);
+}
+inline void nextafter_(Tensor& self, const Tensor& other) {
+  return dispatch(op_nextafter_, self, other);
+}
+inline void nextafter_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_nextafter_into, self, other, dst);
+}
+inline TensorRef next_number(const Tensor& self, const Tensor& other) {
+  return dispatch(op_next_number, self, other);
+}
+inline TensorRef next_bf16(const Tensor& self, const Tensor& other) {
+  return dispatch(op_next_bf16, self, other);
+}
+inline TensorRef gcd(const Tensor& self, const Tensor& other) {
+  return dispatch(op_gcd, self, other);
+}
+inline void gcd_(Tensor& self, const Tensor& other) {
+  return dispatch(op_gcd_, self, other);
+}
+inline void gcd_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_gcd_into, self, other, dst);
+}
+inline TensorRef lcm(const Tensor& self, const Tensor& other) {
+  return dispatch(op_lcm, self, other);
+}
+inline void lcm_(Tensor& self, const Tensor& other) {
+  return dispatch(op_lcm_, self, other);
+}
+inline void lcm_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_lcm_into, self, other, dst);
+}
+inline TensorRef ldexp(const Tensor& self, const Tensor& other) {
+  return dispatch(op_ldexp, self, other);
+}
+inline void ldexp_(Tensor& self, const Tensor& other) {
+  return dispatch(op_ldexp_, self, other);
+}
+inline void ldexp_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_ldexp_into, self, other, dst);
+}
+inline TensorPair frexp(const Tensor& self) {
+  return dispatch(op_frexp, self);
+}
+inline void frexp_into(const Tensor& self, Tensor& dst_mantissa, Tensor& dst_exponent) {
+  return dispatch(op_frexp_into, self, dst_mantissa, dst_exponent);
+}
+inline TensorRef frexp_mantissa(const Tensor& self) {
+  return dispatch(op_frexp_mantissa, self);
+}
+inline TensorRef frexp_exponent(const Tensor& self) {
+  return dispatch(op_frexp_exponent, self);
+}
+inline TensorRef float_power(const Tensor& self, const Tensor& exponent) {
+  return dispatch(op_float_power, self, exponent);
+}
+inline void float_power_(Tensor& self, const Tensor& exponent) {
+  return dispatch(op_float_power_, self, exponent);
+}
+inline void float_power_into(const Tensor& self, const Tensor& exponent, Tensor& dst) {
+  return dispatch(op_float_power_into, self, exponent, dst);
+}
+inline TensorRef float_power(const Tensor& self, const Scalar& exponent) {
+  return dispatch(op_float_power_scalar, self, exponent);
+}
+inline void float_power_(Tensor& self, const Scalar& exponent) {
+  return dispatch(op_float_power_scalar_, self, exponent);
+}
+inline void float_power_into(const Tensor& self, const Scalar& exponent, Tensor& dst) {
+  return dispatch(op_float_power_scalar_into, self, exponent, dst);
+}
+inline TensorRef lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
+  return dispatch(op_lerp, self, end, weight);
+}
+inline void lerp_(Tensor& self, const Tensor& end, const Tensor& weight) {
+  return dispatch(op_lerp_, self, end, weight);
+}
+inline void lerp_into(const Tensor& self, const Tensor& end, const Tensor& weight, Tensor& dst) {
+  return dispatch(op_lerp_into, self, end, weight, dst);
+}
+inline TensorRef lerp(const Tensor& self, const Tensor& end, const Scalar& weight) {
+  return dispatch(op_lerp_scalar, self, end, weight);
+}
+inline void lerp_(Tensor& self, const Tensor& end, const Scalar& weight) {
+  return dispatch(op_lerp_scalar_, self, end, weight);
+}
+inline void lerp_into(const Tensor& self, const Tensor& end, const Scalar& weight, Tensor& dst) {
+  return dispatch(op_lerp_scalar_into, self, end, weight, dst);
+}
+inline TensorRef addcmul(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                         const Scalar& value = kScalar<1>) {
+  return dispatch(op_addcmul, self, tensor1, tensor2, value);
+}
+inline void addcmul_(Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                     const Scalar& value = kScalar<1>) {
+  return dispatch(op_addcmul_, self, tensor1, tensor2, value);
+}
+inline void addcmul_into(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                         const Scalar& value, Tensor& dst) {
+  return dispatch(op_addcmul_into, self, tensor1, tensor2, value, dst);
+}
+inline TensorRef addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                         const Scalar& value = kScalar<1>) {
+  return dispatch(op_addcdiv, self, tensor1, tensor2, value);
+}
+inline void addcdiv_(Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                     const Scalar& value = kScalar<1>) {
+  return dispatch(op_addcdiv_, self, tensor1, tensor2, value);
+}
+inline void addcdiv_into(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
+                         const Scalar& value, Tensor& dst) {
+  return dispatch(op_addcdiv_into, self, tensor1, tensor2, value, dst);
 }
 inline TensorRef cat(TensorSpan tensors, int64_t dim = 0) {
   return dispatch(op_cat, tensors, dim);
@@ -1694,6 +2141,60 @@ inline TensorRef isin(const Tensor& elements, const Tensor& test_elements,
 inline void isin_into(const Tensor& elements, const Tensor& test_elements, bool assume_unique,
                       bool invert, Tensor& dst) {
   return dispatch(op_isin_into, elements, test_elements, assume_unique, invert, dst);
+}
+inline TensorRef complex(const Tensor& real, const Tensor& imag) {
+  return dispatch(op_complex, real, imag);
+}
+inline void complex_into(const Tensor& real, const Tensor& imag, Tensor& dst) {
+  return dispatch(op_complex_into, real, imag, dst);
+}
+inline TensorRef polar(const Tensor& abs, const Tensor& angle) {
+  return dispatch(op_polar, abs, angle);
+}
+inline void polar_into(const Tensor& abs, const Tensor& angle, Tensor& dst) {
+  return dispatch(op_polar_into, abs, angle, dst);
+}
+inline TensorRef real(const Tensor& self) {
+  return dispatch(op_real, self);
+}
+inline TensorRef imag(const Tensor& self) {
+  return dispatch(op_imag, self);
+}
+inline TensorRef angle(const Tensor& self) {
+  return dispatch(op_angle, self);
+}
+inline void angle_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_angle_into, self, dst);
+}
+inline TensorRef angle_of_real(const Tensor& self) {
+  return dispatch(op_angle_of_real, self);
+}
+inline TensorRef conj(const Tensor& self) {
+  return dispatch(op_conj, self);
+}
+inline TensorRef conj_physical(const Tensor& self) {
+  return dispatch(op_conj_physical, self);
+}
+inline void conj_physical_(Tensor& self) {
+  return dispatch(op_conj_physical_, self);
+}
+inline void conj_physical_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_conj_physical_into, self, dst);
+}
+inline TensorRef conj_copy(const Tensor& self) {
+  return dispatch(op_conj_copy, self);
+}
+inline TensorRef resolve_conj(const Tensor& self) {
+  return dispatch(op_resolve_conj, self);
+}
+inline TensorRef resolve_neg(const Tensor& self) {
+  return dispatch(op_resolve_neg, self);
+}
+inline TensorRef view_as_real(const Tensor& self) {
+  return dispatch(op_view_as_real, self);
+}
+inline TensorRef view_as_complex(const Tensor& self) {
+  return dispatch(op_view_as_complex, self);
 }
 inline TensorRef conv1d(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr,
                         Ints stride = {}, Ints padding = {}, Ints dilation = {},
@@ -2966,6 +3467,165 @@ inline TensorRef histc(const Tensor& self, int64_t bins = 100, double min = 0.0,
 inline void histc_into(const Tensor& self, int64_t bins, double min, double max, Tensor& dst) {
   return dispatch(op_histc_into, self, bins, min, max, dst);
 }
+inline TensorRef lgamma(const Tensor& self) {
+  return dispatch(op_lgamma, self);
+}
+inline void lgamma_(Tensor& self) {
+  return dispatch(op_lgamma_, self);
+}
+inline void lgamma_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_lgamma_into, self, dst);
+}
+inline TensorRef digamma(const Tensor& self) {
+  return dispatch(op_digamma, self);
+}
+inline void digamma_(Tensor& self) {
+  return dispatch(op_digamma_, self);
+}
+inline void digamma_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_digamma_into, self, dst);
+}
+inline TensorRef polygamma(int64_t n, const Tensor& self) {
+  return dispatch(op_polygamma, n, self);
+}
+inline void polygamma_into(int64_t n, const Tensor& self, Tensor& dst) {
+  return dispatch(op_polygamma_into, n, self, dst);
+}
+inline TensorRef polygamma_kernel(const Tensor& self, int64_t order) {
+  return dispatch(op_polygamma_kernel, self, order);
+}
+inline TensorRef mvlgamma(const Tensor& self, int64_t p) {
+  return dispatch(op_mvlgamma, self, p);
+}
+inline void mvlgamma_(Tensor& self, int64_t p) {
+  return dispatch(op_mvlgamma_, self, p);
+}
+inline void mvlgamma_into(const Tensor& self, int64_t p, Tensor& dst) {
+  return dispatch(op_mvlgamma_into, self, p, dst);
+}
+inline TensorRef erfinv(const Tensor& self) {
+  return dispatch(op_erfinv, self);
+}
+inline void erfinv_(Tensor& self) {
+  return dispatch(op_erfinv_, self);
+}
+inline void erfinv_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_erfinv_into, self, dst);
+}
+inline TensorRef erfcx(const Tensor& self) {
+  return dispatch(op_erfcx, self);
+}
+inline void erfcx_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_erfcx_into, self, dst);
+}
+inline TensorRef ndtr(const Tensor& self) {
+  return dispatch(op_ndtr, self);
+}
+inline void ndtr_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_ndtr_into, self, dst);
+}
+inline TensorRef log_ndtr(const Tensor& self) {
+  return dispatch(op_log_ndtr, self);
+}
+inline void log_ndtr_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_log_ndtr_into, self, dst);
+}
+inline TensorRef ndtri(const Tensor& self) {
+  return dispatch(op_ndtri, self);
+}
+inline void ndtri_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_ndtri_into, self, dst);
+}
+inline TensorRef i0(const Tensor& self) {
+  return dispatch(op_i0, self);
+}
+inline void i0_(Tensor& self) {
+  return dispatch(op_i0_, self);
+}
+inline void i0_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_i0_into, self, dst);
+}
+inline TensorRef i0e(const Tensor& self) {
+  return dispatch(op_i0e, self);
+}
+inline void i0e_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_i0e_into, self, dst);
+}
+inline TensorRef i1(const Tensor& self) {
+  return dispatch(op_i1, self);
+}
+inline void i1_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_i1_into, self, dst);
+}
+inline TensorRef i1e(const Tensor& self) {
+  return dispatch(op_i1e, self);
+}
+inline void i1e_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_i1e_into, self, dst);
+}
+inline TensorRef sinc(const Tensor& self) {
+  return dispatch(op_sinc, self);
+}
+inline void sinc_(Tensor& self) {
+  return dispatch(op_sinc_, self);
+}
+inline void sinc_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_sinc_into, self, dst);
+}
+inline TensorRef entr(const Tensor& self) {
+  return dispatch(op_entr, self);
+}
+inline void entr_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_entr_into, self, dst);
+}
+inline TensorRef xlogy(const Tensor& self, const Tensor& other) {
+  return dispatch(op_xlogy, self, other);
+}
+inline void xlogy_(Tensor& self, const Tensor& other) {
+  return dispatch(op_xlogy_, self, other);
+}
+inline void xlogy_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_xlogy_into, self, other, dst);
+}
+inline TensorRef xlogy(const Tensor& self, const Scalar& other) {
+  return dispatch(op_xlogy_scalar, self, other);
+}
+inline void xlogy_(Tensor& self, const Scalar& other) {
+  return dispatch(op_xlogy_scalar_, self, other);
+}
+inline void xlogy_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_xlogy_scalar_into, self, other, dst);
+}
+inline TensorRef xlog1py(const Tensor& self, const Tensor& other) {
+  return dispatch(op_xlog1py, self, other);
+}
+inline void xlog1py_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_xlog1py_into, self, other, dst);
+}
+inline TensorRef xlog1py(const Tensor& self, const Scalar& other) {
+  return dispatch(op_xlog1py_scalar, self, other);
+}
+inline void xlog1py_into(const Tensor& self, const Scalar& other, Tensor& dst) {
+  return dispatch(op_xlog1py_scalar_into, self, other, dst);
+}
+inline TensorRef igamma(const Tensor& self, const Tensor& other) {
+  return dispatch(op_igamma, self, other);
+}
+inline void igamma_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_igamma_into, self, other, dst);
+}
+inline TensorRef igammac(const Tensor& self, const Tensor& other) {
+  return dispatch(op_igammac, self, other);
+}
+inline void igammac_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_igammac_into, self, other, dst);
+}
+inline TensorRef zeta(const Tensor& self, const Tensor& other) {
+  return dispatch(op_zeta, self, other);
+}
+inline void zeta_into(const Tensor& self, const Tensor& other, Tensor& dst) {
+  return dispatch(op_zeta_into, self, other, dst);
+}
 inline TensorRef exp(const Tensor& self) {
   return dispatch(op_exp, self);
 }
@@ -3019,6 +3679,12 @@ inline void abs_into(const Tensor& self, Tensor& dst) {
 }
 inline TensorRef sgn(const Tensor& self) {
   return dispatch(op_sgn, self);
+}
+inline void sgn_(Tensor& self) {
+  return dispatch(op_sgn_, self);
+}
+inline void sgn_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_sgn_into, self, dst);
 }
 inline TensorRef sign(const Tensor& self) {
   return dispatch(op_sign, self);
@@ -3182,6 +3848,63 @@ inline void cosh_(Tensor& self) {
 inline void cosh_into(const Tensor& self, Tensor& dst) {
   return dispatch(op_cosh_into, self, dst);
 }
+inline TensorRef asinh(const Tensor& self) {
+  return dispatch(op_asinh, self);
+}
+inline void asinh_(Tensor& self) {
+  return dispatch(op_asinh_, self);
+}
+inline void asinh_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_asinh_into, self, dst);
+}
+inline TensorRef acosh(const Tensor& self) {
+  return dispatch(op_acosh, self);
+}
+inline void acosh_(Tensor& self) {
+  return dispatch(op_acosh_, self);
+}
+inline void acosh_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_acosh_into, self, dst);
+}
+inline TensorRef atanh(const Tensor& self) {
+  return dispatch(op_atanh, self);
+}
+inline void atanh_(Tensor& self) {
+  return dispatch(op_atanh_, self);
+}
+inline void atanh_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_atanh_into, self, dst);
+}
+inline TensorRef logit(const Tensor& self, Opt<double> eps = {}) {
+  return dispatch(op_logit, self, eps);
+}
+inline void logit_(Tensor& self, Opt<double> eps = {}) {
+  return dispatch(op_logit_, self, eps);
+}
+inline void logit_into(const Tensor& self, Opt<double> eps, Tensor& dst) {
+  return dispatch(op_logit_into, self, eps, dst);
+}
+inline TensorRef logit_backward(const Tensor& grad, const Tensor& input, Opt<double> eps) {
+  return dispatch(op_logit_backward, grad, input, eps);
+}
+inline TensorRef deg2rad(const Tensor& self) {
+  return dispatch(op_deg2rad, self);
+}
+inline void deg2rad_(Tensor& self) {
+  return dispatch(op_deg2rad_, self);
+}
+inline void deg2rad_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_deg2rad_into, self, dst);
+}
+inline TensorRef rad2deg(const Tensor& self) {
+  return dispatch(op_rad2deg, self);
+}
+inline void rad2deg_(Tensor& self) {
+  return dispatch(op_rad2deg_, self);
+}
+inline void rad2deg_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_rad2deg_into, self, dst);
+}
 inline TensorRef erf(const Tensor& self) {
   return dispatch(op_erf, self);
 }
@@ -3227,6 +3950,18 @@ inline void trunc_(Tensor& self) {
 inline void trunc_into(const Tensor& self, Tensor& dst) {
   return dispatch(op_trunc_into, self, dst);
 }
+inline TensorRef frac(const Tensor& self) {
+  return dispatch(op_frac, self);
+}
+inline void frac_(Tensor& self) {
+  return dispatch(op_frac_, self);
+}
+inline void frac_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_frac_into, self, dst);
+}
+inline TensorRef positive(const Tensor& self) {
+  return dispatch(op_positive, self);
+}
 inline TensorRef round(const Tensor& self, int64_t decimals = 0) {
   return dispatch(op_round, self, decimals);
 }
@@ -3253,6 +3988,45 @@ inline TensorRef isinf(const Tensor& self) {
 }
 inline TensorRef isfinite(const Tensor& self) {
   return dispatch(op_isfinite, self);
+}
+inline TensorRef isposinf(const Tensor& self) {
+  return dispatch(op_isposinf, self);
+}
+inline void isposinf_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_isposinf_into, self, dst);
+}
+inline TensorRef isneginf(const Tensor& self) {
+  return dispatch(op_isneginf, self);
+}
+inline void isneginf_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_isneginf_into, self, dst);
+}
+inline TensorRef isreal(const Tensor& self) {
+  return dispatch(op_isreal, self);
+}
+inline TensorRef signbit(const Tensor& self) {
+  return dispatch(op_signbit, self);
+}
+inline void signbit_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_signbit_into, self, dst);
+}
+inline TensorRef nan_to_num(const Tensor& self, Opt<double> nan = {}, Opt<double> posinf = {},
+                            Opt<double> neginf = {}) {
+  return dispatch(op_nan_to_num, self, nan, posinf, neginf);
+}
+inline void nan_to_num_(Tensor& self, Opt<double> nan = {}, Opt<double> posinf = {},
+                        Opt<double> neginf = {}) {
+  return dispatch(op_nan_to_num_, self, nan, posinf, neginf);
+}
+inline void nan_to_num_into(const Tensor& self, Opt<double> nan, Opt<double> posinf,
+                            Opt<double> neginf, Tensor& dst) {
+  return dispatch(op_nan_to_num_into, self, nan, posinf, neginf, dst);
+}
+inline TensorRef replace_nan(const Tensor& self, double value) {
+  return dispatch(op_replace_nan, self, value);
+}
+inline TensorRef replace_inf(const Tensor& self, double posinf, double neginf) {
+  return dispatch(op_replace_inf, self, posinf, neginf);
 }
 inline TensorRef view(const Tensor& self, Ints size) {
   return dispatch(op_view, self, size);
@@ -3325,15 +4099,6 @@ inline TensorRef diagonal(const Tensor& self, int64_t offset = 0, int64_t dim1 =
 inline TensorRef diagonal_backward(const Tensor& grad, Ints size, int64_t offset, int64_t dim1,
                                    int64_t dim2) {
   return dispatch(op_diagonal_backward, grad, size, offset, dim1, dim2);
-}
-inline TensorRef real(const Tensor& self) {
-  return dispatch(op_real, self);
-}
-inline TensorRef view_as_real(const Tensor& self) {
-  return dispatch(op_view_as_real, self);
-}
-inline TensorRef view_as_complex(const Tensor& self) {
-  return dispatch(op_view_as_complex, self);
 }
 inline TensorRef restride(const Tensor& self, Ints stride) {
   return dispatch(op_restride, self, stride);

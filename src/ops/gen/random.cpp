@@ -79,7 +79,7 @@ void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* gen
 // mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor
 static constexpr ElementSpec spec_mask_scale = {&kernel_mask_scale, DtypeRule::kFirst,
                                                 Compute::kWiden, false, false, false, 2, TT_OK,
-                                                "self\0mask\0scale"};
+                                                false, "self\0mask\0scale"};
 TensorRef mask_scale_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask,
                           double scale) {
   return element_op(spec_mask_scale, {self, mask}, Scalar(scale));

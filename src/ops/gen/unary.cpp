@@ -11,7 +11,7 @@ namespace TT_NS {
 
 // exp(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_exp = {&kernel_exp, DtypeRule::kFloat, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self"};
+                                         false, false, 0, TT_OK, false, "self"};
 TensorRef exp_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_exp, {self});
 }
@@ -22,7 +22,7 @@ void exp_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // log(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log = {&kernel_log, DtypeRule::kFloat, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self"};
+                                         false, false, 0, TT_OK, false, "self"};
 TensorRef log_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_log, {self});
@@ -38,7 +38,7 @@ void log_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // tanh(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_tanh = {&kernel_tanh, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef tanh_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_tanh, {self});
@@ -55,14 +55,14 @@ void tanh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 // tanh_backward(grad: Tensor, y: Tensor) -> Tensor
 static constexpr ElementSpec spec_tanh_backward = {&kernel_tanh_backward, DtypeRule::kPromote,
                                                    Compute::kWiden, false, false, false, 0, TT_OK,
-                                                   "grad\0y"};
+                                                   false, "grad\0y"};
 TensorRef tanh_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) {
   return element_binary(spec_tanh_backward, grad, y);
 }
 
 // sigmoid(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sigmoid = {&kernel_sigmoid, DtypeRule::kFloat, Compute::kWiden,
-                                             false, false, false, 0, TT_OK, "self"};
+                                             false, false, false, 0, TT_OK, false, "self"};
 TensorRef sigmoid_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_sigmoid, {self});
 }
@@ -76,14 +76,14 @@ void sigmoid_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst)
 // sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor
 static constexpr ElementSpec spec_sigmoid_backward = {&kernel_sigmoid_backward, DtypeRule::kPromote,
                                                       Compute::kWiden, false, false, false, 0,
-                                                      TT_OK, "grad\0y"};
+                                                      TT_OK, false, "grad\0y"};
 TensorRef sigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& y) {
   return element_binary(spec_sigmoid_backward, grad, y);
 }
 
 // abs(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_abs = {&kernel_abs, DtypeRule::kModulus, Compute::kWiden, false,
-                                         false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+                                         false, false, 0, TT_NOT_IMPLEMENTED, false, "self"};
 TensorRef abs_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_abs, {self});
 }
@@ -94,14 +94,18 @@ void abs_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // sgn(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sgn = {&kernel_sgn, DtypeRule::kSame, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self"};
+                                         false, false, 0, TT_OK, false, "self"};
 TensorRef sgn_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_sgn, {self});
+}
+void sgn__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_sgn, self, {self}); }
+void sgn_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_sgn, dst, {self});
 }
 
 // sign(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sign = {&kernel_sign, DtypeRule::kSame, Compute::kWiden, true,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef sign_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_sign, {self});
 }
@@ -112,7 +116,7 @@ void sign_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // sqrt(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sqrt = {&kernel_sqrt, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef sqrt_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_sqrt, {self});
 }
@@ -123,7 +127,7 @@ void sqrt_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // rsqrt(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_rsqrt = {&kernel_rsqrt, DtypeRule::kFloat, Compute::kWiden, false,
-                                           false, false, 0, TT_OK, "self"};
+                                           false, false, 0, TT_OK, false, "self"};
 TensorRef rsqrt_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_rsqrt, {self});
 }
@@ -148,7 +152,7 @@ void square_into_impl(Call c, const Tensor& self, Tensor& dst) {
 // reciprocal(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_reciprocal = {&kernel_reciprocal, DtypeRule::kFloat,
                                                 Compute::kWiden, false, false, false, 0, TT_OK,
-                                                "self"};
+                                                false, "self"};
 TensorRef reciprocal_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_reciprocal, {self});
 }
@@ -161,7 +165,7 @@ void reciprocal_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& d
 
 // exp2(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_exp2 = {&kernel_exp2, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef exp2_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_exp2, {self});
@@ -177,7 +181,7 @@ void exp2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // expm1(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false,
-                                           false, false, 0, TT_OK, "self"};
+                                           false, false, 0, TT_OK, false, "self"};
 TensorRef expm1_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_expm1, {self});
@@ -193,7 +197,7 @@ void expm1_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // log2(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log2 = {&kernel_log2, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef log2_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_log2, {self});
@@ -209,7 +213,7 @@ void log2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // log10(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log10 = {&kernel_log10, DtypeRule::kFloat, Compute::kWiden, false,
-                                           false, false, 0, TT_OK, "self"};
+                                           false, false, 0, TT_OK, false, "self"};
 TensorRef log10_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_log10, {self});
@@ -225,7 +229,7 @@ void log10_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // log1p(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false,
-                                           false, false, 0, TT_OK, "self"};
+                                           false, false, 0, TT_OK, false, "self"};
 TensorRef log1p_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_log1p, {self});
@@ -241,7 +245,7 @@ void log1p_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // sin(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sin = {&kernel_sin, DtypeRule::kFloat, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self"};
+                                         false, false, 0, TT_OK, false, "self"};
 TensorRef sin_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_sin, {self});
@@ -257,7 +261,7 @@ void sin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // cos(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_cos = {&kernel_cos, DtypeRule::kFloat, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self"};
+                                         false, false, 0, TT_OK, false, "self"};
 TensorRef cos_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_cos, {self});
@@ -273,7 +277,7 @@ void cos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // tan(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_tan = {&kernel_tan, DtypeRule::kFloat, Compute::kWiden, false,
-                                         false, false, 0, TT_OK, "self"};
+                                         false, false, 0, TT_OK, false, "self"};
 TensorRef tan_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_tan, {self});
@@ -289,7 +293,7 @@ void tan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // asin(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_asin = {&kernel_asin, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef asin_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_asin, {self});
@@ -305,7 +309,7 @@ void asin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // acos(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_acos = {&kernel_acos, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef acos_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_acos, {self});
@@ -321,7 +325,7 @@ void acos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // atan(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_atan = {&kernel_atan, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef atan_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_atan, {self});
@@ -337,7 +341,7 @@ void atan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // sinh(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_sinh = {&kernel_sinh, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef sinh_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_sinh, {self});
@@ -353,7 +357,7 @@ void sinh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // cosh(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_cosh = {&kernel_cosh, DtypeRule::kFloat, Compute::kWiden, false,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef cosh_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_cosh, {self});
@@ -367,9 +371,92 @@ void cosh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
   element_into(spec_cosh, dst, {self});
 }
 
+// asinh(self: Tensor) -> Tensor
+static constexpr ElementSpec spec_asinh = {&kernel_asinh, DtypeRule::kFloat, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, false, "self"};
+TensorRef asinh_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_asinh, {self});
+}
+void asinh__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_asinh, self, {self});
+}
+void asinh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_asinh, dst, {self});
+}
+
+// acosh(self: Tensor) -> Tensor
+static constexpr ElementSpec spec_acosh = {&kernel_acosh, DtypeRule::kFloat, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, false, "self"};
+TensorRef acosh_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_acosh, {self});
+}
+void acosh__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_acosh, self, {self});
+}
+void acosh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_acosh, dst, {self});
+}
+
+// atanh(self: Tensor) -> Tensor
+static constexpr ElementSpec spec_atanh = {&kernel_atanh, DtypeRule::kFloat, Compute::kWiden, false,
+                                           false, false, 0, TT_OK, false, "self"};
+TensorRef atanh_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_atanh, {self});
+}
+void atanh__impl([[maybe_unused]] Call c, Tensor& self) {
+  element_inplace(spec_atanh, self, {self});
+}
+void atanh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_atanh, dst, {self});
+}
+
+// logit(self: Tensor, eps: Float? = None) -> Tensor
+static constexpr ElementSpec spec_logit = {&kernel_logit, DtypeRule::kFloat, Compute::kWiden, true,
+                                           false, false, 0, TT_OK, false, "self\0eps"};
+TensorRef logit_impl([[maybe_unused]] Call c, const Tensor& self, Opt<double> eps) {
+  return element_op(spec_logit, {self}, eps);
+}
+void logit__impl([[maybe_unused]] Call c, Tensor& self, Opt<double> eps) {
+  element_inplace(spec_logit, self, {self}, eps);
+}
+void logit_into_impl([[maybe_unused]] Call c, const Tensor& self, Opt<double> eps, Tensor& dst) {
+  element_into(spec_logit, dst, {self}, eps);
+}
+
+// logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor
+static constexpr ElementSpec spec_logit_backward = {&kernel_logit_backward, DtypeRule::kPromote,
+                                                    Compute::kWiden, true, false, false, 0, TT_OK,
+                                                    false, "grad\0input\0eps"};
+TensorRef logit_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& input,
+                              Opt<double> eps) {
+  return element_binary(spec_logit_backward, grad, input, eps);
+}
+
+// deg2rad(self: Tensor) -> Tensor
+TensorRef deg2rad_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return op::mul(self, 0.017453292519943295);
+}
+void deg2rad__impl(Call c, Tensor& self) { replace_values(self, *deg2rad_impl(c, self)); }
+void deg2rad_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = deg2rad_impl(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// rad2deg(self: Tensor) -> Tensor
+TensorRef rad2deg_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return op::mul(self, 57.29577951308232);
+}
+void rad2deg__impl(Call c, Tensor& self) { replace_values(self, *rad2deg_impl(c, self)); }
+void rad2deg_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = rad2deg_impl(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
 // erf(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true,
-                                         false, false, 0, TT_OK, "self"};
+                                         false, false, 0, TT_OK, false, "self"};
 TensorRef erf_impl([[maybe_unused]] Call c, const Tensor& self) {
   want_vectors(self);
   return element_op(spec_erf, {self});
@@ -385,7 +472,7 @@ void erf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // erfc(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_erfc = {&kernel_erfc, DtypeRule::kFloat, Compute::kWiden, true,
-                                          false, false, 0, TT_OK, "self"};
+                                          false, false, 0, TT_OK, false, "self"};
 TensorRef erfc_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_erfc, {self});
 }
@@ -396,7 +483,7 @@ void erfc_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // floor(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_floor = {&kernel_floor, DtypeRule::kSame, Compute::kWiden, true,
-                                           false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+                                           false, false, 0, TT_NOT_IMPLEMENTED, false, "self"};
 TensorRef floor_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_floor, {self});
 }
@@ -409,7 +496,7 @@ void floor_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // ceil(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_ceil = {&kernel_ceil, DtypeRule::kSame, Compute::kWiden, true,
-                                          false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+                                          false, false, 0, TT_NOT_IMPLEMENTED, false, "self"};
 TensorRef ceil_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_ceil, {self});
 }
@@ -420,7 +507,7 @@ void ceil_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 
 // trunc(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_trunc = {&kernel_trunc, DtypeRule::kSame, Compute::kWiden, true,
-                                           false, false, 0, TT_NOT_IMPLEMENTED, "self"};
+                                           false, false, 0, TT_NOT_IMPLEMENTED, false, "self"};
 TensorRef trunc_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_trunc, {self});
 }
@@ -430,6 +517,19 @@ void trunc__impl([[maybe_unused]] Call c, Tensor& self) {
 void trunc_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
   element_into(spec_trunc, dst, {self});
 }
+
+// frac(self: Tensor) -> Tensor
+static constexpr ElementSpec spec_frac = {&kernel_frac, DtypeRule::kSame, Compute::kWiden, true,
+                                          false, false, 0, TT_OK, true, "self"};
+TensorRef frac_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_frac, {self});
+}
+void frac__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_frac, self, {self}); }
+void frac_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_frac, dst, {self});
+}
+
+// positive(self: Tensor) -> Tensor
 
 // round(self: Tensor, decimals: Int = 0) -> Tensor
 void round__impl(Call c, Tensor& self, int64_t decimals) {
@@ -444,7 +544,7 @@ void round_into_impl(Call c, const Tensor& self, int64_t decimals, Tensor& dst) 
 // round_even(self: Tensor) -> Tensor
 static constexpr ElementSpec spec_round_even = {&kernel_round_even, DtypeRule::kSame,
                                                 Compute::kWiden, true, false, false, 0,
-                                                TT_NOT_IMPLEMENTED, "self"};
+                                                TT_NOT_IMPLEMENTED, false, "self"};
 TensorRef round_even_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_round_even, {self});
 }
@@ -452,37 +552,104 @@ TensorRef round_even_impl([[maybe_unused]] Call c, const Tensor& self) {
 // round_decimals(self: Tensor, power: Float) -> Tensor
 static constexpr ElementSpec spec_round_decimals = {&kernel_round_decimals, DtypeRule::kSame,
                                                     Compute::kWiden, true, false, false, 0, TT_OK,
-                                                    "self\0power"};
+                                                    false, "self\0power"};
 TensorRef round_decimals_impl([[maybe_unused]] Call c, const Tensor& self, double power) {
   return element_op(spec_round_decimals, {self}, Scalar(power));
 }
 
 // round_up(self: Tensor, power: Float) -> Tensor
 static constexpr ElementSpec spec_round_up = {&kernel_round_up, DtypeRule::kSame, Compute::kWiden,
-                                              true, false, false, 0, TT_OK, "self\0power"};
+                                              true, false, false, 0, TT_OK, false, "self\0power"};
 TensorRef round_up_impl([[maybe_unused]] Call c, const Tensor& self, double power) {
   return element_op(spec_round_up, {self}, Scalar(power));
 }
 
 // isnan(self: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_isnan = {&kernel_isnan, DtypeRule::kBool, Compute::kWiden, false,
-                                           false, false, 0, TT_OK, "self"};
+                                           false, false, 0, TT_OK, false, "self"};
 TensorRef isnan_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_isnan, {self});
 }
 
 // isinf(self: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_isinf = {&kernel_isinf, DtypeRule::kBool, Compute::kWiden, false,
-                                           false, false, 0, TT_OK, "self"};
+                                           false, false, 0, TT_OK, false, "self"};
 TensorRef isinf_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_isinf, {self});
 }
 
 // isfinite(self: Tensor) -> BoolTensor
 static constexpr ElementSpec spec_isfinite = {&kernel_isfinite, DtypeRule::kBool, Compute::kWiden,
-                                              false, false, false, 0, TT_OK, "self"};
+                                              false, false, false, 0, TT_OK, false, "self"};
 TensorRef isfinite_impl([[maybe_unused]] Call c, const Tensor& self) {
   return element_op(spec_isfinite, {self});
+}
+
+// isposinf(self: Tensor) -> BoolTensor
+static constexpr ElementSpec spec_isposinf = {&kernel_isposinf, DtypeRule::kBool, Compute::kWiden,
+                                              true, false, false, 0, TT_OK, false, "self"};
+TensorRef isposinf_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_isposinf, {self});
+}
+void isposinf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_isposinf, dst, {self});
+}
+
+// isneginf(self: Tensor) -> BoolTensor
+static constexpr ElementSpec spec_isneginf = {&kernel_isneginf, DtypeRule::kBool, Compute::kWiden,
+                                              true, false, false, 0, TT_OK, false, "self"};
+TensorRef isneginf_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_isneginf, {self});
+}
+void isneginf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_isneginf, dst, {self});
+}
+
+// isreal(self: Tensor) -> BoolTensor
+static constexpr ElementSpec spec_isreal = {&kernel_isreal, DtypeRule::kBool, Compute::kWiden,
+                                            false, false, false, 0, TT_OK, false, "self"};
+TensorRef isreal_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_isreal, {self});
+}
+
+// signbit(self: Tensor) -> BoolTensor
+static constexpr ElementSpec spec_signbit = {&kernel_signbit, DtypeRule::kBool, Compute::kWiden,
+                                             true, false, false, 0, TT_OK, false, "self"};
+TensorRef signbit_impl([[maybe_unused]] Call c, const Tensor& self) {
+  return element_op(spec_signbit, {self});
+}
+void signbit_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  element_into(spec_signbit, dst, {self});
+}
+
+// nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = None) ->
+// Tensor
+void nan_to_num__impl(Call c, Tensor& self, Opt<double> nan, Opt<double> posinf,
+                      Opt<double> neginf) {
+  replace_values(self, *impl::nan_to_num(c, self, nan, posinf, neginf));
+}
+void nan_to_num_into_impl(Call c, const Tensor& self, Opt<double> nan, Opt<double> posinf,
+                          Opt<double> neginf, Tensor& dst) {
+  const auto r = impl::nan_to_num(c, self, nan, posinf, neginf);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// replace_nan(self: Tensor, value: Float) -> Tensor
+static constexpr ElementSpec spec_replace_nan = {&kernel_replace_nan, DtypeRule::kSame,
+                                                 Compute::kWiden, false, false, false, 0, TT_OK,
+                                                 false, "self\0value"};
+TensorRef replace_nan_impl([[maybe_unused]] Call c, const Tensor& self, double value) {
+  return element_op(spec_replace_nan, {self}, Scalar(value));
+}
+
+// replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor
+static constexpr ElementSpec spec_replace_inf = {&kernel_replace_inf, DtypeRule::kSame,
+                                                 Compute::kWiden, false, false, false, 0, TT_OK,
+                                                 false, "self\0posinf\0neginf"};
+TensorRef replace_inf_impl([[maybe_unused]] Call c, const Tensor& self, double posinf,
+                           double neginf) {
+  return element_op(spec_replace_inf, {self}, Scalar(posinf), Scalar(neginf));
 }
 
 }  // namespace TT_NS

@@ -55,12 +55,6 @@ namespace TT_NS {
 
 // diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor
 
-// real(self: Tensor) -> Tensor
-
-// view_as_real(self: Tensor) -> Tensor
-
-// view_as_complex(self: Tensor) -> Tensor
-
 // restride(self: Tensor, stride: Size) -> Tensor
 
 // ravel(self: Tensor) -> Tensor

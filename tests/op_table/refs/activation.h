@@ -60,7 +60,52 @@ static int ref_glu(const Inputs* in, Array* out) {
   return 1;
 }
 
+static double ref_selu(double x) {
+  const double scale = 1.0507009873554804934193349852946;
+  return x > 0 ? scale * x : scale * 1.6732632423543772848170429916717 * expm1(x);
+}
+static double ref_celu(const Inputs* in, const double* x) {
+  const double alpha = number_arg(in, "alpha", 1);
+  return x[0] > 0 ? x[0] : alpha * expm1(x[0] / alpha);
+}
+static double ref_hardshrink(const Inputs* in, const double* x) {
+  return fabs(x[0]) <= number_arg(in, "lambd", 0.5) ? 0 : x[0];
+}
+static double ref_softshrink(const Inputs* in, const double* x) {
+  const double lambd = number_arg(in, "lambd", 0.5);
+  if (fabs(x[0]) <= lambd) return 0;
+  return x[0] > 0 ? x[0] - lambd : x[0] + lambd;
+}
+static double ref_tanhshrink(double x) {
+  const long double y = x;
+  const long double z = y * y;
+  if (fabs(x) > 0.05) return (double)(y - tanhl(y));
+  return (double)(y * z * (1 / 3.0L - z * (2 / 15.0L - z * (17 / 315.0L - z * 62 / 2835.0L))));
+}
+static double ref_threshold(const Inputs* in, const double* x) {
+  return x[0] <= number_arg(in, "threshold", 0) ? number_arg(in, "value", 0) : x[0];
+}
+static int ref_prelu(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const Array* w = tensor(in, "weight");
+  *out = new_array(x->shape, x->ndim);
+  for (int64_t i = 0; i < x->n; i++) {
+    int64_t index[kMaxDims];
+    index_of(x, i, index);
+    const double slope = w->data[w->n == 1 ? 0 : index[1]];
+    out->data[i] = x->data[i] > 0 ? x->data[i] : slope * x->data[i];
+  }
+  return 1;
+}
+
 static const Reference kActivation[] = {
+    {"selu", .unary = ref_selu},
+    {"celu", .elementwise = ref_celu},
+    {"hardshrink", .elementwise = ref_hardshrink, .exact = 1},
+    {"softshrink", .elementwise = ref_softshrink, .exact = 1},
+    {"tanhshrink", .unary = ref_tanhshrink},
+    {"threshold", .elementwise = ref_threshold, .exact = 1},
+    {"prelu", .whole = ref_prelu, .exact = 1},
     {"relu", .unary = ref_relu, .exact = 1},
     {"relu6", .unary = ref_relu6, .exact = 1},
     {"hardtanh", .elementwise = ref_hardtanh, .exact = 1},

@@ -78,7 +78,108 @@ static int ref_clamp(const Inputs* in, Array* out) {
   return 1;
 }
 
+static double ref_fmax(double a, double b) {
+  if (isnan(a)) return b;
+  return a >= b || isnan(b) ? a : b;
+}
+static double ref_fmin(double a, double b) {
+  if (isnan(a)) return b;
+  return a <= b || isnan(b) ? a : b;
+}
+static double ref_heaviside(double a, double b) {
+  if (a == 0) return b;
+  return a > 0;
+}
+static double ref_logaddexp(double a, double b) {
+  if (a == b) return a + log(2);
+  return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+}
+static double ref_logaddexp2(double a, double b) {
+  if (a == b) return a + 1;
+  return a > b ? a + log1p(exp2(b - a)) / log(2) : b + log1p(exp2(a - b)) / log(2);
+}
+static double ref_ldexp(double a, double b) { return a * exp2(b); }
+/* bfloat16: 8 bits, exponents from -133 on. */
+static double next_bf16(double a, double b) {
+  int exponent;
+  if (isnan(a) || isnan(b)) return NAN;
+  if (a == b) return b;
+  if (a == 0) return copysign(0x1p-133, b);
+  const double sign = (a < b) == (a > 0) ? 1 : -1;
+  const double x = fabs(a);
+  if (isinf(x)) return copysign(ldexp(255, 120), a);
+  const double mantissa = frexp(x, &exponent);
+  const int below_power = sign < 0 && mantissa == 0.5;
+  const int last = exponent - 8 - below_power;
+  const double y = x + sign * ldexp(1, last < -133 ? -133 : last);
+  return copysign(y >= ldexp(1, 128) ? INFINITY : y, a);
+}
+static double ref_nextafter(const Inputs* in, const double* x) {
+  const tt_dtype dtype = tt_tensor_dtype(in->sample->args[0].tensor);
+  if (dtype == TT_BF16) return next_bf16(x[0], x[1]);
+  return dtype == TT_F32 ? nextafterf((float)x[0], (float)x[1]) : nextafter(x[0], x[1]);
+}
+static int ref_frexp(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  out[0] = new_array(x->shape, x->ndim);
+  out[1] = new_array(x->shape, x->ndim);
+  for (int64_t i = 0; i < x->n; i++) {
+    int exponent = 0;
+    out[0].data[i] = frexp(x->data[i], &exponent);
+    out[1].data[i] = isfinite(x->data[i]) ? exponent : 0;
+  }
+  return 2;
+}
+/* Of int64 numbers whose results fit: others wrap, and are compared by their low bits. */
+static uint64_t common_divisor(int64_t a, int64_t b) {
+  uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+  uint64_t y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+  while (y) {
+    const uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return x;
+}
+static double ref_gcd(double a, double b) { return (double)common_divisor((int64_t)a, (int64_t)b); }
+static double ref_lcm(double a, double b) {
+  const double divisor = ref_gcd(a, b);
+  return divisor == 0 ? 0 : fabs(a) / divisor * fabs(b);
+}
+static double ref_float_power(const Inputs* in, const double* x) {
+  const int to_number = strcmp(in->sample->row->args[1].type, "Scalar") == 0;
+  return to_number && x[1] == -0.5 ? 1 / sqrt(x[0]) : pow(x[0], x[1]); /* as ref_pow */
+}
+static double ref_lerp(const Inputs* in, const double* x) {
+  (void)in;
+  return fabs(x[2]) < 0.5 ? x[0] + x[2] * (x[1] - x[0]) : x[1] - (x[1] - x[0]) * (1 - x[2]);
+}
+static double ref_addcmul(const Inputs* in, const double* x) {
+  return x[0] + number_arg(in, "value", 1) * x[1] * x[2];
+}
+static double ref_addcdiv(const Inputs* in, const double* x) {
+  return x[0] + number_arg(in, "value", 1) * x[1] / x[2];
+}
+
 static const Reference kArith[] = {
+    {"clamp_min", .binary = ref_maximum, .exact = 1},
+    {"clamp_max", .binary = ref_minimum, .exact = 1},
+    {"fmax", .binary = ref_fmax, .exact = 1},
+    {"fmin", .binary = ref_fmin, .exact = 1},
+    {"copysign", .binary = copysign, .exact = 1},
+    {"hypot", .binary = hypot},
+    {"heaviside", .binary = ref_heaviside, .exact = 1},
+    {"logaddexp", .binary = ref_logaddexp},
+    {"logaddexp2", .binary = ref_logaddexp2},
+    {"ldexp", .binary = ref_ldexp},
+    {"nextafter", .elementwise = ref_nextafter, .exact = 1},
+    {"frexp", .whole = ref_frexp, .exact = 1},
+    {"gcd", .binary = ref_gcd, .exact = 1},
+    {"lcm", .binary = ref_lcm, .exact = 1},
+    {"float_power", .elementwise = ref_float_power},
+    {"lerp", .elementwise = ref_lerp},
+    {"addcmul", .elementwise = ref_addcmul},
+    {"addcdiv", .elementwise = ref_addcdiv},
     {"neg", .unary = ref_neg, .exact = 1},
     {"add", .elementwise = ref_add, .exact = 1},
     {"sub", .elementwise = ref_sub, .exact = 1},

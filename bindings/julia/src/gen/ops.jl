@@ -334,6 +334,153 @@ function relu!(input::Tensor)
 end
 
 """
+    TT.threshold(input, threshold, value; out=nothing)
+
+Replaces the elements that are at most threshold by value. Their gradient is 0.
+
+- `threshold`: bound: greater elements are kept
+- `value`: number for the other elements
+"""
+function threshold(input::Tensor, threshold::Number, value::Number; out=nothing)
+    if out !== nothing
+        check(C.tt_threshold_into(ctx(), input, Ref(scalar(threshold)), Ref(scalar(value)), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_threshold(ctx(), input, Ref(scalar(threshold)), Ref(scalar(value)), o))
+    return wrap(o[])
+end
+
+"""
+    TT.threshold!(input, threshold, value)
+
+In place:
+
+Replaces the elements that are at most threshold by value. Their gradient is 0.
+
+- `threshold`: bound: greater elements are kept
+- `value`: number for the other elements
+"""
+function threshold!(input::Tensor, threshold::Number, value::Number)
+    check(C.tt_threshold_(ctx(), input, Ref(scalar(threshold)), Ref(scalar(value))))
+    return input
+end
+
+"""
+    TT.hardshrink(input, lambd=0.5; out=nothing)
+
+Replaces the elements in [-lambd, lambd] by 0.
+
+- `lambd`: half the width of the interval
+"""
+function hardshrink(input::Tensor, lambd_=0.5; lambd::Real=lambd_, out=nothing)
+    opts = Ref(C.tt_hardshrink_opts(UInt64(1), f64(lambd)))
+    if out !== nothing
+        check(C.tt_hardshrink_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_hardshrink(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.softshrink(input, lambd=0.5; out=nothing)
+
+Moves each element by lambd towards 0; those in [-lambd, lambd] become 0.
+
+- `lambd`: distance, at least 0
+"""
+function softshrink(input::Tensor, lambd_=0.5; lambd::Real=lambd_, out=nothing)
+    opts = Ref(C.tt_softshrink_opts(UInt64(1), f64(lambd)))
+    if out !== nothing
+        check(C.tt_softshrink_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_softshrink(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.tanhshrink(input)
+
+Computes x - tanh(x), elementwise.
+"""
+function tanhshrink(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_tanhshrink(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.prelu(input, weight)
+
+Computes x where x > 0 and weight * x elsewhere.
+
+- `weight`: slope for x <= 0: one element, or one per channel (dimension 1 of self)
+"""
+function prelu(input::Tensor, weight::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_prelu(ctx(), input, weight, o))
+    return wrap(o[])
+end
+
+"""
+    TT.selu(input)
+
+Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with alpha =
+1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
+"""
+function selu(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_selu(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.selu!(input)
+
+In place:
+
+Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with alpha =
+1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
+"""
+function selu!(input::Tensor)
+    check(C.tt_selu_(ctx(), input))
+    return input
+end
+
+"""
+    TT.celu(input, alpha=1.0)
+
+Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
+
+- `alpha`: scale of the negative part, not 0
+"""
+function celu(input::Tensor, alpha_=1.0; alpha::Real=alpha_)
+    opts = Ref(C.tt_celu_opts(UInt64(1), f64(alpha)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_celu(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.celu!(input, alpha=1.0)
+
+In place:
+
+Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
+
+- `alpha`: scale of the negative part, not 0
+"""
+function celu!(input::Tensor, alpha_=1.0; alpha::Real=alpha_)
+    opts = Ref(C.tt_celu_opts(UInt64(1), f64(alpha)))
+    check(C.tt_celu_(ctx(), input, opts))
+    return input
+end
+
+"""
     TT.add(input, other; alpha=1, out=nothing)
 
 Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
@@ -1222,6 +1369,670 @@ end
 const clip = clamp
 
 const clip! = clamp!
+
+"""
+    TT.clamp_min(input, min; out=nothing)
+
+Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal elements
+share the gradient equally; one that equals a number has it alone.
+
+- `min`: lower bounds, or one number
+"""
+function clamp_min(input::Tensor, min::Union{Tensor, Number}; out=nothing)
+    if min isa Tensor
+        if out !== nothing
+            check(C.tt_clamp_min_into(ctx(), input, min, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_clamp_min(ctx(), input, min, o))
+        return wrap(o[])
+    elseif min isa Number
+        if out !== nothing
+            if is_real(min)
+                check(C.tt_clamp_min_f64_into(ctx(), input, Float64(min), out))
+            elseif is_int(min)
+                check(C.tt_clamp_min_i64_into(ctx(), input, Int64(min), out))
+            else
+                check(C.tt_clamp_min_scalar_into(ctx(), input, Ref(scalar(min)), out))
+            end
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        if is_real(min)
+            check(C.tt_clamp_min_f64(ctx(), input, Float64(min), o))
+        elseif is_int(min)
+            check(C.tt_clamp_min_i64(ctx(), input, Int64(min), o))
+        else
+            check(C.tt_clamp_min_scalar(ctx(), input, Ref(scalar(min)), o))
+        end
+        return wrap(o[])
+    end
+    no_form("clamp_min")
+end
+
+"""
+    TT.clamp_min!(input, min)
+
+In place:
+
+Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal elements
+share the gradient equally; one that equals a number has it alone.
+
+- `min`: lower bounds, or one number
+"""
+function clamp_min!(input::Tensor, min::Union{Tensor, Number})
+    if min isa Tensor
+        check(C.tt_clamp_min_(ctx(), input, min))
+        return input
+    elseif min isa Number
+        if is_real(min)
+            check(C.tt_clamp_min_f64_(ctx(), input, Float64(min)))
+        elseif is_int(min)
+            check(C.tt_clamp_min_i64_(ctx(), input, Int64(min)))
+        else
+            check(C.tt_clamp_min_scalar_(ctx(), input, Ref(scalar(min))))
+        end
+        return input
+    end
+    no_form("clamp_min!")
+end
+
+"""
+    TT.clamp_max(input, max; out=nothing)
+
+Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal elements
+share the gradient equally; one that equals a number has it alone.
+
+- `max`: upper bounds, or one number
+"""
+function clamp_max(input::Tensor, max::Union{Tensor, Number}; out=nothing)
+    if max isa Tensor
+        if out !== nothing
+            check(C.tt_clamp_max_into(ctx(), input, max, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_clamp_max(ctx(), input, max, o))
+        return wrap(o[])
+    elseif max isa Number
+        if out !== nothing
+            if is_real(max)
+                check(C.tt_clamp_max_f64_into(ctx(), input, Float64(max), out))
+            elseif is_int(max)
+                check(C.tt_clamp_max_i64_into(ctx(), input, Int64(max), out))
+            else
+                check(C.tt_clamp_max_scalar_into(ctx(), input, Ref(scalar(max)), out))
+            end
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        if is_real(max)
+            check(C.tt_clamp_max_f64(ctx(), input, Float64(max), o))
+        elseif is_int(max)
+            check(C.tt_clamp_max_i64(ctx(), input, Int64(max), o))
+        else
+            check(C.tt_clamp_max_scalar(ctx(), input, Ref(scalar(max)), o))
+        end
+        return wrap(o[])
+    end
+    no_form("clamp_max")
+end
+
+"""
+    TT.clamp_max!(input, max)
+
+In place:
+
+Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal elements
+share the gradient equally; one that equals a number has it alone.
+
+- `max`: upper bounds, or one number
+"""
+function clamp_max!(input::Tensor, max::Union{Tensor, Number})
+    if max isa Tensor
+        check(C.tt_clamp_max_(ctx(), input, max))
+        return input
+    elseif max isa Number
+        if is_real(max)
+            check(C.tt_clamp_max_f64_(ctx(), input, Float64(max)))
+        elseif is_int(max)
+            check(C.tt_clamp_max_i64_(ctx(), input, Int64(max)))
+        else
+            check(C.tt_clamp_max_scalar_(ctx(), input, Ref(scalar(max))))
+        end
+        return input
+    end
+    no_form("clamp_max!")
+end
+
+"""
+    TT.fmax(input, other; out=nothing)
+
+Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
+other one. Where both are equal, self has the gradient.
+"""
+function fmax(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_fmax_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fmax(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fmin(input, other; out=nothing)
+
+Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
+other one. Where both are equal, self has the gradient.
+"""
+function fmin(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_fmin_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fmin(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.copysign(input, other; out=nothing)
+
+Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan count as
+negative.
+
+- `other`: tensor or number whose signs are taken
+"""
+function copysign(input::Tensor, other::Union{Tensor, Number}; out=nothing)
+    if other isa Tensor
+        if out !== nothing
+            check(C.tt_copysign_into(ctx(), input, other, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_copysign(ctx(), input, other, o))
+        return wrap(o[])
+    elseif other isa Number
+        if out !== nothing
+            if is_real(other)
+                check(C.tt_copysign_f64_into(ctx(), input, Float64(other), out))
+            elseif is_int(other)
+                check(C.tt_copysign_i64_into(ctx(), input, Int64(other), out))
+            else
+                check(C.tt_copysign_scalar_into(ctx(), input, Ref(scalar(other)), out))
+            end
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        if is_real(other)
+            check(C.tt_copysign_f64(ctx(), input, Float64(other), o))
+        elseif is_int(other)
+            check(C.tt_copysign_i64(ctx(), input, Int64(other), o))
+        else
+            check(C.tt_copysign_scalar(ctx(), input, Ref(scalar(other)), o))
+        end
+        return wrap(o[])
+    end
+    no_form("copysign")
+end
+
+"""
+    TT.copysign!(input, other)
+
+In place:
+
+Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan count as
+negative.
+
+- `other`: tensor or number whose signs are taken
+"""
+function copysign!(input::Tensor, other::Union{Tensor, Number})
+    if other isa Tensor
+        check(C.tt_copysign_(ctx(), input, other))
+        return input
+    elseif other isa Number
+        if is_real(other)
+            check(C.tt_copysign_f64_(ctx(), input, Float64(other)))
+        elseif is_int(other)
+            check(C.tt_copysign_i64_(ctx(), input, Int64(other)))
+        else
+            check(C.tt_copysign_scalar_(ctx(), input, Ref(scalar(other))))
+        end
+        return input
+    end
+    no_form("copysign!")
+end
+
+"""
+    TT.hypot(input, other; out=nothing)
+
+Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+"""
+function hypot(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_hypot_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_hypot(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.hypot!(input, other)
+
+In place:
+
+Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+"""
+function hypot!(input::Tensor, other::Tensor)
+    check(C.tt_hypot_(ctx(), input, other))
+    return input
+end
+
+"""
+    TT.logaddexp(input, other; out=nothing)
+
+Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in between.
+"""
+function logaddexp(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_logaddexp_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_logaddexp(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.logaddexp2(input, other; out=nothing)
+
+Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+"""
+function logaddexp2(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_logaddexp2_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_logaddexp2(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.heaviside(input, values; out=nothing)
+
+Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise with
+broadcasting. nan gives 0.
+
+- `values`: results where self is 0
+"""
+function heaviside(input::Tensor, values::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_heaviside_into(ctx(), input, values, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_heaviside(ctx(), input, values, o))
+    return wrap(o[])
+end
+
+"""
+    TT.heaviside!(input, values)
+
+In place:
+
+Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise with
+broadcasting. nan gives 0.
+
+- `values`: results where self is 0
+"""
+function heaviside!(input::Tensor, values::Tensor)
+    check(C.tt_heaviside_(ctx(), input, values))
+    return input
+end
+
+"""
+    TT.nextafter(input, other; out=nothing)
+
+Gives the number next to self, among those of the dtype, in the direction of other, elementwise with
+broadcasting. The gradient is that of self.
+"""
+function nextafter(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_nextafter_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_nextafter(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.nextafter!(input, other)
+
+In place:
+
+Gives the number next to self, among those of the dtype, in the direction of other, elementwise with
+broadcasting. The gradient is that of self.
+"""
+function nextafter!(input::Tensor, other::Tensor)
+    check(C.tt_nextafter_(ctx(), input, other))
+    return input
+end
+
+"""
+    TT.gcd(input, other; out=nothing)
+
+Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
+negative, and 0 if both are 0.
+"""
+function gcd(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_gcd_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_gcd(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.gcd!(input, other)
+
+In place:
+
+Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
+negative, and 0 if both are 0.
+"""
+function gcd!(input::Tensor, other::Tensor)
+    check(C.tt_gcd_(ctx(), input, other))
+    return input
+end
+
+"""
+    TT.lcm(input, other; out=nothing)
+
+Computes the least common multiple of integers, elementwise with broadcasting; it is never negative,
+and 0 if one is 0.
+"""
+function lcm(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_lcm_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_lcm(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.lcm!(input, other)
+
+In place:
+
+Computes the least common multiple of integers, elementwise with broadcasting; it is never negative,
+and 0 if one is 0.
+"""
+function lcm!(input::Tensor, other::Tensor)
+    check(C.tt_lcm_(ctx(), input, other))
+    return input
+end
+
+"""
+    TT.ldexp(input, other; out=nothing)
+
+Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+
+- `other`: exponents
+"""
+function ldexp(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_ldexp_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_ldexp(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.ldexp!(input, other)
+
+In place:
+
+Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+
+- `other`: exponents
+"""
+function ldexp!(input::Tensor, other::Tensor)
+    check(C.tt_ldexp_(ctx(), input, other))
+    return input
+end
+
+"""
+    TT.frexp(input; out=nothing)
+
+Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent. 0,
+infinities and nan are their own mantissas.
+"""
+function frexp(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_frexp_into(ctx(), input, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_frexp(ctx(), input, o1, o2))
+    return (mantissa = wrap_or_nothing(o1[]), exponent = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.float_power(input, exponent; out=nothing)
+
+Raises self to the power exponent in double precision, elementwise with broadcasting: the result is
+float64, or complex128 if an operand is complex.
+
+- `exponent`: tensor or number
+"""
+function float_power(input::Tensor, exponent::Union{Tensor, Number}; out=nothing)
+    if exponent isa Tensor
+        if out !== nothing
+            check(C.tt_float_power_into(ctx(), input, exponent, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_float_power(ctx(), input, exponent, o))
+        return wrap(o[])
+    elseif exponent isa Number
+        if out !== nothing
+            if is_real(exponent)
+                check(C.tt_float_power_f64_into(ctx(), input, Float64(exponent), out))
+            elseif is_int(exponent)
+                check(C.tt_float_power_i64_into(ctx(), input, Int64(exponent), out))
+            else
+                check(C.tt_float_power_scalar_into(ctx(), input, Ref(scalar(exponent)), out))
+            end
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        if is_real(exponent)
+            check(C.tt_float_power_f64(ctx(), input, Float64(exponent), o))
+        elseif is_int(exponent)
+            check(C.tt_float_power_i64(ctx(), input, Int64(exponent), o))
+        else
+            check(C.tt_float_power_scalar(ctx(), input, Ref(scalar(exponent)), o))
+        end
+        return wrap(o[])
+    end
+    no_form("float_power")
+end
+
+"""
+    TT.float_power!(input, exponent)
+
+In place:
+
+Raises self to the power exponent in double precision, elementwise with broadcasting: the result is
+float64, or complex128 if an operand is complex.
+
+- `exponent`: tensor or number
+"""
+function float_power!(input::Tensor, exponent::Union{Tensor, Number})
+    if exponent isa Tensor
+        check(C.tt_float_power_(ctx(), input, exponent))
+        return input
+    elseif exponent isa Number
+        if is_real(exponent)
+            check(C.tt_float_power_f64_(ctx(), input, Float64(exponent)))
+        elseif is_int(exponent)
+            check(C.tt_float_power_i64_(ctx(), input, Int64(exponent)))
+        else
+            check(C.tt_float_power_scalar_(ctx(), input, Ref(scalar(exponent))))
+        end
+        return input
+    end
+    no_form("float_power!")
+end
+
+"""
+    TT.lerp(input, stop, weight; out=nothing)
+
+Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+
+- `stop`: result for a weight of 1
+- `weight`: tensor or number
+"""
+function lerp(input::Tensor, stop::Tensor, weight::Union{Tensor, Number}; out=nothing)
+    if weight isa Tensor
+        if out !== nothing
+            check(C.tt_lerp_into(ctx(), input, stop, weight, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_lerp(ctx(), input, stop, weight, o))
+        return wrap(o[])
+    elseif weight isa Number
+        if out !== nothing
+            if is_real(weight)
+                check(C.tt_lerp_f64_into(ctx(), input, stop, Float64(weight), out))
+            elseif is_int(weight)
+                check(C.tt_lerp_i64_into(ctx(), input, stop, Int64(weight), out))
+            else
+                check(C.tt_lerp_scalar_into(ctx(), input, stop, Ref(scalar(weight)), out))
+            end
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        if is_real(weight)
+            check(C.tt_lerp_f64(ctx(), input, stop, Float64(weight), o))
+        elseif is_int(weight)
+            check(C.tt_lerp_i64(ctx(), input, stop, Int64(weight), o))
+        else
+            check(C.tt_lerp_scalar(ctx(), input, stop, Ref(scalar(weight)), o))
+        end
+        return wrap(o[])
+    end
+    no_form("lerp")
+end
+
+"""
+    TT.lerp!(input, stop, weight)
+
+In place:
+
+Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+
+- `stop`: result for a weight of 1
+- `weight`: tensor or number
+"""
+function lerp!(input::Tensor, stop::Tensor, weight::Union{Tensor, Number})
+    if weight isa Tensor
+        check(C.tt_lerp_(ctx(), input, stop, weight))
+        return input
+    elseif weight isa Number
+        if is_real(weight)
+            check(C.tt_lerp_f64_(ctx(), input, stop, Float64(weight)))
+        elseif is_int(weight)
+            check(C.tt_lerp_i64_(ctx(), input, stop, Int64(weight)))
+        else
+            check(C.tt_lerp_scalar_(ctx(), input, stop, Ref(scalar(weight))))
+        end
+        return input
+    end
+    no_form("lerp!")
+end
+
+"""
+    TT.addcmul(input, tensor1, tensor2; value=1, out=nothing)
+
+Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+
+- `value`: factor of the product
+"""
+function addcmul(input::Tensor, tensor1::Tensor, tensor2::Tensor; value::Number=1, out=nothing)
+    opts = Ref(C.tt_addcmul_opts(UInt64(1), scalar(value)))
+    if out !== nothing
+        check(C.tt_addcmul_into(ctx(), input, tensor1, tensor2, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_addcmul(ctx(), input, tensor1, tensor2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.addcmul!(input, tensor1, tensor2; value=1)
+
+In place:
+
+Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+
+- `value`: factor of the product
+"""
+function addcmul!(input::Tensor, tensor1::Tensor, tensor2::Tensor; value::Number=1)
+    opts = Ref(C.tt_addcmul_opts(UInt64(1), scalar(value)))
+    check(C.tt_addcmul_(ctx(), input, tensor1, tensor2, opts))
+    return input
+end
+
+"""
+    TT.addcdiv(input, tensor1, tensor2; value=1, out=nothing)
+
+Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are not
+supported.
+
+- `value`: factor of the quotient
+"""
+function addcdiv(input::Tensor, tensor1::Tensor, tensor2::Tensor; value::Number=1, out=nothing)
+    opts = Ref(C.tt_addcdiv_opts(UInt64(1), scalar(value)))
+    if out !== nothing
+        check(C.tt_addcdiv_into(ctx(), input, tensor1, tensor2, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_addcdiv(ctx(), input, tensor1, tensor2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.addcdiv!(input, tensor1, tensor2; value=1)
+
+In place:
+
+Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are not
+supported.
+
+- `value`: factor of the quotient
+"""
+function addcdiv!(input::Tensor, tensor1::Tensor, tensor2::Tensor; value::Number=1)
+    opts = Ref(C.tt_addcdiv_opts(UInt64(1), scalar(value)))
+    check(C.tt_addcdiv_(ctx(), input, tensor1, tensor2, opts))
+    return input
+end
 
 """
     TT.cat(tensors, dim=1; dims=nothing, out=nothing)
@@ -2718,6 +3529,165 @@ function isin(elements::Union{Tensor, Number}, test_elements::Union{Tensor, Numb
     end
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_isin(ctx(), elements, test_elements, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.complex(real, imag; out=nothing)
+
+Makes complex numbers of their real and imaginary parts, elementwise with broadcasting.
+
+- `real`: real parts
+- `imag`: imaginary parts, of the dtype of real
+"""
+function complex(real::Tensor, imag::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_complex_into(ctx(), real, imag, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_complex(ctx(), real, imag, o))
+    return wrap(o[])
+end
+
+"""
+    TT.polar(abs, angle; out=nothing)
+
+Makes complex numbers abs * exp(i angle), elementwise with broadcasting.
+
+- `abs`: moduli
+- `angle`: angles in radians, of the dtype of abs
+"""
+function polar(abs::Tensor, angle::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_polar_into(ctx(), abs, angle, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_polar(ctx(), abs, angle, o))
+    return wrap(o[])
+end
+
+"""
+    TT.real(input)
+
+Returns the real parts as a view; a real tensor is returned as it is.
+"""
+function real(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_real(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.imag(input)
+
+Returns the imaginary parts as a view.
+"""
+function imag(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_imag(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.angle(input; out=nothing)
+
+Computes the angle of each number in the complex plane, in radians: 0 or pi for real elements; nan
+stays nan. Integers give float32.
+"""
+function angle(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_angle_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_angle(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.conj(input)
+
+Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the result of
+a complex tensor is no view.
+"""
+function conj(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_conj(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.conj_physical(input; out=nothing)
+
+Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it is.
+"""
+function conj_physical(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_conj_physical_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_conj_physical(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.conj_physical!(input)
+
+In place:
+
+Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it is.
+"""
+function conj_physical!(input::Tensor)
+    check(C.tt_conj_physical_(ctx(), input))
+    return input
+end
+
+"""
+    TT.resolve_conj(input)
+
+Returns self: no tensor of tt has a conjugation that is still to be done.
+"""
+function resolve_conj(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_resolve_conj(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.resolve_neg(input)
+
+Returns self: no tensor of tt has a negation that is still to be done.
+"""
+function resolve_neg(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_resolve_neg(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.view_as_real(input)
+
+Returns a view of complex numbers as pairs of real ones: a new last dimension holds the real and the
+imaginary part.
+"""
+function view_as_real(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_view_as_real(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.view_as_complex(input)
+
+Returns a view of pairs of real numbers as complex ones. The last dimension holds the parts: it must
+have size 2 and stride 1, and the other strides must be even.
+"""
+function view_as_complex(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_view_as_complex(ctx(), input, o))
     return wrap(o[])
 end
 
@@ -7138,6 +8108,475 @@ function histc(input::Tensor, bins_=100, min_=0.0, max_=0.0; bins::Integer=bins_
 end
 
 """
+    TT.lgamma(input; out=nothing)
+
+Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
+"""
+function lgamma(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_lgamma_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_lgamma(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.lgamma!(input)
+
+In place:
+
+Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
+"""
+function lgamma!(input::Tensor)
+    check(C.tt_lgamma_(ctx(), input))
+    return input
+end
+
+"""
+    TT.digamma(input; out=nothing)
+
+Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
+"""
+function digamma(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_digamma_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_digamma(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.digamma!(input)
+
+In place:
+
+Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
+"""
+function digamma!(input::Tensor)
+    check(C.tt_digamma_(ctx(), input))
+    return input
+end
+
+"""
+    TT.polygamma(n, input; out=nothing)
+
+Computes the n-th derivative of digamma, elementwise.
+
+- `n`: order, at least 0; 0: digamma itself
+"""
+function polygamma(n::Integer, input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_polygamma_into(ctx(), i64(n), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_polygamma(ctx(), i64(n), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.mvlgamma(input, p; out=nothing)
+
+Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4 log(pi) plus
+the sum of lgamma(x - j / 2) over j < p.
+
+- `p`: number of dimensions, at least 1
+"""
+function mvlgamma(input::Tensor, p_=required; p::Union{Integer, Required}=p_, out=nothing)
+    p === required && missing_argument(:p)
+    if out !== nothing
+        check(C.tt_mvlgamma_into(ctx(), input, i64(p), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_mvlgamma(ctx(), input, i64(p), o))
+    return wrap(o[])
+end
+
+"""
+    TT.mvlgamma!(input, p)
+
+In place:
+
+Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4 log(pi) plus
+the sum of lgamma(x - j / 2) over j < p.
+
+- `p`: number of dimensions, at least 1
+"""
+function mvlgamma!(input::Tensor, p_=required; p::Union{Integer, Required}=p_)
+    p === required && missing_argument(:p)
+    check(C.tt_mvlgamma_(ctx(), input, i64(p)))
+    return input
+end
+
+"""
+    TT.erfinv(input; out=nothing)
+
+Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
+"""
+function erfinv(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_erfinv_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_erfinv(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.erfinv!(input)
+
+In place:
+
+Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
+"""
+function erfinv!(input::Tensor)
+    check(C.tt_erfinv_(ctx(), input))
+    return input
+end
+
+"""
+    TT.erfcx(input; out=nothing)
+
+Computes exp(x^2) * erfc(x), elementwise, without overflow or underflow in between.
+"""
+function erfcx(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_erfcx_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_erfcx(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.ndtr(input; out=nothing)
+
+Computes the distribution function of the standard normal distribution, elementwise.
+"""
+function ndtr(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_ndtr_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_ndtr(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.log_ndtr(input; out=nothing)
+
+Computes the logarithm of the distribution function of the standard normal distribution,
+elementwise, without underflow.
+"""
+function log_ndtr(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_log_ndtr_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_log_ndtr(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.ndtri(input; out=nothing)
+
+Computes the inverse of the distribution function of the standard normal distribution, elementwise:
+infinite at 0 and 1, nan outside.
+"""
+function ndtri(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_ndtri_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_ndtri(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.i0(input; out=nothing)
+
+Computes the modified Bessel function of the first kind of order 0, elementwise.
+"""
+function i0(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_i0_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_i0(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.i0!(input)
+
+In place:
+
+Computes the modified Bessel function of the first kind of order 0, elementwise.
+"""
+function i0!(input::Tensor)
+    check(C.tt_i0_(ctx(), input))
+    return input
+end
+
+"""
+    TT.i0e(input; out=nothing)
+
+Computes exp(-|x|) * i0(x), elementwise.
+"""
+function i0e(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_i0e_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_i0e(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.i1(input; out=nothing)
+
+Computes the modified Bessel function of the first kind of order 1, elementwise.
+"""
+function i1(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_i1_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_i1(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.i1e(input; out=nothing)
+
+Computes exp(-|x|) * i1(x), elementwise.
+"""
+function i1e(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_i1e_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_i1e(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.sinc(input; out=nothing)
+
+Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
+"""
+function sinc(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_sinc_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_sinc(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.sinc!(input)
+
+In place:
+
+Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
+"""
+function sinc!(input::Tensor)
+    check(C.tt_sinc_(ctx(), input))
+    return input
+end
+
+"""
+    TT.entr(input; out=nothing)
+
+Computes -x * log(x), elementwise: 0 at 0, -inf for negative elements.
+"""
+function entr(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_entr_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_entr(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.xlogy(input, other; out=nothing)
+
+Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is not nan.
+"""
+function xlogy(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
+    input isa Number && (input = number_tensor(input, other))
+    if other isa Tensor
+        if out !== nothing
+            check(C.tt_xlogy_into(ctx(), input, other, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_xlogy(ctx(), input, other, o))
+        return wrap(o[])
+    elseif other isa Number
+        if out !== nothing
+            if is_real(other)
+                check(C.tt_xlogy_f64_into(ctx(), input, Float64(other), out))
+            elseif is_int(other)
+                check(C.tt_xlogy_i64_into(ctx(), input, Int64(other), out))
+            else
+                check(C.tt_xlogy_scalar_into(ctx(), input, Ref(scalar(other)), out))
+            end
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        if is_real(other)
+            check(C.tt_xlogy_f64(ctx(), input, Float64(other), o))
+        elseif is_int(other)
+            check(C.tt_xlogy_i64(ctx(), input, Int64(other), o))
+        else
+            check(C.tt_xlogy_scalar(ctx(), input, Ref(scalar(other)), o))
+        end
+        return wrap(o[])
+    end
+    no_form("xlogy")
+end
+
+"""
+    TT.xlogy!(input, other)
+
+In place:
+
+Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is not nan.
+"""
+function xlogy!(input::Tensor, other::Union{Tensor, Number})
+    if other isa Tensor
+        check(C.tt_xlogy_(ctx(), input, other))
+        return input
+    elseif other isa Number
+        if is_real(other)
+            check(C.tt_xlogy_f64_(ctx(), input, Float64(other)))
+        elseif is_int(other)
+            check(C.tt_xlogy_i64_(ctx(), input, Int64(other)))
+        else
+            check(C.tt_xlogy_scalar_(ctx(), input, Ref(scalar(other))))
+        end
+        return input
+    end
+    no_form("xlogy!")
+end
+
+"""
+    TT.xlog1py(input, other; out=nothing)
+
+Computes self * log(1 + other), elementwise with broadcasting; 0 where self is 0 and other is not
+nan.
+"""
+function xlog1py(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
+    input isa Number && (input = number_tensor(input, other))
+    if other isa Tensor
+        if out !== nothing
+            check(C.tt_xlog1py_into(ctx(), input, other, out))
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_xlog1py(ctx(), input, other, o))
+        return wrap(o[])
+    elseif other isa Number
+        if out !== nothing
+            if is_real(other)
+                check(C.tt_xlog1py_f64_into(ctx(), input, Float64(other), out))
+            elseif is_int(other)
+                check(C.tt_xlog1py_i64_into(ctx(), input, Int64(other), out))
+            else
+                check(C.tt_xlog1py_scalar_into(ctx(), input, Ref(scalar(other)), out))
+            end
+            return out
+        end
+        o = Ref{Ptr{Cvoid}}()
+        if is_real(other)
+            check(C.tt_xlog1py_f64(ctx(), input, Float64(other), o))
+        elseif is_int(other)
+            check(C.tt_xlog1py_i64(ctx(), input, Int64(other), o))
+        else
+            check(C.tt_xlog1py_scalar(ctx(), input, Ref(scalar(other)), o))
+        end
+        return wrap(o[])
+    end
+    no_form("xlog1py")
+end
+
+"""
+    TT.igamma(input, other; out=nothing)
+
+Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+broadcasting. self has no gradient.
+
+- `input`: shape parameter a, not negative
+- `other`: upper bound x of the integral, not negative
+"""
+function igamma(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_igamma_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_igamma(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.igammac(input, other; out=nothing)
+
+Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self, other),
+elementwise with broadcasting. self has no gradient.
+
+- `input`: shape parameter a, not negative
+- `other`: lower bound x of the integral, not negative
+"""
+function igammac(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_igammac_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_igammac(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
+    TT.zeta(input, other; out=nothing)
+
+Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self over
+k = 0, 1, …
+
+- `input`: exponent, greater than 1
+- `other`: first base
+"""
+function zeta(input::Tensor, other::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_zeta_into(ctx(), input, other, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_zeta(ctx(), input, other, o))
+    return wrap(o[])
+end
+
+"""
     TT.exp(input; out=nothing)
 
 Computes e^x, elementwise.
@@ -7277,6 +8716,35 @@ end
 const absolute = abs
 
 const absolute! = abs!
+
+"""
+    TT.sgn(input; out=nothing)
+
+Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of complex
+ones.
+"""
+function sgn(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_sgn_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_sgn(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.sgn!(input)
+
+In place:
+
+Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of complex
+ones.
+"""
+function sgn!(input::Tensor)
+    check(C.tt_sgn_(ctx(), input))
+    return input
+end
 
 """
     TT.sign(input; out=nothing)
@@ -7777,6 +9245,188 @@ function cosh!(input::Tensor)
 end
 
 """
+    TT.asinh(input; out=nothing)
+
+Computes the inverse hyperbolic sine, elementwise.
+"""
+function asinh(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_asinh_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_asinh(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.asinh!(input)
+
+In place:
+
+Computes the inverse hyperbolic sine, elementwise.
+"""
+function asinh!(input::Tensor)
+    check(C.tt_asinh_(ctx(), input))
+    return input
+end
+
+const arcsinh = asinh
+
+const arcsinh! = asinh!
+
+"""
+    TT.acosh(input; out=nothing)
+
+Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+"""
+function acosh(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_acosh_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_acosh(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.acosh!(input)
+
+In place:
+
+Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+"""
+function acosh!(input::Tensor)
+    check(C.tt_acosh_(ctx(), input))
+    return input
+end
+
+const arccosh = acosh
+
+const arccosh! = acosh!
+
+"""
+    TT.atanh(input; out=nothing)
+
+Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
+"""
+function atanh(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_atanh_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_atanh(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.atanh!(input)
+
+In place:
+
+Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
+"""
+function atanh!(input::Tensor)
+    check(C.tt_atanh_(ctx(), input))
+    return input
+end
+
+const arctanh = atanh
+
+const arctanh! = atanh!
+
+"""
+    TT.logit(input, eps=nothing; out=nothing)
+
+Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+
+- `eps`: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
+  outside [0, 1]
+"""
+function logit(input::Tensor, eps_=nothing; eps::Union{Real, Nothing}=eps_, out=nothing)
+    opts = Ref(C.tt_logit_opts(given(eps, 0), f64(eps)))
+    if out !== nothing
+        check(C.tt_logit_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_logit(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.logit!(input, eps=nothing)
+
+In place:
+
+Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+
+- `eps`: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
+  outside [0, 1]
+"""
+function logit!(input::Tensor, eps_=nothing; eps::Union{Real, Nothing}=eps_)
+    opts = Ref(C.tt_logit_opts(given(eps, 0), f64(eps)))
+    check(C.tt_logit_(ctx(), input, opts))
+    return input
+end
+
+"""
+    TT.deg2rad(input; out=nothing)
+
+Converts angles from degrees to radians, elementwise.
+"""
+function deg2rad(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_deg2rad_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_deg2rad(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.deg2rad!(input)
+
+In place:
+
+Converts angles from degrees to radians, elementwise.
+"""
+function deg2rad!(input::Tensor)
+    check(C.tt_deg2rad_(ctx(), input))
+    return input
+end
+
+"""
+    TT.rad2deg(input; out=nothing)
+
+Converts angles from radians to degrees, elementwise.
+"""
+function rad2deg(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_rad2deg_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_rad2deg(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.rad2deg!(input)
+
+In place:
+
+Converts angles from radians to degrees, elementwise.
+"""
+function rad2deg!(input::Tensor)
+    check(C.tt_rad2deg_(ctx(), input))
+    return input
+end
+
+"""
     TT.erf(input; out=nothing)
 
 Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
@@ -7916,6 +9566,46 @@ const fix = trunc
 const fix! = trunc!
 
 """
+    TT.frac(input; out=nothing)
+
+Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors are not
+supported.
+"""
+function frac(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_frac_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_frac(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.frac!(input)
+
+In place:
+
+Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors are not
+supported.
+"""
+function frac!(input::Tensor)
+    check(C.tt_frac_(ctx(), input))
+    return input
+end
+
+"""
+    TT.positive(input)
+
+Returns self itself. Bool tensors are not supported.
+"""
+function positive(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_positive(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
     TT.round(input, decimals=0; out=nothing)
 
 Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded to
@@ -7982,6 +9672,108 @@ function isfinite(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_isfinite(ctx(), input, o))
     return wrap(o[])
+end
+
+"""
+    TT.isposinf(input; out=nothing)
+
+Tests whether each element is positive infinity.
+"""
+function isposinf(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_isposinf_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_isposinf(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.isneginf(input; out=nothing)
+
+Tests whether each element is negative infinity.
+"""
+function isneginf(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_isneginf_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_isneginf(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.isreal(input)
+
+Tests whether each element is real: every element of a real tensor, and those with an imaginary part
+of 0 of a complex one.
+"""
+function isreal(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_isreal(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.signbit(input; out=nothing)
+
+Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
+"""
+function signbit(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_signbit_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_signbit(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.nan_to_num(input, nan=nothing, posinf=nothing, neginf=nothing; out=nothing)
+
+Replaces nan and infinities by numbers, elementwise, in each part of complex elements. The gradient
+is 0 where an element is replaced. Integer tensors are unchanged.
+
+- `nan`: value for nan; default: 0
+- `posinf`: value for infinity; default: the largest finite number of the dtype
+- `neginf`: value for -infinity; default: the smallest finite number of the dtype
+"""
+function nan_to_num(input::Tensor, nan_=nothing, posinf_=nothing, neginf_=nothing;
+    nan::Union{Real, Nothing}=nan_, posinf::Union{Real, Nothing}=posinf_,
+    neginf::Union{Real, Nothing}=neginf_, out=nothing)
+    opts = Ref(C.tt_nan_to_num_opts(given(nan, 0) | given(posinf, 1) | given(neginf, 2), f64(nan),
+        f64(posinf), f64(neginf)))
+    if out !== nothing
+        check(C.tt_nan_to_num_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_nan_to_num(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.nan_to_num!(input, nan=nothing, posinf=nothing, neginf=nothing)
+
+In place:
+
+Replaces nan and infinities by numbers, elementwise, in each part of complex elements. The gradient
+is 0 where an element is replaced. Integer tensors are unchanged.
+
+- `nan`: value for nan; default: 0
+- `posinf`: value for infinity; default: the largest finite number of the dtype
+- `neginf`: value for -infinity; default: the smallest finite number of the dtype
+"""
+function nan_to_num!(input::Tensor, nan_=nothing, posinf_=nothing, neginf_=nothing;
+    nan::Union{Real, Nothing}=nan_, posinf::Union{Real, Nothing}=posinf_,
+    neginf::Union{Real, Nothing}=neginf_)
+    opts = Ref(C.tt_nan_to_num_opts(given(nan, 0) | given(posinf, 1) | given(neginf, 2), f64(nan),
+        f64(posinf), f64(neginf)))
+    check(C.tt_nan_to_num_(ctx(), input, opts))
+    return input
 end
 
 """

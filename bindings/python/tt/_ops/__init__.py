@@ -8,12 +8,15 @@ from importlib import import_module
 # module -> its functions
 MODULES = {
     "_activation":
-        "elu elu_ gelu glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ "
-        "leaky_relu leaky_relu_ logsigmoid mish mish_ relu relu6 relu6_ relu_ silu silu_ softplus "
-        "softsign",
+        "celu celu_ elu elu_ gelu glu hardshrink hardsigmoid hardsigmoid_ hardswish hardswish_ "
+        "hardtanh hardtanh_ leaky_relu leaky_relu_ logsigmoid mish mish_ prelu relu relu6 relu6_ "
+        "relu_ selu selu_ silu silu_ softplus softshrink softsign tanhshrink threshold threshold_",
     "_arith":
-        "add add_ atan2 atan2_ clamp clamp_ div div_ floor_divide floor_divide_ fmod fmod_ maximum "
-        "minimum mul mul_ neg neg_ pow pow_ remainder remainder_ rsub sub sub_",
+        "add add_ addcdiv addcdiv_ addcmul addcmul_ atan2 atan2_ clamp clamp_ clamp_max clamp_max_ "
+        "clamp_min clamp_min_ copysign copysign_ div div_ float_power float_power_ floor_divide "
+        "floor_divide_ fmax fmin fmod fmod_ frexp gcd gcd_ heaviside heaviside_ hypot hypot_ lcm "
+        "lcm_ ldexp ldexp_ lerp lerp_ logaddexp logaddexp2 maximum minimum mul mul_ neg neg_ "
+        "nextafter nextafter_ pow pow_ remainder remainder_ rsub sub sub_",
     "_reduce":
         "all amax amin aminmax any argmax argmin cdist corrcoef cosine_similarity count_nonzero "
         "cov dist logsumexp max mean min nanmean nansum norm normalize pairwise_distance pdist "
@@ -30,6 +33,9 @@ MODULES = {
     "_compare":
         "eq eq_ ge ge_ gt gt_ isclose isin le le_ logical_and logical_and_ logical_not "
         "logical_not_ logical_or logical_or_ logical_xor logical_xor_ lt lt_ ne ne_",
+    "_complex":
+        "angle complex conj conj_physical conj_physical_ imag polar real resolve_conj resolve_neg "
+        "view_as_complex view_as_real",
     "_conv":
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "_copy":
@@ -71,12 +77,18 @@ MODULES = {
     "_sort":
         "argsort bincount bucketize histc kthvalue median mode msort nanmedian nanquantile "
         "quantile searchsorted sort topk unique unique_consecutive",
+    "_special":
+        "_m_polygamma digamma digamma_ entr erfcx erfinv erfinv_ i0 i0_ i0e i1 i1e igamma igammac "
+        "lgamma lgamma_ log_ndtr mvlgamma mvlgamma_ ndtr ndtri polygamma sinc sinc_ xlog1py xlogy "
+        "xlogy_ zeta",
     "_unary":
-        "abs abs_ acos acos_ asin asin_ atan atan_ ceil ceil_ cos cos_ cosh cosh_ erf erf_ erfc "
-        "erfc_ exp exp2 exp2_ exp_ expm1 expm1_ floor floor_ isfinite isinf isnan log log10 log10_ "
-        "log1p log1p_ log2 log2_ log_ reciprocal reciprocal_ round round_ rsqrt rsqrt_ sigmoid "
-        "sigmoid_ sign sign_ sin sin_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ "
-        "trunc trunc_",
+        "abs abs_ acos acos_ acosh acosh_ asin asin_ asinh asinh_ atan atan_ atanh atanh_ ceil "
+        "ceil_ cos cos_ cosh cosh_ deg2rad deg2rad_ erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 "
+        "expm1_ floor floor_ frac frac_ isfinite isinf isnan isneginf isposinf isreal log log10 "
+        "log10_ log1p log1p_ log2 log2_ log_ logit logit_ nan_to_num nan_to_num_ positive rad2deg "
+        "rad2deg_ reciprocal reciprocal_ round round_ rsqrt rsqrt_ sgn sgn_ sigmoid sigmoid_ sign "
+        "sign_ signbit sin sin_ sinh sinh_ sqrt sqrt_ square square_ tan tan_ tanh tanh_ trunc "
+        "trunc_",
     "_view":
         "adjoint as_strided as_strided_ atleast_1d atleast_2d atleast_3d broadcast_tensors "
         "broadcast_to detach diagonal diagonal_scatter expand expand_as flatten movedim narrow "
@@ -87,87 +99,103 @@ MODULES = {
 # where users find functions -> their names there
 PLACES = {
     "tt":
-        "abs absolute acos adaptive_avg_pool1d adaptive_max_pool1d add addbmm addmm addmv addr "
-        "adjoint all amax amin aminmax any arange arccos arcsin arctan arctan2 argmax argmin "
-        "argsort argwhere as_strided asin atan atan2 atleast_1d atleast_2d atleast_3d avg_pool1d "
-        "baddbmm bartlett_window batch_norm bernoulli bincount bitwise_and bitwise_left_shift "
-        "bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm "
-        "broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil chain_matmul chunk "
-        "clamp clip clone column_stack combinations concat concatenate constant_pad_nd conv1d "
-        "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cos cosh "
-        "cosine_similarity count_nonzero cov cross cummax cummin cumprod cumsum "
-        "cumulative_trapezoid detach diag diag_embed diagflat diagonal diagonal_scatter diff dist "
-        "div divide dot dsplit dstack einsum empty empty_like eq erf erfc exp exp2 expm1 eye fix "
-        "flatten flip fliplr flipud floor floor_divide fmod full full_like gather ge ger greater "
-        "greater_equal group_norm gt hamming_window hann_window histc hsplit hstack index_add "
-        "index_copy index_fill index_put index_reduce index_select inner isclose isfinite isin "
-        "isinf isnan kaiser_window kron kthvalue le less less_equal linspace log log10 log1p log2 "
-        "log_softmax logcumsumexp logical_and logical_not logical_or logical_xor logspace "
+        "abs absolute acos acosh adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv "
+        "addcmul addmm addmv addr adjoint all amax amin aminmax angle any arange arccos arccosh "
+        "arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_strided asin "
+        "asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm "
+        "bartlett_window batch_norm bernoulli bincount bitwise_and bitwise_left_shift bitwise_not "
+        "bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm "
+        "broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil celu chain_matmul "
+        "chunk clamp clamp_max clamp_min clip clone column_stack combinations complex concat "
+        "concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d "
+        "conv_transpose2d conv_transpose3d copysign corrcoef cos cosh cosine_similarity "
+        "count_nonzero cov cross cummax cummin cumprod cumsum cumulative_trapezoid deg2rad detach "
+        "diag diag_embed diagflat diagonal diagonal_scatter diff digamma dist div divide dot "
+        "dsplit dstack einsum empty empty_like eq erf erfc erfinv exp exp2 expm1 eye fix flatten "
+        "flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac frexp full "
+        "full_like gather gcd ge ger greater greater_equal group_norm gt hamming_window "
+        "hann_window hardshrink heaviside histc hsplit hstack hypot i0 igamma igammac imag "
+        "index_add index_copy index_fill index_put index_reduce index_select inner isclose "
+        "isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kron kthvalue lcm ldexp "
+        "le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp "
+        "logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logspace "
         "logsumexp lt masked_fill masked_scatter masked_select matmul max max_pool1d "
         "max_pool1d_with_indices max_pool2d maximum mean median meshgrid min minimum mm mode "
-        "moveaxis movedim msort mul multinomial multiply mv nanmean nanmedian nanquantile nansum "
-        "narrow narrow_copy ne neg negative nonzero nonzero_static norm normal not_equal "
-        "nuclear_norm ones ones_like outer pairwise_distance pdist permute pow prod put quantile "
-        "rand rand_like randint randint_like randn randn_like randperm ravel reciprocal relu "
-        "remainder renorm repeat_interleave reshape rms_norm roll rot90 round row_stack rsqrt rsub "
-        "scatter scatter_add scatter_reduce searchsorted select select_scatter sigmoid sign sin "
-        "sinh slice_scatter softmax sort split split_with_sizes sqrt square squeeze stack std "
-        "std_mean sub subtract sum swapaxes swapdims t take take_along_dim tan tanh tensor_split "
-        "tensordot tile topk trace transpose trapezoid trapz tril tril_indices triu triu_indices "
-        "true_divide trunc unbind unflatten unique unique_consecutive unravel_index unsafe_chunk "
-        "unsafe_split unsqueeze vander var var_mean vdot vsplit vstack where zeros zeros_like",
+        "moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian "
+        "nanquantile nansum narrow narrow_copy ne neg negative nextafter nonzero nonzero_static "
+        "norm normal not_equal nuclear_norm ones ones_like outer pairwise_distance pdist permute "
+        "polar polygamma positive pow prelu prod put quantile rad2deg rand rand_like randint "
+        "randint_like randn randn_like randperm ravel real reciprocal relu remainder renorm "
+        "repeat_interleave reshape resolve_conj resolve_neg rms_norm roll rot90 round row_stack "
+        "rsqrt rsub scatter scatter_add scatter_reduce searchsorted select select_scatter selu sgn "
+        "sigmoid sign signbit sin sinc sinh slice_scatter softmax sort split split_with_sizes sqrt "
+        "square squeeze stack std std_mean sub subtract sum swapaxes swapdims t take "
+        "take_along_dim tan tanh tensor_split tensordot threshold tile topk trace transpose "
+        "trapezoid trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten "
+        "unique unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze vander var "
+        "var_mean vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like",
     "Tensor":
-        "abs abs_ absolute absolute_ acos acos_ add add_ addbmm addbmm_ addmm addmm_ addmv addmv_ "
-        "addr addr_ adjoint all amax amin aminmax any arccos arccos_ arcsin arcsin_ arctan arctan2 "
-        "arctan2_ arctan_ argmax argmin argsort argwhere as_strided as_strided_ asin asin_ atan "
-        "atan2 atan2_ atan_ baddbmm baddbmm_ bernoulli bernoulli_ bincount bitwise_and "
-        "bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or "
-        "bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm "
-        "broadcast_to ceil ceil_ chunk clamp clamp_ clip clip_ clone combinations copy_ corrcoef "
-        "cos cos_ cosh cosh_ count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ "
-        "detach diag diag_embed diagflat diagonal diagonal_scatter diff dist div div_ divide "
-        "divide_ dot dsplit empty_like eq eq_ erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expand "
-        "expand_as expm1 expm1_ exponential_ fill_ fix fix_ flatten flip fliplr flipud floor "
-        "floor_ floor_divide floor_divide_ fmod fmod_ full_like gather ge ge_ ger greater greater_ "
-        "greater_equal greater_equal_ gt gt_ histc hsplit index_add index_add_ index_copy "
-        "index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_reduce_ "
-        "index_select inner isclose isfinite isinf isnan kron kthvalue le le_ less less_ "
-        "less_equal less_equal_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax "
-        "logcumsumexp logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ "
-        "logical_xor logical_xor_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter "
-        "masked_scatter_ masked_select matmul max maximum mean median min minimum mm mode moveaxis "
-        "movedim msort mul mul_ multinomial multiply multiply_ mv nanmean nanmedian nanquantile "
-        "nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_full new_ones "
-        "new_zeros nonzero nonzero_static norm normal_ not_equal not_equal_ nuclear_norm ones_like "
-        "outer permute pow pow_ prod put put_ quantile rand_like randn_like random_ ravel "
+        "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv "
+        "addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all amax amin "
+        "aminmax angle any arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "
+        "arctan2 arctan2_ arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided "
+        "as_strided_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ "
+        "bernoulli bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift "
+        "bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift "
+        "bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to ceil ceil_ chunk clamp "
+        "clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone combinations conj "
+        "conj_physical conj_physical_ copy_ copysign copysign_ corrcoef cos cos_ cosh cosh_ "
+        "count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ "
+        "detach diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div "
+        "div_ divide divide_ dot dsplit empty_like eq eq_ erf erf_ erfc erfc_ erfinv erfinv_ exp "
+        "exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fix fix_ flatten flip "
+        "fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin "
+        "fmod fmod_ frac frac_ frexp full_like gather gcd gcd_ ge ge_ ger greater greater_ "
+        "greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ histc hsplit hypot "
+        "hypot_ i0 i0_ igamma igammac index_add index_add_ index_copy index_copy_ index_fill "
+        "index_fill_ index_put index_put_ index_reduce index_reduce_ index_select inner isclose "
+        "isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ ldexp ldexp_ le le_ "
+        "lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ "
+        "log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_ "
+        "logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ "
+        "logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select "
+        "matmul max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ "
+        "multinomial multiply multiply_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean "
+        "nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ "
+        "new_empty new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static norm "
+        "normal_ not_equal not_equal_ nuclear_norm ones_like outer permute polygamma positive pow "
+        "pow_ prelu prod put put_ quantile rad2deg rad2deg_ rand_like randn_like random_ ravel "
         "reciprocal reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat "
-        "repeat_interleave reshape reshape_as roll rot90 round round_ rsqrt rsqrt_ rsub scatter "
-        "scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter "
-        "sigmoid sigmoid_ sign sign_ sin sin_ sinh sinh_ slice_scatter softmax sort split "
-        "split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract "
-        "subtract_ sum sum_to_size swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim "
-        "tan tan_ tanh tanh_ tensor_split tile topk trace transpose transpose_ tril tril_ triu "
-        "triu_ true_divide true_divide_ trunc trunc_ unbind unflatten unfold uniform_ unique "
-        "unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot view view_as "
-        "vsplit where zero_ zeros_like",
+        "repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ "
+        "rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ scatter_reduce "
+        "scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin "
+        "sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split split_with_sizes sqrt sqrt_ "
+        "square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes "
+        "swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split "
+        "threshold_ tile topk trace transpose transpose_ tril tril_ triu triu_ true_divide "
+        "true_divide_ trunc trunc_ unbind unflatten unfold uniform_ unique unique_consecutive "
+        "unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy "
+        "xlogy_ zero_ zeros_like",
     "nn.functional":
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d "
         "avg_pool1d avg_pool2d batch_norm binary_cross_entropy binary_cross_entropy_with_logits "
-        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity "
-        "cross_entropy dropout elu embedding gelu glu group_norm hardsigmoid hardswish hardtanh "
-        "huber_loss instance_norm interpolate kl_div l1_loss layer_norm leaky_relu linear "
-        "log_softmax logsigmoid max_pool1d max_pool1d_with_indices max_pool2d "
-        "max_pool2d_with_indices mish mse_loss nll_loss normalize one_hot pad pairwise_distance "
-        "pdist relu relu6 rms_norm scaled_dot_product_attention sigmoid silu smooth_l1_loss "
-        "softmax softmin softplus softsign tanh",
+        "celu conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+        "cosine_similarity cross_entropy dropout elu embedding gelu glu group_norm hardshrink "
+        "hardsigmoid hardswish hardtanh huber_loss instance_norm interpolate kl_div l1_loss "
+        "layer_norm leaky_relu linear log_softmax logsigmoid max_pool1d max_pool1d_with_indices "
+        "max_pool2d max_pool2d_with_indices mish mse_loss nll_loss normalize one_hot pad "
+        "pairwise_distance pdist prelu relu relu6 rms_norm scaled_dot_product_attention selu "
+        "sigmoid silu smooth_l1_loss softmax softmin softplus softshrink softsign tanh tanhshrink "
+        "threshold",
 }
 # where -> name -> function, where that goes by another name
 OTHERS = {
     "tt": {
         "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
-        "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "clip": "clamp",
-        "concat": "cat", "concatenate": "cat", "divide": "div", "fix": "trunc", "ger": "outer",
-        "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
+        "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+        "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "concat": "cat",
+        "concatenate": "cat", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt",
+        "greater_equal": "ge", "less": "lt", "less_equal": "le",
         "max_pool1d": "nn.pooling.max_pool1d", "max_pool2d": "nn.pooling.max_pool2d",
         "moveaxis": "movedim", "multiply": "mul", "negative": "neg", "not_equal": "ne",
         "row_stack": "vstack", "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose",
@@ -176,17 +204,18 @@ OTHERS = {
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_",
-        "arcsin": "asin", "arcsin_": "asin_", "arctan": "atan", "arctan2": "atan2",
-        "arctan2_": "atan2_", "arctan_": "atan_", "clip": "clamp", "clip_": "clamp_",
-        "divide": "div", "divide_": "div_", "fix": "trunc", "fix_": "trunc_", "ger": "outer",
-        "greater": "gt", "greater_": "gt_", "greater_equal": "ge", "greater_equal_": "ge_",
-        "less": "lt", "less_": "lt_", "less_equal": "le", "less_equal_": "le_",
-        "moveaxis": "movedim", "multiply": "mul", "multiply_": "mul_", "negative": "neg",
-        "negative_": "neg_", "not_equal": "ne", "not_equal_": "ne_", "subtract": "sub",
-        "subtract_": "sub_", "swapaxes": "transpose", "swapaxes_": "transpose_",
-        "swapdims": "transpose", "swapdims_": "transpose_", "true_divide": "div",
-        "true_divide_": "div_", "unsafe_chunk": "chunk", "unsafe_split": "split",
-        "where": "_m_where"
+        "arccosh": "acosh", "arccosh_": "acosh_", "arcsin": "asin", "arcsin_": "asin_",
+        "arcsinh": "asinh", "arcsinh_": "asinh_", "arctan": "atan", "arctan2": "atan2",
+        "arctan2_": "atan2_", "arctan_": "atan_", "arctanh": "atanh", "arctanh_": "atanh_",
+        "clip": "clamp", "clip_": "clamp_", "divide": "div", "divide_": "div_", "fix": "trunc",
+        "fix_": "trunc_", "ger": "outer", "greater": "gt", "greater_": "gt_", "greater_equal": "ge",
+        "greater_equal_": "ge_", "less": "lt", "less_": "lt_", "less_equal": "le",
+        "less_equal_": "le_", "moveaxis": "movedim", "multiply": "mul", "multiply_": "mul_",
+        "negative": "neg", "negative_": "neg_", "not_equal": "ne", "not_equal_": "ne_",
+        "polygamma": "_m_polygamma", "subtract": "sub", "subtract_": "sub_",
+        "swapaxes": "transpose", "swapaxes_": "transpose_", "swapdims": "transpose",
+        "swapdims_": "transpose_", "true_divide": "div", "true_divide_": "div_",
+        "unsafe_chunk": "chunk", "unsafe_split": "split", "where": "_m_where"
     },
     "nn.functional": {
         "adaptive_avg_pool2d": "nn.pooling.adaptive_avg_pool2d",

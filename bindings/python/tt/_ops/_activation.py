@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import instance, integer, keeps, one_of, real, wrong_kind
+from .._convert import instance, integer, keeps, one_of, real, scalar, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from typing import Literal
 
 APPROXIMATE = {'none': 0, 'tanh': 1}
+tt_celu = lib.tt_celu
+tt_celu_ = lib.tt_celu_
 tt_elu = lib.tt_elu
 tt_elu_ = lib.tt_elu_
 tt_gelu = lib.tt_gelu
 tt_gelu_into = lib.tt_gelu_into
 tt_glu = lib.tt_glu
+tt_hardshrink = lib.tt_hardshrink
+tt_hardshrink_into = lib.tt_hardshrink_into
 tt_hardsigmoid = lib.tt_hardsigmoid
 tt_hardsigmoid_ = lib.tt_hardsigmoid_
 tt_hardswish = lib.tt_hardswish
@@ -30,21 +34,33 @@ tt_logsigmoid = lib.tt_logsigmoid
 tt_logsigmoid_into = lib.tt_logsigmoid_into
 tt_mish = lib.tt_mish
 tt_mish_ = lib.tt_mish_
+tt_prelu = lib.tt_prelu
 tt_relu = lib.tt_relu
 tt_relu6 = lib.tt_relu6
 tt_relu6_ = lib.tt_relu6_
 tt_relu_ = lib.tt_relu_
+tt_selu = lib.tt_selu
+tt_selu_ = lib.tt_selu_
 tt_silu = lib.tt_silu
 tt_silu_ = lib.tt_silu_
 tt_softplus = lib.tt_softplus
 tt_softplus_into = lib.tt_softplus_into
+tt_softshrink = lib.tt_softshrink
+tt_softshrink_into = lib.tt_softshrink_into
 tt_softsign = lib.tt_softsign
+tt_tanhshrink = lib.tt_tanhshrink
+tt_threshold = lib.tt_threshold
+tt_threshold_ = lib.tt_threshold_
+tt_threshold_into = lib.tt_threshold_into
 _o_hardtanh = Struct("Qdd0q").pack
 _o_leaky_relu = Struct("Qd0q").pack
 _o_elu = Struct("Qd0q").pack
 _o_gelu = Struct("Qi0q").pack
 _o_softplus = Struct("Qdd0q").pack
 _o_glu = Struct("Qq0q").pack
+_o_hardshrink = Struct("Qd0q").pack
+_o_softshrink = Struct("Qd0q").pack
+_o_celu = Struct("Qd0q").pack
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
@@ -473,5 +489,206 @@ def relu_(self: Tensor) -> Tensor:
     if not isinstance(input, Tensor):
         raise wrong_kind("relu_", "input", "Tensor", input)
     if tt_relu_(local.ctx, input):
+        fail()
+    return input
+
+
+def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool = False, *,
+              out: Tensor | None = None) -> Tensor:
+    """threshold(input, threshold, value, inplace=False, *, out=None)
+
+    Replaces the elements that are at most threshold by value. Their gradient is 0.
+      threshold: bound: greater elements are kept
+      value: number for the other elements
+    """
+    if inplace:
+        return threshold_(input, threshold, value)
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(threshold(input.as_subclass(Tensor), threshold, value), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("threshold", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "threshold", "out")
+        if tt_threshold_into(local.ctx, input, scalar(threshold, "threshold", "threshold"),
+                             scalar(value, "threshold", "value"), out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_threshold(local.ctx, input, scalar(threshold, "threshold", "threshold"),
+                    scalar(value, "threshold", "value"), byref(h)):
+        fail()
+    return wrap(h)
+
+
+def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
+    """threshold_(self, threshold, value)
+
+    In place: Replaces the elements that are at most threshold by value. Their gradient is 0.
+      threshold: bound: greater elements are kept
+      value: number for the other elements
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("threshold_", "input", "Tensor", input)
+    if tt_threshold_(local.ctx, input, scalar(threshold, "threshold_", "threshold"),
+                     scalar(value, "threshold_", "value")):
+        fail()
+    return input
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """hardshrink(input, lambd=0.5, *, out=None)
+
+    Replaces the elements in [-lambd, lambd] by 0.
+      lambd: half the width of the interval
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(hardshrink(input.as_subclass(Tensor), lambd), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hardshrink", "input", "Tensor", input)
+    opts = None
+    if lambd != 0.5 or type(lambd) is not float:
+        opts = _o_hardshrink(1, real(lambd, "hardshrink", "lambd"))
+    if out is not None:
+        instance(Tensor, out, "hardshrink", "out")
+        if tt_hardshrink_into(local.ctx, input, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_hardshrink(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """softshrink(input, lambd=0.5, *, out=None)
+
+    Moves each element by lambd towards 0; those in [-lambd, lambd] become 0.
+      lambd: distance, at least 0
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(softshrink(input.as_subclass(Tensor), lambd), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("softshrink", "input", "Tensor", input)
+    opts = None
+    if lambd != 0.5 or type(lambd) is not float:
+        opts = _o_softshrink(1, real(lambd, "softshrink", "lambd"))
+    if out is not None:
+        instance(Tensor, out, "softshrink", "out")
+        if tt_softshrink_into(local.ctx, input, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_softshrink(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """tanhshrink(input)
+
+    Computes x - tanh(x), elementwise.
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(tanhshrink(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("tanhshrink", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_tanhshrink(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """prelu(input, weight)
+
+    Computes x where x > 0 and weight * x elsewhere.
+      weight: slope for x <= 0: one element, or one per channel (dimension 1 of self)
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(prelu(input.as_subclass(Tensor), weight), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("prelu", "input", "Tensor", input)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("prelu", "weight", "Tensor", weight)
+    h = TensorHandle()
+    if tt_prelu(local.ctx, input, weight, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """selu(input, inplace=False)
+
+    Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with alpha =
+    1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
+    """
+    if inplace:
+        return selu_(input)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(selu(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("selu", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_selu(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def selu_(self: Tensor) -> Tensor:
+    """selu_(self)
+
+    In place: Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with
+    alpha = 1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("selu_", "input", "Tensor", input)
+    if tt_selu_(local.ctx, input):
+        fail()
+    return input
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """celu(input, alpha=1.0, inplace=False)
+
+    Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
+      alpha: scale of the negative part, not 0
+    """
+    if inplace:
+        return celu_(input, alpha)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(celu(input.as_subclass(Tensor), alpha), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("celu", "input", "Tensor", input)
+    opts = None
+    if alpha != 1.0 or type(alpha) is not float:
+        opts = _o_celu(1, real(alpha, "celu", "alpha"))
+    h = TensorHandle()
+    if tt_celu(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
+    """celu_(self, alpha=1.0)
+
+    In place: Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
+      alpha: scale of the negative part, not 0
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("celu_", "input", "Tensor", input)
+    opts = None
+    if alpha != 1.0 or type(alpha) is not float:
+        opts = _o_celu(1, real(alpha, "celu_", "alpha"))
+    if tt_celu_(local.ctx, input, opts):
         fail()
     return input

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
-    one_of, optional_tensor, scalar, scalar_field, wrong_kind)
+    one_of, optional_tensor, out_tensors, scalar, scalar_field, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -32,15 +33,57 @@ tt_add_scalar_ex = lib.tt_add_scalar_ex
 tt_add_scalar_ex_ = lib.tt_add_scalar_ex_
 tt_add_scalar_ex_into = lib.tt_add_scalar_ex_into
 tt_add_scalar_into = lib.tt_add_scalar_into
+tt_addcdiv = lib.tt_addcdiv
+tt_addcdiv_ = lib.tt_addcdiv_
+tt_addcdiv_into = lib.tt_addcdiv_into
+tt_addcmul = lib.tt_addcmul
+tt_addcmul_ = lib.tt_addcmul_
+tt_addcmul_into = lib.tt_addcmul_into
 tt_atan2 = lib.tt_atan2
 tt_atan2_ = lib.tt_atan2_
 tt_atan2_into = lib.tt_atan2_into
 tt_clamp = lib.tt_clamp
 tt_clamp_ = lib.tt_clamp_
 tt_clamp_into = lib.tt_clamp_into
+tt_clamp_max = lib.tt_clamp_max
+tt_clamp_max_ = lib.tt_clamp_max_
+tt_clamp_max_f64 = lib.tt_clamp_max_f64
+tt_clamp_max_f64_ = lib.tt_clamp_max_f64_
+tt_clamp_max_f64_into = lib.tt_clamp_max_f64_into
+tt_clamp_max_i64 = lib.tt_clamp_max_i64
+tt_clamp_max_i64_ = lib.tt_clamp_max_i64_
+tt_clamp_max_i64_into = lib.tt_clamp_max_i64_into
+tt_clamp_max_into = lib.tt_clamp_max_into
+tt_clamp_max_scalar = lib.tt_clamp_max_scalar
+tt_clamp_max_scalar_ = lib.tt_clamp_max_scalar_
+tt_clamp_max_scalar_into = lib.tt_clamp_max_scalar_into
+tt_clamp_min = lib.tt_clamp_min
+tt_clamp_min_ = lib.tt_clamp_min_
+tt_clamp_min_f64 = lib.tt_clamp_min_f64
+tt_clamp_min_f64_ = lib.tt_clamp_min_f64_
+tt_clamp_min_f64_into = lib.tt_clamp_min_f64_into
+tt_clamp_min_i64 = lib.tt_clamp_min_i64
+tt_clamp_min_i64_ = lib.tt_clamp_min_i64_
+tt_clamp_min_i64_into = lib.tt_clamp_min_i64_into
+tt_clamp_min_into = lib.tt_clamp_min_into
+tt_clamp_min_scalar = lib.tt_clamp_min_scalar
+tt_clamp_min_scalar_ = lib.tt_clamp_min_scalar_
+tt_clamp_min_scalar_into = lib.tt_clamp_min_scalar_into
 tt_clamp_tensor = lib.tt_clamp_tensor
 tt_clamp_tensor_ = lib.tt_clamp_tensor_
 tt_clamp_tensor_into = lib.tt_clamp_tensor_into
+tt_copysign = lib.tt_copysign
+tt_copysign_ = lib.tt_copysign_
+tt_copysign_f64 = lib.tt_copysign_f64
+tt_copysign_f64_ = lib.tt_copysign_f64_
+tt_copysign_f64_into = lib.tt_copysign_f64_into
+tt_copysign_i64 = lib.tt_copysign_i64
+tt_copysign_i64_ = lib.tt_copysign_i64_
+tt_copysign_i64_into = lib.tt_copysign_i64_into
+tt_copysign_into = lib.tt_copysign_into
+tt_copysign_scalar = lib.tt_copysign_scalar
+tt_copysign_scalar_ = lib.tt_copysign_scalar_
+tt_copysign_scalar_into = lib.tt_copysign_scalar_into
 tt_div = lib.tt_div
 tt_div_ = lib.tt_div_
 tt_div_f64 = lib.tt_div_f64
@@ -53,6 +96,18 @@ tt_div_into = lib.tt_div_into
 tt_div_scalar = lib.tt_div_scalar
 tt_div_scalar_ = lib.tt_div_scalar_
 tt_div_scalar_into = lib.tt_div_scalar_into
+tt_float_power = lib.tt_float_power
+tt_float_power_ = lib.tt_float_power_
+tt_float_power_f64 = lib.tt_float_power_f64
+tt_float_power_f64_ = lib.tt_float_power_f64_
+tt_float_power_f64_into = lib.tt_float_power_f64_into
+tt_float_power_i64 = lib.tt_float_power_i64
+tt_float_power_i64_ = lib.tt_float_power_i64_
+tt_float_power_i64_into = lib.tt_float_power_i64_into
+tt_float_power_into = lib.tt_float_power_into
+tt_float_power_scalar = lib.tt_float_power_scalar
+tt_float_power_scalar_ = lib.tt_float_power_scalar_
+tt_float_power_scalar_into = lib.tt_float_power_scalar_into
 tt_floor_divide = lib.tt_floor_divide
 tt_floor_divide_ = lib.tt_floor_divide_
 tt_floor_divide_f64 = lib.tt_floor_divide_f64
@@ -65,6 +120,10 @@ tt_floor_divide_into = lib.tt_floor_divide_into
 tt_floor_divide_scalar = lib.tt_floor_divide_scalar
 tt_floor_divide_scalar_ = lib.tt_floor_divide_scalar_
 tt_floor_divide_scalar_into = lib.tt_floor_divide_scalar_into
+tt_fmax = lib.tt_fmax
+tt_fmax_into = lib.tt_fmax_into
+tt_fmin = lib.tt_fmin
+tt_fmin_into = lib.tt_fmin_into
 tt_fmod = lib.tt_fmod
 tt_fmod_ = lib.tt_fmod_
 tt_fmod_f64 = lib.tt_fmod_f64
@@ -77,6 +136,39 @@ tt_fmod_into = lib.tt_fmod_into
 tt_fmod_scalar = lib.tt_fmod_scalar
 tt_fmod_scalar_ = lib.tt_fmod_scalar_
 tt_fmod_scalar_into = lib.tt_fmod_scalar_into
+tt_frexp = lib.tt_frexp
+tt_frexp_into = lib.tt_frexp_into
+tt_gcd = lib.tt_gcd
+tt_gcd_ = lib.tt_gcd_
+tt_gcd_into = lib.tt_gcd_into
+tt_heaviside = lib.tt_heaviside
+tt_heaviside_ = lib.tt_heaviside_
+tt_heaviside_into = lib.tt_heaviside_into
+tt_hypot = lib.tt_hypot
+tt_hypot_ = lib.tt_hypot_
+tt_hypot_into = lib.tt_hypot_into
+tt_lcm = lib.tt_lcm
+tt_lcm_ = lib.tt_lcm_
+tt_lcm_into = lib.tt_lcm_into
+tt_ldexp = lib.tt_ldexp
+tt_ldexp_ = lib.tt_ldexp_
+tt_ldexp_into = lib.tt_ldexp_into
+tt_lerp = lib.tt_lerp
+tt_lerp_ = lib.tt_lerp_
+tt_lerp_f64 = lib.tt_lerp_f64
+tt_lerp_f64_ = lib.tt_lerp_f64_
+tt_lerp_f64_into = lib.tt_lerp_f64_into
+tt_lerp_i64 = lib.tt_lerp_i64
+tt_lerp_i64_ = lib.tt_lerp_i64_
+tt_lerp_i64_into = lib.tt_lerp_i64_into
+tt_lerp_into = lib.tt_lerp_into
+tt_lerp_scalar = lib.tt_lerp_scalar
+tt_lerp_scalar_ = lib.tt_lerp_scalar_
+tt_lerp_scalar_into = lib.tt_lerp_scalar_into
+tt_logaddexp = lib.tt_logaddexp
+tt_logaddexp2 = lib.tt_logaddexp2
+tt_logaddexp2_into = lib.tt_logaddexp2_into
+tt_logaddexp_into = lib.tt_logaddexp_into
 tt_maximum = lib.tt_maximum
 tt_maximum_into = lib.tt_maximum_into
 tt_minimum = lib.tt_minimum
@@ -96,6 +188,9 @@ tt_mul_scalar_into = lib.tt_mul_scalar_into
 tt_neg = lib.tt_neg
 tt_neg_ = lib.tt_neg_
 tt_neg_into = lib.tt_neg_into
+tt_nextafter = lib.tt_nextafter
+tt_nextafter_ = lib.tt_nextafter_
+tt_nextafter_into = lib.tt_nextafter_into
 tt_pow = lib.tt_pow
 tt_pow_ = lib.tt_pow_
 tt_pow_base_f64 = lib.tt_pow_base_f64
@@ -158,6 +253,9 @@ _o_rsub = Struct("Q0qiiqdd0q").pack
 _o_rsub_scalar = Struct("Q0qiiqdd0q").pack
 _o_div = Struct("Qi0q").pack
 _o_div_scalar = Struct("Qi0q").pack
+_r_frexp = result_class("frexp", "mantissa exponent")
+_o_addcmul = Struct("Q0qiiqdd0q").pack
+_o_addcdiv = Struct("Q0qiiqdd0q").pack
 
 
 def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
@@ -916,6 +1014,786 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
             fail()
         return input
     raise no_overload("clamp_", input, min, max)
+
+
+def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    """clamp_min(input, min, *, out=None)
+
+    Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
+    elements share the gradient equally; one that equals a number has it alone.
+      min: lower bounds, or one number
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(clamp_min(input.as_subclass(Tensor), min), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("clamp_min", "input", "Tensor", input)
+    if isinstance(min, Tensor):
+        if out is not None:
+            instance(Tensor, out, "clamp_min", "out")
+            if tt_clamp_min_into(local.ctx, input, min, out):
+                fail()
+            return out
+        h = TensorHandle()
+        if tt_clamp_min(local.ctx, input, min, byref(h)):
+            fail()
+        return wrap(h)
+    elif is_number(min):
+        if out is not None:
+            instance(Tensor, out, "clamp_min", "out")
+            call, value = number_form(tt_clamp_min_f64_into, tt_clamp_min_i64_into,
+                                      tt_clamp_min_scalar_into, min, "clamp_min", "min")
+            if call(local.ctx, input, value, out):
+                fail()
+            return out
+        h = TensorHandle()
+        call, value = number_form(tt_clamp_min_f64, tt_clamp_min_i64, tt_clamp_min_scalar, min,
+                                  "clamp_min", "min")
+        if call(local.ctx, input, value, byref(h)):
+            fail()
+        return wrap(h)
+    raise no_overload("clamp_min", input, min)
+
+
+def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
+    """clamp_min_(self, min)
+
+    In place: Raises each element to at least min, elementwise with broadcasting; nan stays nan.
+    Equal elements share the gradient equally; one that equals a number has it alone.
+      min: lower bounds, or one number
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("clamp_min_", "input", "Tensor", input)
+    if isinstance(min, Tensor):
+        if tt_clamp_min_(local.ctx, input, min):
+            fail()
+        return input
+    elif is_number(min):
+        call, value = number_form(tt_clamp_min_f64_, tt_clamp_min_i64_, tt_clamp_min_scalar_, min,
+                                  "clamp_min_", "min")
+        if call(local.ctx, input, value):
+            fail()
+        return input
+    raise no_overload("clamp_min_", input, min)
+
+
+def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    """clamp_max(input, max, *, out=None)
+
+    Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal elements
+    share the gradient equally; one that equals a number has it alone.
+      max: upper bounds, or one number
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(clamp_max(input.as_subclass(Tensor), max), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("clamp_max", "input", "Tensor", input)
+    if isinstance(max, Tensor):
+        if out is not None:
+            instance(Tensor, out, "clamp_max", "out")
+            if tt_clamp_max_into(local.ctx, input, max, out):
+                fail()
+            return out
+        h = TensorHandle()
+        if tt_clamp_max(local.ctx, input, max, byref(h)):
+            fail()
+        return wrap(h)
+    elif is_number(max):
+        if out is not None:
+            instance(Tensor, out, "clamp_max", "out")
+            call, value = number_form(tt_clamp_max_f64_into, tt_clamp_max_i64_into,
+                                      tt_clamp_max_scalar_into, max, "clamp_max", "max")
+            if call(local.ctx, input, value, out):
+                fail()
+            return out
+        h = TensorHandle()
+        call, value = number_form(tt_clamp_max_f64, tt_clamp_max_i64, tt_clamp_max_scalar, max,
+                                  "clamp_max", "max")
+        if call(local.ctx, input, value, byref(h)):
+            fail()
+        return wrap(h)
+    raise no_overload("clamp_max", input, max)
+
+
+def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
+    """clamp_max_(self, max)
+
+    In place: Lowers each element to at most max, elementwise with broadcasting; nan stays nan.
+    Equal elements share the gradient equally; one that equals a number has it alone.
+      max: upper bounds, or one number
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("clamp_max_", "input", "Tensor", input)
+    if isinstance(max, Tensor):
+        if tt_clamp_max_(local.ctx, input, max):
+            fail()
+        return input
+    elif is_number(max):
+        call, value = number_form(tt_clamp_max_f64_, tt_clamp_max_i64_, tt_clamp_max_scalar_, max,
+                                  "clamp_max_", "max")
+        if call(local.ctx, input, value):
+            fail()
+        return input
+    raise no_overload("clamp_max_", input, max)
+
+
+def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """fmax(input, other, *, out=None)
+
+    Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
+    other one. Where both are equal, self has the gradient.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(fmax(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("fmax", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("fmax", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "fmax", "out")
+        if tt_fmax_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_fmax(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """fmin(input, other, *, out=None)
+
+    Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
+    other one. Where both are equal, self has the gradient.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(fmin(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("fmin", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("fmin", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "fmin", "out")
+        if tt_fmin_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_fmin(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    """copysign(input, other, *, out=None)
+
+    Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan count
+    as negative.
+      other: tensor or number whose signs are taken
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(copysign(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("copysign", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if out is not None:
+            instance(Tensor, out, "copysign", "out")
+            if tt_copysign_into(local.ctx, input, other, out):
+                fail()
+            return out
+        h = TensorHandle()
+        if tt_copysign(local.ctx, input, other, byref(h)):
+            fail()
+        return wrap(h)
+    elif is_number(other):
+        if out is not None:
+            instance(Tensor, out, "copysign", "out")
+            call, value = number_form(tt_copysign_f64_into, tt_copysign_i64_into,
+                                      tt_copysign_scalar_into, other, "copysign", "other")
+            if call(local.ctx, input, value, out):
+                fail()
+            return out
+        h = TensorHandle()
+        call, value = number_form(tt_copysign_f64, tt_copysign_i64, tt_copysign_scalar, other,
+                                  "copysign", "other")
+        if call(local.ctx, input, value, byref(h)):
+            fail()
+        return wrap(h)
+    raise no_overload("copysign", input, other)
+
+
+def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
+    """copysign_(self, other)
+
+    In place: Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and
+    -nan count as negative.
+      other: tensor or number whose signs are taken
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("copysign_", "input", "Tensor", input)
+    if isinstance(other, Tensor):
+        if tt_copysign_(local.ctx, input, other):
+            fail()
+        return input
+    elif is_number(other):
+        call, value = number_form(tt_copysign_f64_, tt_copysign_i64_, tt_copysign_scalar_, other,
+                                  "copysign_", "other")
+        if call(local.ctx, input, value):
+            fail()
+        return input
+    raise no_overload("copysign_", input, other)
+
+
+def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """hypot(input, other, *, out=None)
+
+    Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(hypot(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hypot", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("hypot", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "hypot", "out")
+        if tt_hypot_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_hypot(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def hypot_(self: Tensor, other: Tensor) -> Tensor:
+    """hypot_(self, other)
+
+    In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in
+    between.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("hypot_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("hypot_", "other", "Tensor", other)
+    if tt_hypot_(local.ctx, input, other):
+        fail()
+    return input
+
+
+def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """logaddexp(input, other, *, out=None)
+
+    Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
+    between.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(logaddexp(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logaddexp", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logaddexp", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "logaddexp", "out")
+        if tt_logaddexp_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_logaddexp(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """logaddexp2(input, other, *, out=None)
+
+    Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(logaddexp2(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logaddexp2", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("logaddexp2", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "logaddexp2", "out")
+        if tt_logaddexp2_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_logaddexp2(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """heaviside(input, values, *, out=None)
+
+    Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise with
+    broadcasting. nan gives 0.
+      values: results where self is 0
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(heaviside(input.as_subclass(Tensor), values), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("heaviside", "input", "Tensor", input)
+    if not isinstance(values, Tensor):
+        raise wrong_kind("heaviside", "values", "Tensor", values)
+    if out is not None:
+        instance(Tensor, out, "heaviside", "out")
+        if tt_heaviside_into(local.ctx, input, values, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_heaviside(local.ctx, input, values, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def heaviside_(self: Tensor, values: Tensor) -> Tensor:
+    """heaviside_(self, values)
+
+    In place: Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise
+    with broadcasting. nan gives 0.
+      values: results where self is 0
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("heaviside_", "input", "Tensor", input)
+    if not isinstance(values, Tensor):
+        raise wrong_kind("heaviside_", "values", "Tensor", values)
+    if tt_heaviside_(local.ctx, input, values):
+        fail()
+    return input
+
+
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """nextafter(input, other, *, out=None)
+
+    Gives the number next to self, among those of the dtype, in the direction of other, elementwise
+    with broadcasting. The gradient is that of self.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(nextafter(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("nextafter", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("nextafter", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "nextafter", "out")
+        if tt_nextafter_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_nextafter(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def nextafter_(self: Tensor, other: Tensor) -> Tensor:
+    """nextafter_(self, other)
+
+    In place: Gives the number next to self, among those of the dtype, in the direction of other,
+    elementwise with broadcasting. The gradient is that of self.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("nextafter_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("nextafter_", "other", "Tensor", other)
+    if tt_nextafter_(local.ctx, input, other):
+        fail()
+    return input
+
+
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """gcd(input, other, *, out=None)
+
+    Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
+    negative, and 0 if both are 0.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(gcd(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("gcd", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("gcd", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "gcd", "out")
+        if tt_gcd_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_gcd(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def gcd_(self: Tensor, other: Tensor) -> Tensor:
+    """gcd_(self, other)
+
+    In place: Computes the greatest common divisor of integers, elementwise with broadcasting; it is
+    never negative, and 0 if both are 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("gcd_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("gcd_", "other", "Tensor", other)
+    if tt_gcd_(local.ctx, input, other):
+        fail()
+    return input
+
+
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """lcm(input, other, *, out=None)
+
+    Computes the least common multiple of integers, elementwise with broadcasting; it is never
+    negative, and 0 if one is 0.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(lcm(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("lcm", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("lcm", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "lcm", "out")
+        if tt_lcm_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_lcm(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def lcm_(self: Tensor, other: Tensor) -> Tensor:
+    """lcm_(self, other)
+
+    In place: Computes the least common multiple of integers, elementwise with broadcasting; it is
+    never negative, and 0 if one is 0.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("lcm_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("lcm_", "other", "Tensor", other)
+    if tt_lcm_(local.ctx, input, other):
+        fail()
+    return input
+
+
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """ldexp(input, other, *, out=None)
+
+    Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+      other: exponents
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(ldexp(input.as_subclass(Tensor), other), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("ldexp", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("ldexp", "other", "Tensor", other)
+    if out is not None:
+        instance(Tensor, out, "ldexp", "out")
+        if tt_ldexp_into(local.ctx, input, other, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_ldexp(local.ctx, input, other, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def ldexp_(self: Tensor, other: Tensor) -> Tensor:
+    """ldexp_(self, other)
+
+    In place: Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+      other: exponents
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("ldexp_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("ldexp_", "other", "Tensor", other)
+    if tt_ldexp_(local.ctx, input, other):
+        fail()
+    return input
+
+
+def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """frexp(input, *, out=None)
+
+    Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent.
+    0, infinities and nan are their own mantissas.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(frexp(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("frexp", "input", "Tensor", input)
+    if out is not None:
+        dst_mantissa, dst_exponent = out_tensors(out, 2, "frexp")
+        if tt_frexp_into(local.ctx, input, dst_mantissa, dst_exponent):
+            fail()
+        return out
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_frexp(local.ctx, input, byref(h0), byref(h1)):
+        fail()
+    return _r_frexp(map(wrap, (h0, h1)))
+
+
+def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    """float_power(input, exponent, *, out=None)
+
+    Raises self to the power exponent in double precision, elementwise with broadcasting: the result
+    is float64, or complex128 if an operand is complex.
+      exponent: tensor or number
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(float_power(input.as_subclass(Tensor), exponent), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("float_power", "input", "Tensor", input)
+    if isinstance(exponent, Tensor):
+        if out is not None:
+            instance(Tensor, out, "float_power", "out")
+            if tt_float_power_into(local.ctx, input, exponent, out):
+                fail()
+            return out
+        h = TensorHandle()
+        if tt_float_power(local.ctx, input, exponent, byref(h)):
+            fail()
+        return wrap(h)
+    elif is_number(exponent):
+        if out is not None:
+            instance(Tensor, out, "float_power", "out")
+            call, value = number_form(tt_float_power_f64_into, tt_float_power_i64_into,
+                                      tt_float_power_scalar_into, exponent, "float_power",
+                                      "exponent")
+            if call(local.ctx, input, value, out):
+                fail()
+            return out
+        h = TensorHandle()
+        call, value = number_form(tt_float_power_f64, tt_float_power_i64, tt_float_power_scalar,
+                                  exponent, "float_power", "exponent")
+        if call(local.ctx, input, value, byref(h)):
+            fail()
+        return wrap(h)
+    raise no_overload("float_power", input, exponent)
+
+
+def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
+    """float_power_(self, exponent)
+
+    In place: Raises self to the power exponent in double precision, elementwise with broadcasting:
+    the result is float64, or complex128 if an operand is complex.
+      exponent: tensor or number
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("float_power_", "input", "Tensor", input)
+    if isinstance(exponent, Tensor):
+        if tt_float_power_(local.ctx, input, exponent):
+            fail()
+        return input
+    elif is_number(exponent):
+        call, value = number_form(tt_float_power_f64_, tt_float_power_i64_, tt_float_power_scalar_,
+                                  exponent, "float_power_", "exponent")
+        if call(local.ctx, input, value):
+            fail()
+        return input
+    raise no_overload("float_power_", input, exponent)
+
+
+def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
+         out: Tensor | None = None) -> Tensor:
+    """lerp(input, end, weight, *, out=None)
+
+    Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+      end: result for a weight of 1
+      weight: tensor or number
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(lerp(input.as_subclass(Tensor), end, weight), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("lerp", "input", "Tensor", input)
+    if not isinstance(end, Tensor):
+        raise wrong_kind("lerp", "end", "Tensor", end)
+    if isinstance(weight, Tensor):
+        if out is not None:
+            instance(Tensor, out, "lerp", "out")
+            if tt_lerp_into(local.ctx, input, end, weight, out):
+                fail()
+            return out
+        h = TensorHandle()
+        if tt_lerp(local.ctx, input, end, weight, byref(h)):
+            fail()
+        return wrap(h)
+    elif is_number(weight):
+        if out is not None:
+            instance(Tensor, out, "lerp", "out")
+            call, value = number_form(tt_lerp_f64_into, tt_lerp_i64_into, tt_lerp_scalar_into,
+                                      weight, "lerp", "weight")
+            if call(local.ctx, input, end, value, out):
+                fail()
+            return out
+        h = TensorHandle()
+        call, value = number_form(tt_lerp_f64, tt_lerp_i64, tt_lerp_scalar, weight, "lerp",
+                                  "weight")
+        if call(local.ctx, input, end, value, byref(h)):
+            fail()
+        return wrap(h)
+    raise no_overload("lerp", input, end, weight)
+
+
+def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
+    """lerp_(self, end, weight)
+
+    In place: Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+      end: result for a weight of 1
+      weight: tensor or number
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("lerp_", "input", "Tensor", input)
+    if not isinstance(end, Tensor):
+        raise wrong_kind("lerp_", "end", "Tensor", end)
+    if isinstance(weight, Tensor):
+        if tt_lerp_(local.ctx, input, end, weight):
+            fail()
+        return input
+    elif is_number(weight):
+        call, value = number_form(tt_lerp_f64_, tt_lerp_i64_, tt_lerp_scalar_, weight, "lerp_",
+                                  "weight")
+        if call(local.ctx, input, end, value):
+            fail()
+        return input
+    raise no_overload("lerp_", input, end, weight)
+
+
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
+            out: Tensor | None = None) -> Tensor:
+    """addcmul(input, tensor1, tensor2, *, value=1, out=None)
+
+    Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+      value: factor of the product
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(addcmul(input.as_subclass(Tensor), tensor1, tensor2, value=value),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addcmul", "input", "Tensor", input)
+    if not isinstance(tensor1, Tensor):
+        raise wrong_kind("addcmul", "tensor1", "Tensor", tensor1)
+    if not isinstance(tensor2, Tensor):
+        raise wrong_kind("addcmul", "tensor2", "Tensor", tensor2)
+    opts = None
+    if value != 1 or type(value) is not int:
+        opts = _o_addcmul(1, *scalar_field(value, "addcmul", "value"))
+    if out is not None:
+        instance(Tensor, out, "addcmul", "out")
+        if tt_addcmul_into(local.ctx, input, tensor1, tensor2, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_addcmul(local.ctx, input, tensor1, tensor2, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+    """addcmul_(self, tensor1, tensor2, *, value=1)
+
+    In place: Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+      value: factor of the product
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("addcmul_", "input", "Tensor", input)
+    if not isinstance(tensor1, Tensor):
+        raise wrong_kind("addcmul_", "tensor1", "Tensor", tensor1)
+    if not isinstance(tensor2, Tensor):
+        raise wrong_kind("addcmul_", "tensor2", "Tensor", tensor2)
+    opts = None
+    if value != 1 or type(value) is not int:
+        opts = _o_addcmul(1, *scalar_field(value, "addcmul_", "value"))
+    if tt_addcmul_(local.ctx, input, tensor1, tensor2, opts):
+        fail()
+    return input
+
+
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
+            out: Tensor | None = None) -> Tensor:
+    """addcdiv(input, tensor1, tensor2, *, value=1, out=None)
+
+    Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are
+    not supported.
+      value: factor of the quotient
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(addcdiv(input.as_subclass(Tensor), tensor1, tensor2, value=value),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("addcdiv", "input", "Tensor", input)
+    if not isinstance(tensor1, Tensor):
+        raise wrong_kind("addcdiv", "tensor1", "Tensor", tensor1)
+    if not isinstance(tensor2, Tensor):
+        raise wrong_kind("addcdiv", "tensor2", "Tensor", tensor2)
+    opts = None
+    if value != 1 or type(value) is not int:
+        opts = _o_addcdiv(1, *scalar_field(value, "addcdiv", "value"))
+    if out is not None:
+        instance(Tensor, out, "addcdiv", "out")
+        if tt_addcdiv_into(local.ctx, input, tensor1, tensor2, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_addcdiv(local.ctx, input, tensor1, tensor2, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+    """addcdiv_(self, tensor1, tensor2, *, value=1)
+
+    In place: Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer
+    tensors are not supported.
+      value: factor of the quotient
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("addcdiv_", "input", "Tensor", input)
+    if not isinstance(tensor1, Tensor):
+        raise wrong_kind("addcdiv_", "tensor1", "Tensor", tensor1)
+    if not isinstance(tensor2, Tensor):
+        raise wrong_kind("addcdiv_", "tensor2", "Tensor", tensor2)
+    opts = None
+    if value != 1 or type(value) is not int:
+        opts = _o_addcdiv(1, *scalar_field(value, "addcdiv_", "value"))
+    if tt_addcdiv_(local.ctx, input, tensor1, tensor2, opts):
+        fail()
+    return input
 
 
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import instance, integer, keeps, wrong_kind
+from .._convert import instance, integer, keeps, real, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -14,12 +14,21 @@ tt_abs_into = lib.tt_abs_into
 tt_acos = lib.tt_acos
 tt_acos_ = lib.tt_acos_
 tt_acos_into = lib.tt_acos_into
+tt_acosh = lib.tt_acosh
+tt_acosh_ = lib.tt_acosh_
+tt_acosh_into = lib.tt_acosh_into
 tt_asin = lib.tt_asin
 tt_asin_ = lib.tt_asin_
 tt_asin_into = lib.tt_asin_into
+tt_asinh = lib.tt_asinh
+tt_asinh_ = lib.tt_asinh_
+tt_asinh_into = lib.tt_asinh_into
 tt_atan = lib.tt_atan
 tt_atan_ = lib.tt_atan_
 tt_atan_into = lib.tt_atan_into
+tt_atanh = lib.tt_atanh
+tt_atanh_ = lib.tt_atanh_
+tt_atanh_into = lib.tt_atanh_into
 tt_ceil = lib.tt_ceil
 tt_ceil_ = lib.tt_ceil_
 tt_ceil_into = lib.tt_ceil_into
@@ -29,6 +38,9 @@ tt_cos_into = lib.tt_cos_into
 tt_cosh = lib.tt_cosh
 tt_cosh_ = lib.tt_cosh_
 tt_cosh_into = lib.tt_cosh_into
+tt_deg2rad = lib.tt_deg2rad
+tt_deg2rad_ = lib.tt_deg2rad_
+tt_deg2rad_into = lib.tt_deg2rad_into
 tt_erf = lib.tt_erf
 tt_erf_ = lib.tt_erf_
 tt_erf_into = lib.tt_erf_into
@@ -47,9 +59,17 @@ tt_expm1_into = lib.tt_expm1_into
 tt_floor = lib.tt_floor
 tt_floor_ = lib.tt_floor_
 tt_floor_into = lib.tt_floor_into
+tt_frac = lib.tt_frac
+tt_frac_ = lib.tt_frac_
+tt_frac_into = lib.tt_frac_into
 tt_isfinite = lib.tt_isfinite
 tt_isinf = lib.tt_isinf
 tt_isnan = lib.tt_isnan
+tt_isneginf = lib.tt_isneginf
+tt_isneginf_into = lib.tt_isneginf_into
+tt_isposinf = lib.tt_isposinf
+tt_isposinf_into = lib.tt_isposinf_into
+tt_isreal = lib.tt_isreal
 tt_log = lib.tt_log
 tt_log10 = lib.tt_log10
 tt_log10_ = lib.tt_log10_
@@ -62,6 +82,16 @@ tt_log2_ = lib.tt_log2_
 tt_log2_into = lib.tt_log2_into
 tt_log_ = lib.tt_log_
 tt_log_into = lib.tt_log_into
+tt_logit = lib.tt_logit
+tt_logit_ = lib.tt_logit_
+tt_logit_into = lib.tt_logit_into
+tt_nan_to_num = lib.tt_nan_to_num
+tt_nan_to_num_ = lib.tt_nan_to_num_
+tt_nan_to_num_into = lib.tt_nan_to_num_into
+tt_positive = lib.tt_positive
+tt_rad2deg = lib.tt_rad2deg
+tt_rad2deg_ = lib.tt_rad2deg_
+tt_rad2deg_into = lib.tt_rad2deg_into
 tt_reciprocal = lib.tt_reciprocal
 tt_reciprocal_ = lib.tt_reciprocal_
 tt_reciprocal_into = lib.tt_reciprocal_into
@@ -71,12 +101,17 @@ tt_round_into = lib.tt_round_into
 tt_rsqrt = lib.tt_rsqrt
 tt_rsqrt_ = lib.tt_rsqrt_
 tt_rsqrt_into = lib.tt_rsqrt_into
+tt_sgn = lib.tt_sgn
+tt_sgn_ = lib.tt_sgn_
+tt_sgn_into = lib.tt_sgn_into
 tt_sigmoid = lib.tt_sigmoid
 tt_sigmoid_ = lib.tt_sigmoid_
 tt_sigmoid_into = lib.tt_sigmoid_into
 tt_sign = lib.tt_sign
 tt_sign_ = lib.tt_sign_
 tt_sign_into = lib.tt_sign_into
+tt_signbit = lib.tt_signbit
+tt_signbit_into = lib.tt_signbit_into
 tt_sin = lib.tt_sin
 tt_sin_ = lib.tt_sin_
 tt_sin_into = lib.tt_sin_into
@@ -98,7 +133,9 @@ tt_tanh_into = lib.tt_tanh_into
 tt_trunc = lib.tt_trunc
 tt_trunc_ = lib.tt_trunc_
 tt_trunc_into = lib.tt_trunc_into
+_o_logit = Struct("Qd0q").pack
 _o_round = Struct("Qq0q").pack
+_o_nan_to_num = Struct("Qddd0q").pack
 
 
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -273,6 +310,42 @@ def abs_(self: Tensor) -> Tensor:
     if not isinstance(input, Tensor):
         raise wrong_kind("abs_", "input", "Tensor", input)
     if tt_abs_(local.ctx, input):
+        fail()
+    return input
+
+
+def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """sgn(input, *, out=None)
+
+    Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of complex
+    ones.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(sgn(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("sgn", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "sgn", "out")
+        if tt_sgn_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_sgn(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def sgn_(self: Tensor) -> Tensor:
+    """sgn_(self)
+
+    In place: Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction
+    of complex ones.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("sgn_", "input", "Tensor", input)
+    if tt_sgn_(local.ctx, input):
         fail()
     return input
 
@@ -892,6 +965,221 @@ def cosh_(self: Tensor) -> Tensor:
     return input
 
 
+def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """asinh(input, *, out=None)
+
+    Computes the inverse hyperbolic sine, elementwise.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(asinh(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("asinh", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "asinh", "out")
+        if tt_asinh_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_asinh(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def asinh_(self: Tensor) -> Tensor:
+    """asinh_(self)
+
+    In place: Computes the inverse hyperbolic sine, elementwise.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("asinh_", "input", "Tensor", input)
+    if tt_asinh_(local.ctx, input):
+        fail()
+    return input
+
+
+def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """acosh(input, *, out=None)
+
+    Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(acosh(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("acosh", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "acosh", "out")
+        if tt_acosh_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_acosh(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def acosh_(self: Tensor) -> Tensor:
+    """acosh_(self)
+
+    In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("acosh_", "input", "Tensor", input)
+    if tt_acosh_(local.ctx, input):
+        fail()
+    return input
+
+
+def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """atanh(input, *, out=None)
+
+    Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(atanh(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("atanh", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "atanh", "out")
+        if tt_atanh_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_atanh(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def atanh_(self: Tensor) -> Tensor:
+    """atanh_(self)
+
+    In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
+    outside.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("atanh_", "input", "Tensor", input)
+    if tt_atanh_(local.ctx, input):
+        fail()
+    return input
+
+
+def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """logit(input, eps=None, *, out=None)
+
+    Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+      eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
+        outside [0, 1]
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(logit(input.as_subclass(Tensor), eps), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("logit", "input", "Tensor", input)
+    opts = None
+    if eps is not None:
+        opts = _o_logit((eps is not None), 0.0 if eps is None else real(eps, "logit", "eps"))
+    if out is not None:
+        instance(Tensor, out, "logit", "out")
+        if tt_logit_into(local.ctx, input, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_logit(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def logit_(self: Tensor, eps: float | None = None) -> Tensor:
+    """logit_(self, eps=None)
+
+    In place: Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+      eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
+        outside [0, 1]
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("logit_", "input", "Tensor", input)
+    opts = None
+    if eps is not None:
+        opts = _o_logit((eps is not None), 0.0 if eps is None else real(eps, "logit_", "eps"))
+    if tt_logit_(local.ctx, input, opts):
+        fail()
+    return input
+
+
+def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """deg2rad(input, *, out=None)
+
+    Converts angles from degrees to radians, elementwise.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(deg2rad(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("deg2rad", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "deg2rad", "out")
+        if tt_deg2rad_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_deg2rad(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def deg2rad_(self: Tensor) -> Tensor:
+    """deg2rad_(self)
+
+    In place: Converts angles from degrees to radians, elementwise.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("deg2rad_", "input", "Tensor", input)
+    if tt_deg2rad_(local.ctx, input):
+        fail()
+    return input
+
+
+def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """rad2deg(input, *, out=None)
+
+    Converts angles from radians to degrees, elementwise.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(rad2deg(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("rad2deg", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "rad2deg", "out")
+        if tt_rad2deg_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_rad2deg(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def rad2deg_(self: Tensor) -> Tensor:
+    """rad2deg_(self)
+
+    In place: Converts angles from radians to degrees, elementwise.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("rad2deg_", "input", "Tensor", input)
+    if tt_rad2deg_(local.ctx, input):
+        fail()
+    return input
+
+
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """erf(input, *, out=None)
 
@@ -1064,6 +1352,58 @@ def trunc_(self: Tensor) -> Tensor:
     return input
 
 
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """frac(input, *, out=None)
+
+    Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors are
+    not supported.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(frac(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("frac", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "frac", "out")
+        if tt_frac_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_frac(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def frac_(self: Tensor) -> Tensor:
+    """frac_(self)
+
+    In place: Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer
+    tensors are not supported.
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("frac_", "input", "Tensor", input)
+    if tt_frac_(local.ctx, input):
+        fail()
+    return input
+
+
+def positive(input: Tensor) -> Tensor:
+    """positive(input)
+
+    Returns self itself. Bool tensors are not supported.
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(positive(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("positive", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_positive(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
 def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """round(input, decimals=0, *, out=None)
 
@@ -1155,3 +1495,141 @@ def isfinite(input: Tensor) -> Tensor:
     if tt_isfinite(local.ctx, input, byref(h)):
         fail()
     return wrap(h)
+
+
+def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """isposinf(input, *, out=None)
+
+    Tests whether each element is positive infinity.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(isposinf(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("isposinf", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "isposinf", "out")
+        if tt_isposinf_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_isposinf(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """isneginf(input, *, out=None)
+
+    Tests whether each element is negative infinity.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(isneginf(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("isneginf", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "isneginf", "out")
+        if tt_isneginf_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_isneginf(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def isreal(input: Tensor) -> Tensor:
+    """isreal(input)
+
+    Tests whether each element is real: every element of a real tensor, and those with an imaginary
+    part of 0 of a complex one.
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(isreal(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("isreal", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_isreal(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """signbit(input, *, out=None)
+
+    Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(signbit(input.as_subclass(Tensor)), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("signbit", "input", "Tensor", input)
+    if out is not None:
+        instance(Tensor, out, "signbit", "out")
+        if tt_signbit_into(local.ctx, input, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_signbit(local.ctx, input, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None,
+               neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None)
+
+    Replaces nan and infinities by numbers, elementwise, in each part of complex elements. The
+    gradient is 0 where an element is replaced. Integer tensors are unchanged.
+      nan: value for nan; default: 0
+      posinf: value for infinity; default: the largest finite number of the dtype
+      neginf: value for -infinity; default: the smallest finite number of the dtype
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(nan_to_num(input.as_subclass(Tensor), nan, posinf, neginf), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("nan_to_num", "input", "Tensor", input)
+    opts = None
+    if nan is not None or posinf is not None or neginf is not None:
+        opts = _o_nan_to_num((nan is not None) | (posinf is not None) << 1
+                             | (neginf is not None) << 2,
+                             0.0 if nan is None else real(nan, "nan_to_num", "nan"),
+                             0.0 if posinf is None else real(posinf, "nan_to_num", "posinf"),
+                             0.0 if neginf is None else real(neginf, "nan_to_num", "neginf"))
+    if out is not None:
+        instance(Tensor, out, "nan_to_num", "out")
+        if tt_nan_to_num_into(local.ctx, input, opts, out):
+            fail()
+        return out
+    h = TensorHandle()
+    if tt_nan_to_num(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def nan_to_num_(self: Tensor, nan: float | None = None, posinf: float | None = None,
+                neginf: float | None = None) -> Tensor:
+    """nan_to_num_(self, nan=None, posinf=None, neginf=None)
+
+    In place: Replaces nan and infinities by numbers, elementwise, in each part of complex elements.
+    The gradient is 0 where an element is replaced. Integer tensors are unchanged.
+      nan: value for nan; default: 0
+      posinf: value for infinity; default: the largest finite number of the dtype
+      neginf: value for -infinity; default: the smallest finite number of the dtype
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("nan_to_num_", "input", "Tensor", input)
+    opts = None
+    if nan is not None or posinf is not None or neginf is not None:
+        opts = _o_nan_to_num((nan is not None) | (posinf is not None) << 1
+                             | (neginf is not None) << 2,
+                             0.0 if nan is None else real(nan, "nan_to_num_", "nan"),
+                             0.0 if posinf is None else real(posinf, "nan_to_num_", "posinf"),
+                             0.0 if neginf is None else real(neginf, "nan_to_num_", "neginf"))
+    if tt_nan_to_num_(local.ctx, input, opts):
+        fail()
+    return input

@@ -66,6 +66,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.acos_(self)
 
+    def acosh(self, *, out: Tensor | None = None) -> Tensor:
+        """acosh(self, *, out=None)
+
+        Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+        """
+        return _ops.acosh(self, out=out)
+
+    def acosh_(self) -> Tensor:
+        """acosh_(self)
+
+        In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+        """
+        return _ops.acosh_(self)
+
     def add(self, other: Tensor | complex, *, alpha: complex = 1,
             out: Tensor | None = None) -> Tensor:
         """add(self, other, *, alpha=1, out=None)
@@ -110,6 +124,42 @@ class TensorMethods(TensorFacts):
           alpha: factor of the products
         """
         return _ops.addbmm_(self, batch1, batch2, beta=beta, alpha=alpha)
+
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
+                out: Tensor | None = None) -> Tensor:
+        """addcdiv(self, tensor1, tensor2, *, value=1, out=None)
+
+        Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors
+        are not supported.
+          value: factor of the quotient
+        """
+        return _ops.addcdiv(self, tensor1, tensor2, value=value, out=out)
+
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+        """addcdiv_(self, tensor1, tensor2, *, value=1)
+
+        In place: Computes self + value * tensor1 / tensor2, elementwise with broadcasting. Integer
+        tensors are not supported.
+          value: factor of the quotient
+        """
+        return _ops.addcdiv_(self, tensor1, tensor2, value=value)
+
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
+                out: Tensor | None = None) -> Tensor:
+        """addcmul(self, tensor1, tensor2, *, value=1, out=None)
+
+        Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+          value: factor of the product
+        """
+        return _ops.addcmul(self, tensor1, tensor2, value=value, out=out)
+
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+        """addcmul_(self, tensor1, tensor2, *, value=1)
+
+        In place: Computes self + value * tensor1 * tensor2, elementwise with broadcasting.
+          value: factor of the product
+        """
+        return _ops.addcmul_(self, tensor1, tensor2, value=value)
 
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1,
               out: Tensor | None = None) -> Tensor:
@@ -242,6 +292,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.aminmax(self, dim=dim, keepdim=keepdim, out=out)
 
+    def angle(self, *, out: Tensor | None = None) -> Tensor:
+        """angle(self, *, out=None)
+
+        Computes the angle of each number in the complex plane, in radians: 0 or pi for real
+        elements; nan stays nan. Integers give float32.
+        """
+        return _ops.angle(self, out=out)
+
     def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
             axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
             out: Tensor | None = None) -> Tensor:
@@ -268,6 +326,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.acos_(self)
 
+    def arccosh(self, *, out: Tensor | None = None) -> Tensor:
+        """arccosh(self, *, out=None)
+
+        Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+        """
+        return _ops.acosh(self, out=out)
+
+    def arccosh_(self) -> Tensor:
+        """arccosh_(self)
+
+        In place: Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+        """
+        return _ops.acosh_(self)
+
     def arcsin(self, *, out: Tensor | None = None) -> Tensor:
         """arcsin(self, *, out=None)
 
@@ -281,6 +353,20 @@ class TensorMethods(TensorFacts):
         In place: Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
         """
         return _ops.asin_(self)
+
+    def arcsinh(self, *, out: Tensor | None = None) -> Tensor:
+        """arcsinh(self, *, out=None)
+
+        Computes the inverse hyperbolic sine, elementwise.
+        """
+        return _ops.asinh(self, out=out)
+
+    def arcsinh_(self) -> Tensor:
+        """arcsinh_(self)
+
+        In place: Computes the inverse hyperbolic sine, elementwise.
+        """
+        return _ops.asinh_(self)
 
     def arctan(self, *, out: Tensor | None = None) -> Tensor:
         """arctan(self, *, out=None)
@@ -311,6 +397,21 @@ class TensorMethods(TensorFacts):
         In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
         return _ops.atan_(self)
+
+    def arctanh(self, *, out: Tensor | None = None) -> Tensor:
+        """arctanh(self, *, out=None)
+
+        Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
+        """
+        return _ops.atanh(self, out=out)
+
+    def arctanh_(self) -> Tensor:
+        """arctanh_(self)
+
+        In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
+        outside.
+        """
+        return _ops.atanh_(self)
 
     def argmax(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
                keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
@@ -383,6 +484,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.asin_(self)
 
+    def asinh(self, *, out: Tensor | None = None) -> Tensor:
+        """asinh(self, *, out=None)
+
+        Computes the inverse hyperbolic sine, elementwise.
+        """
+        return _ops.asinh(self, out=out)
+
+    def asinh_(self) -> Tensor:
+        """asinh_(self)
+
+        In place: Computes the inverse hyperbolic sine, elementwise.
+        """
+        return _ops.asinh_(self)
+
     def atan(self, *, out: Tensor | None = None) -> Tensor:
         """atan(self, *, out=None)
 
@@ -412,6 +527,21 @@ class TensorMethods(TensorFacts):
         In place: Computes the arc tangent in [-pi/2, pi/2], elementwise.
         """
         return _ops.atan_(self)
+
+    def atanh(self, *, out: Tensor | None = None) -> Tensor:
+        """atanh(self, *, out=None)
+
+        Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
+        """
+        return _ops.atanh(self, out=out)
+
+    def atanh_(self) -> Tensor:
+        """atanh_(self)
+
+        In place: Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan
+        outside.
+        """
+        return _ops.atanh_(self)
 
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
                 out: Tensor | None = None) -> Tensor:
@@ -637,6 +767,42 @@ class TensorMethods(TensorFacts):
         """
         return _ops.clamp_(self, min, max)
 
+    def clamp_max(self, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+        """clamp_max(self, max, *, out=None)
+
+        Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
+        elements share the gradient equally; one that equals a number has it alone.
+          max: upper bounds, or one number
+        """
+        return _ops.clamp_max(self, max, out=out)
+
+    def clamp_max_(self, max: Tensor | complex) -> Tensor:
+        """clamp_max_(self, max)
+
+        In place: Lowers each element to at most max, elementwise with broadcasting; nan stays nan.
+        Equal elements share the gradient equally; one that equals a number has it alone.
+          max: upper bounds, or one number
+        """
+        return _ops.clamp_max_(self, max)
+
+    def clamp_min(self, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+        """clamp_min(self, min, *, out=None)
+
+        Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
+        elements share the gradient equally; one that equals a number has it alone.
+          min: lower bounds, or one number
+        """
+        return _ops.clamp_min(self, min, out=out)
+
+    def clamp_min_(self, min: Tensor | complex) -> Tensor:
+        """clamp_min_(self, min)
+
+        In place: Raises each element to at least min, elementwise with broadcasting; nan stays nan.
+        Equal elements share the gradient equally; one that equals a number has it alone.
+          min: lower bounds, or one number
+        """
+        return _ops.clamp_min_(self, min)
+
     def clip(self, min: complex | Tensor | None = None, max: complex | Tensor | None = None, *,
              out: Tensor | None = None) -> Tensor:
         """clip(self, min=None, max=None, *, out=None)
@@ -684,6 +850,30 @@ class TensorMethods(TensorFacts):
         """
         return _ops.combinations(self, r, with_replacement)
 
+    def conj(self) -> Tensor:
+        """conj(self)
+
+        Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the
+        result of a complex tensor is no view.
+        """
+        return _ops.conj(self)
+
+    def conj_physical(self, *, out: Tensor | None = None) -> Tensor:
+        """conj_physical(self, *, out=None)
+
+        Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it
+        is.
+        """
+        return _ops.conj_physical(self, out=out)
+
+    def conj_physical_(self) -> Tensor:
+        """conj_physical_(self)
+
+        In place: Computes the complex conjugate in new memory, elementwise; a real tensor is
+        returned as it is.
+        """
+        return _ops.conj_physical_(self)
+
     def copy_(self, src: Tensor) -> Tensor:
         """copy_(self, src)
 
@@ -691,6 +881,24 @@ class TensorMethods(TensorFacts):
         its dtype and device.
         """
         return _ops.copy_(self, src)
+
+    def copysign(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+        """copysign(self, other, *, out=None)
+
+        Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
+        count as negative.
+          other: tensor or number whose signs are taken
+        """
+        return _ops.copysign(self, other, out=out)
+
+    def copysign_(self, other: Tensor | complex) -> Tensor:
+        """copysign_(self, other)
+
+        In place: Gives each element of self the sign of other, elementwise with broadcasting; -0.0
+        and -nan count as negative.
+          other: tensor or number whose signs are taken
+        """
+        return _ops.copysign_(self, other)
 
     def corrcoef(self) -> Tensor:
         """corrcoef(self)
@@ -818,6 +1026,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.cumsum_(self, dim, dtype=dtype)
 
+    def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
+        """deg2rad(self, *, out=None)
+
+        Converts angles from degrees to radians, elementwise.
+        """
+        return _ops.deg2rad(self, out=out)
+
+    def deg2rad_(self) -> Tensor:
+        """deg2rad_(self)
+
+        In place: Converts angles from degrees to radians, elementwise.
+        """
+        return _ops.deg2rad_(self)
+
     def detach(self) -> Tensor:
         """detach(self)
 
@@ -889,6 +1111,21 @@ class TensorMethods(TensorFacts):
           append: values put behind self along dim
         """
         return _ops.diff(self, n, dim, prepend, append, axis=axis, out=out)
+
+    def digamma(self, *, out: Tensor | None = None) -> Tensor:
+        """digamma(self, *, out=None)
+
+        Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
+        """
+        return _ops.digamma(self, out=out)
+
+    def digamma_(self) -> Tensor:
+        """digamma_(self)
+
+        In place: Computes the derivative of log(Gamma(x)), elementwise; nan at the negative
+        integers.
+        """
+        return _ops.digamma_(self)
 
     def dist(self, other: Tensor, p: float = 2.0) -> Tensor:
         """dist(self, other, p=2.0)
@@ -1022,6 +1259,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.erfc_(self)
 
+    def erfinv(self, *, out: Tensor | None = None) -> Tensor:
+        """erfinv(self, *, out=None)
+
+        Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
+        """
+        return _ops.erfinv(self, out=out)
+
+    def erfinv_(self) -> Tensor:
+        """erfinv_(self)
+
+        In place: Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
+        """
+        return _ops.erfinv_(self)
+
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """exp(self, *, out=None)
 
@@ -1140,6 +1391,24 @@ class TensorMethods(TensorFacts):
         """
         return _ops.flipud(self)
 
+    def float_power(self, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+        """float_power(self, exponent, *, out=None)
+
+        Raises self to the power exponent in double precision, elementwise with broadcasting: the
+        result is float64, or complex128 if an operand is complex.
+          exponent: tensor or number
+        """
+        return _ops.float_power(self, exponent, out=out)
+
+    def float_power_(self, exponent: Tensor | complex) -> Tensor:
+        """float_power_(self, exponent)
+
+        In place: Raises self to the power exponent in double precision, elementwise with
+        broadcasting: the result is float64, or complex128 if an operand is complex.
+          exponent: tensor or number
+        """
+        return _ops.float_power_(self, exponent)
+
     def floor(self, *, out: Tensor | None = None) -> Tensor:
         """floor(self, *, out=None)
 
@@ -1170,6 +1439,22 @@ class TensorMethods(TensorFacts):
         """
         return _ops.floor_divide_(self, other)
 
+    def fmax(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """fmax(self, other, *, out=None)
+
+        Computes the elementwise maximum with broadcasting; where one element is nan, the result is
+        the other one. Where both are equal, self has the gradient.
+        """
+        return _ops.fmax(self, other, out=out)
+
+    def fmin(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """fmin(self, other, *, out=None)
+
+        Computes the elementwise minimum with broadcasting; where one element is nan, the result is
+        the other one. Where both are equal, self has the gradient.
+        """
+        return _ops.fmin(self, other, out=out)
+
     def fmod(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """fmod(self, other, *, out=None)
 
@@ -1185,6 +1470,30 @@ class TensorMethods(TensorFacts):
         broadcasting. It has the sign of self.
         """
         return _ops.fmod_(self, other)
+
+    def frac(self, *, out: Tensor | None = None) -> Tensor:
+        """frac(self, *, out=None)
+
+        Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors
+        are not supported.
+        """
+        return _ops.frac(self, out=out)
+
+    def frac_(self) -> Tensor:
+        """frac_(self)
+
+        In place: Computes the fractional part x - trunc(x), elementwise, with the sign of x.
+        Integer tensors are not supported.
+        """
+        return _ops.frac_(self)
+
+    def frexp(self, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """frexp(self, *, out=None)
+
+        Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32
+        exponent. 0, infinities and nan are their own mantissas.
+        """
+        return _ops.frexp(self, out=out)
 
     def full_like(self, fill_value: complex, *, dtype: dtype | None = None,
                   device: device | str | None = None, out: Tensor | None = None,
@@ -1209,6 +1518,22 @@ class TensorMethods(TensorFacts):
             self; it may be smaller than self outside dim
         """
         return _ops.gather(self, dim, index, out=out)
+
+    def gcd(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """gcd(self, other, *, out=None)
+
+        Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
+        negative, and 0 if both are 0.
+        """
+        return _ops.gcd(self, other, out=out)
+
+    def gcd_(self, other: Tensor) -> Tensor:
+        """gcd_(self, other)
+
+        In place: Computes the greatest common divisor of integers, elementwise with broadcasting;
+        it is never negative, and 0 if both are 0.
+        """
+        return _ops.gcd_(self, other)
 
     def ge(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """ge(self, other, *, out=None)
@@ -1275,6 +1600,32 @@ class TensorMethods(TensorFacts):
         """
         return _ops.gt_(self, other)
 
+    def hardshrink(self, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+        """hardshrink(self, lambd=0.5, *, out=None)
+
+        Replaces the elements in [-lambd, lambd] by 0.
+          lambd: half the width of the interval
+        """
+        return _ops.hardshrink(self, lambd, out=out)
+
+    def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """heaviside(self, values, *, out=None)
+
+        Computes 0 where self < 0, values where self is 0 and 1 where self > 0, elementwise with
+        broadcasting. nan gives 0.
+          values: results where self is 0
+        """
+        return _ops.heaviside(self, values, out=out)
+
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """heaviside_(self, values)
+
+        In place: Computes 0 where self < 0, values where self is 0 and 1 where self > 0,
+        elementwise with broadcasting. nan gives 0.
+          values: results where self is 0
+        """
+        return _ops.heaviside_(self, values)
+
     def histc(self, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
               out: Tensor | None = None) -> Tensor:
         """histc(self, bins=100, min=0.0, max=0.0, *, out=None)
@@ -1299,6 +1650,55 @@ class TensorMethods(TensorFacts):
           indices: positions at which the dimension is split
         """
         return _ops.hsplit(self, sections, indices=indices)
+
+    def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """hypot(self, other, *, out=None)
+
+        Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+        """
+        return _ops.hypot(self, other, out=out)
+
+    def hypot_(self, other: Tensor) -> Tensor:
+        """hypot_(self, other)
+
+        In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow
+        in between.
+        """
+        return _ops.hypot_(self, other)
+
+    def i0(self, *, out: Tensor | None = None) -> Tensor:
+        """i0(self, *, out=None)
+
+        Computes the modified Bessel function of the first kind of order 0, elementwise.
+        """
+        return _ops.i0(self, out=out)
+
+    def i0_(self) -> Tensor:
+        """i0_(self)
+
+        In place: Computes the modified Bessel function of the first kind of order 0, elementwise.
+        """
+        return _ops.i0_(self)
+
+    def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """igamma(self, other, *, out=None)
+
+        Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+        broadcasting. self has no gradient.
+          input: shape parameter a, not negative
+          other: upper bound x of the integral, not negative
+        """
+        return _ops.igamma(self, other, out=out)
+
+    def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """igammac(self, other, *, out=None)
+
+        Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
+        other), elementwise with broadcasting. self has no gradient.
+          input: shape parameter a, not negative
+          other: lower bound x of the integral, not negative
+        """
+        return _ops.igammac(self, other, out=out)
 
     def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1,
                   out: Tensor | None = None) -> Tensor:
@@ -1480,6 +1880,28 @@ class TensorMethods(TensorFacts):
         """
         return _ops.isnan(self)
 
+    def isneginf(self, *, out: Tensor | None = None) -> Tensor:
+        """isneginf(self, *, out=None)
+
+        Tests whether each element is negative infinity.
+        """
+        return _ops.isneginf(self, out=out)
+
+    def isposinf(self, *, out: Tensor | None = None) -> Tensor:
+        """isposinf(self, *, out=None)
+
+        Tests whether each element is positive infinity.
+        """
+        return _ops.isposinf(self, out=out)
+
+    def isreal(self) -> Tensor:
+        """isreal(self)
+
+        Tests whether each element is real: every element of a real tensor, and those with an
+        imaginary part of 0 of a complex one.
+        """
+        return _ops.isreal(self)
+
     def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """kron(self, other, *, out=None)
 
@@ -1500,6 +1922,38 @@ class TensorMethods(TensorFacts):
         """
         return _ops.kthvalue(self, k, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
+    def lcm(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """lcm(self, other, *, out=None)
+
+        Computes the least common multiple of integers, elementwise with broadcasting; it is never
+        negative, and 0 if one is 0.
+        """
+        return _ops.lcm(self, other, out=out)
+
+    def lcm_(self, other: Tensor) -> Tensor:
+        """lcm_(self, other)
+
+        In place: Computes the least common multiple of integers, elementwise with broadcasting; it
+        is never negative, and 0 if one is 0.
+        """
+        return _ops.lcm_(self, other)
+
+    def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """ldexp(self, other, *, out=None)
+
+        Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+          other: exponents
+        """
+        return _ops.ldexp(self, other, out=out)
+
+    def ldexp_(self, other: Tensor) -> Tensor:
+        """ldexp_(self, other)
+
+        In place: Computes self * 2^other, elementwise with broadcasting and dtype promotion.
+          other: exponents
+        """
+        return _ops.ldexp_(self, other)
+
     def le(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """le(self, other, *, out=None)
 
@@ -1513,6 +1967,25 @@ class TensorMethods(TensorFacts):
         In place: Tests self <= other, elementwise with broadcasting. The result is bool.
         """
         return _ops.le_(self, other)
+
+    def lerp(self, end: Tensor, weight: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+        """lerp(self, end, weight, *, out=None)
+
+        Interpolates linearly: self + weight * (end - self), elementwise with broadcasting.
+          end: result for a weight of 1
+          weight: tensor or number
+        """
+        return _ops.lerp(self, end, weight, out=out)
+
+    def lerp_(self, end: Tensor, weight: Tensor | complex) -> Tensor:
+        """lerp_(self, end, weight)
+
+        In place: Interpolates linearly: self + weight * (end - self), elementwise with
+        broadcasting.
+          end: result for a weight of 1
+          weight: tensor or number
+        """
+        return _ops.lerp_(self, end, weight)
 
     def less(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """less(self, other, *, out=None)
@@ -1541,6 +2014,20 @@ class TensorMethods(TensorFacts):
         In place: Tests self <= other, elementwise with broadcasting. The result is bool.
         """
         return _ops.le_(self, other)
+
+    def lgamma(self, *, out: Tensor | None = None) -> Tensor:
+        """lgamma(self, *, out=None)
+
+        Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
+        """
+        return _ops.lgamma(self, out=out)
+
+    def lgamma_(self) -> Tensor:
+        """lgamma_(self)
+
+        In place: Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
+        """
+        return _ops.lgamma_(self)
 
     def log(self, *, out: Tensor | None = None) -> Tensor:
         """log(self, *, out=None)
@@ -1612,6 +2099,21 @@ class TensorMethods(TensorFacts):
         """
         return _ops.log_softmax(self, dim, dtype=dtype, out=out)
 
+    def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """logaddexp(self, other, *, out=None)
+
+        Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
+        between.
+        """
+        return _ops.logaddexp(self, other, out=out)
+
+    def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """logaddexp2(self, other, *, out=None)
+
+        Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+        """
+        return _ops.logaddexp2(self, other, out=out)
+
     def logcumsumexp(self, dim: int, *, out: Tensor | None = None) -> Tensor:
         """logcumsumexp(self, dim, *, out=None)
 
@@ -1681,6 +2183,24 @@ class TensorMethods(TensorFacts):
         broadcasting. The result is bool; nan is nonzero.
         """
         return _ops.logical_xor_(self, other)
+
+    def logit(self, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
+        """logit(self, eps=None, *, out=None)
+
+        Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+          eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is
+            nan outside [0, 1]
+        """
+        return _ops.logit(self, eps, out=out)
+
+    def logit_(self, eps: float | None = None) -> Tensor:
+        """logit_(self, eps=None)
+
+        In place: Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+          eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is
+            nan outside [0, 1]
+        """
+        return _ops.logit_(self, eps)
 
     def logsumexp(self, dim: int | Sequence[int], keepdim: bool = False, *,
                   keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
@@ -1940,6 +2460,48 @@ class TensorMethods(TensorFacts):
         """
         return _ops.mv(self, vec, out=out)
 
+    def mvlgamma(self, p: int, *, out: Tensor | None = None) -> Tensor:
+        """mvlgamma(self, p, *, out=None)
+
+        Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4
+        log(pi) plus the sum of lgamma(x - j / 2) over j < p.
+          p: number of dimensions, at least 1
+        """
+        return _ops.mvlgamma(self, p, out=out)
+
+    def mvlgamma_(self, p: int) -> Tensor:
+        """mvlgamma_(self, p)
+
+        In place: Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1)
+        / 4 log(pi) plus the sum of lgamma(x - j / 2) over j < p.
+          p: number of dimensions, at least 1
+        """
+        return _ops.mvlgamma_(self, p)
+
+    def nan_to_num(self, nan: float | None = None, posinf: float | None = None,
+                   neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
+        """nan_to_num(self, nan=None, posinf=None, neginf=None, *, out=None)
+
+        Replaces nan and infinities by numbers, elementwise, in each part of complex elements. The
+        gradient is 0 where an element is replaced. Integer tensors are unchanged.
+          nan: value for nan; default: 0
+          posinf: value for infinity; default: the largest finite number of the dtype
+          neginf: value for -infinity; default: the smallest finite number of the dtype
+        """
+        return _ops.nan_to_num(self, nan, posinf, neginf, out=out)
+
+    def nan_to_num_(self, nan: float | None = None, posinf: float | None = None,
+                    neginf: float | None = None) -> Tensor:
+        """nan_to_num_(self, nan=None, posinf=None, neginf=None)
+
+        In place: Replaces nan and infinities by numbers, elementwise, in each part of complex
+        elements. The gradient is 0 where an element is replaced. Integer tensors are unchanged.
+          nan: value for nan; default: 0
+          posinf: value for infinity; default: the largest finite number of the dtype
+          neginf: value for -infinity; default: the smallest finite number of the dtype
+        """
+        return _ops.nan_to_num_(self, nan, posinf, neginf)
+
     def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
                 axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
                 dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
@@ -2083,6 +2645,22 @@ class TensorMethods(TensorFacts):
         return _ops.new_zeros(self, *args, dtype=dtype, device=device, requires_grad=requires_grad,
                               size=size)
 
+    def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """nextafter(self, other, *, out=None)
+
+        Gives the number next to self, among those of the dtype, in the direction of other,
+        elementwise with broadcasting. The gradient is that of self.
+        """
+        return _ops.nextafter(self, other, out=out)
+
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """nextafter_(self, other)
+
+        In place: Gives the number next to self, among those of the dtype, in the direction of
+        other, elementwise with broadcasting. The gradient is that of self.
+        """
+        return _ops.nextafter_(self, other)
+
     def nonzero(self, *, as_tuple: bool = False,
                 out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
         """nonzero(self, *, as_tuple=False, out=None)
@@ -2184,6 +2762,17 @@ class TensorMethods(TensorFacts):
         """
         return _ops.permute(self, *args, dims=dims)
 
+    def polygamma(self, n: int) -> Tensor:
+        """As tt.polygamma."""
+        return _ops._m_polygamma(self, n)
+
+    def positive(self) -> Tensor:
+        """positive(self)
+
+        Returns self itself. Bool tensors are not supported.
+        """
+        return _ops.positive(self)
+
     def pow(self, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """pow(self, exponent, *, out=None)
 
@@ -2203,6 +2792,14 @@ class TensorMethods(TensorFacts):
         negative integer.
         """
         return _ops.pow_(self, exponent)
+
+    def prelu(self, weight: Tensor) -> Tensor:
+        """prelu(self, weight)
+
+        Computes x where x > 0 and weight * x elsewhere.
+          weight: slope for x <= 0: one element, or one per channel (dimension 1 of self)
+        """
+        return _ops.prelu(self, weight)
 
     def prod(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
              keepdims: bool | None = None, dtype: dtype | None = None,
@@ -2256,6 +2853,20 @@ class TensorMethods(TensorFacts):
         """
         return _ops.quantile(self, q, dim, keepdim, axis=axis, keepdims=keepdims,
                              interpolation=interpolation, out=out)
+
+    def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
+        """rad2deg(self, *, out=None)
+
+        Converts angles from radians to degrees, elementwise.
+        """
+        return _ops.rad2deg(self, out=out)
+
+    def rad2deg_(self) -> Tensor:
+        """rad2deg_(self)
+
+        In place: Converts angles from radians to degrees, elementwise.
+        """
+        return _ops.rad2deg_(self)
 
     def rand_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
                   generator: Generator | None = None) -> Tensor:
@@ -2396,6 +3007,20 @@ class TensorMethods(TensorFacts):
     def reshape_as(self, other: Tensor) -> Tensor:
         """reshape with the shape of other."""
         return _ops.reshape_as(self, other)
+
+    def resolve_conj(self) -> Tensor:
+        """resolve_conj(self)
+
+        Returns self: no tensor of tt has a conjugation that is still to be done.
+        """
+        return _ops.resolve_conj(self)
+
+    def resolve_neg(self) -> Tensor:
+        """resolve_neg(self)
+
+        Returns self: no tensor of tt has a negation that is still to be done.
+        """
+        return _ops.resolve_neg(self)
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         """roll(self, shifts, dims=None)
@@ -2569,6 +3194,22 @@ class TensorMethods(TensorFacts):
         """
         return _ops.select_scatter(self, src, dim, index)
 
+    def sgn(self, *, out: Tensor | None = None) -> Tensor:
+        """sgn(self, *, out=None)
+
+        Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of
+        complex ones.
+        """
+        return _ops.sgn(self, out=out)
+
+    def sgn_(self) -> Tensor:
+        """sgn_(self)
+
+        In place: Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the
+        direction of complex ones.
+        """
+        return _ops.sgn_(self)
+
     def sigmoid(self, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
         """sigmoid(self, inplace=False, *, out=None)
 
@@ -2599,6 +3240,13 @@ class TensorMethods(TensorFacts):
         """
         return _ops.sign_(self)
 
+    def signbit(self, *, out: Tensor | None = None) -> Tensor:
+        """signbit(self, *, out=None)
+
+        Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
+        """
+        return _ops.signbit(self, out=out)
+
     def sin(self, *, out: Tensor | None = None) -> Tensor:
         """sin(self, *, out=None)
 
@@ -2612,6 +3260,21 @@ class TensorMethods(TensorFacts):
         In place: Computes the sine, elementwise; angles are in radians.
         """
         return _ops.sin_(self)
+
+    def sinc(self, *, out: Tensor | None = None) -> Tensor:
+        """sinc(self, *, out=None)
+
+        Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
+        """
+        return _ops.sinc(self, out=out)
+
+    def sinc_(self) -> Tensor:
+        """sinc_(self)
+
+        In place: Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are
+        supported.
+        """
+        return _ops.sinc_(self)
 
     def sinh(self, *, out: Tensor | None = None) -> Tensor:
         """sinh(self, *, out=None)
@@ -2914,6 +3577,15 @@ class TensorMethods(TensorFacts):
         return _ops.tensor_split(self, indices_or_sections, dim, indices=indices,
                                  tensor_indices_or_sections=tensor_indices_or_sections, axis=axis)
 
+    def threshold_(self, threshold: complex, value: complex) -> Tensor:
+        """threshold_(self, threshold, value)
+
+        In place: Replaces the elements that are at most threshold by value. Their gradient is 0.
+          threshold: bound: greater elements are kept
+          value: number for the other elements
+        """
+        return _ops.threshold_(self, threshold, value)
+
     def tile(self, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
         """tile(self, *dims)
 
@@ -3188,6 +3860,22 @@ class TensorMethods(TensorFacts):
     def where(self, condition: Tensor, other: Tensor | complex) -> Tensor:
         """As tt.where."""
         return _ops._m_where(self, condition, other)
+
+    def xlogy(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+        """xlogy(self, other, *, out=None)
+
+        Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and other is
+        not nan.
+        """
+        return _ops.xlogy(self, other, out=out)
+
+    def xlogy_(self, other: Tensor | complex) -> Tensor:
+        """xlogy_(self, other)
+
+        In place: Computes self * log(other), elementwise with broadcasting; 0 where self is 0 and
+        other is not nan.
+        """
+        return _ops.xlogy_(self, other)
 
     def zero_(self) -> Tensor:
         """zero_(self)

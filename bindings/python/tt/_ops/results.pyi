@@ -21,6 +21,10 @@ class cummin_result(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class frexp_result(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
 class kthvalue_result(NamedTuple):
     values: Tensor
     indices: Tensor

@@ -164,6 +164,24 @@ pub struct tt_glu_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_hardshrink_opts {
+    pub set: u64,
+    pub lambd: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_softshrink_opts {
+    pub set: u64,
+    pub lambd: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_celu_opts {
+    pub set: u64,
+    pub alpha: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_add_opts {
     pub set: u64,
     pub alpha: tt_scalar,
@@ -185,6 +203,18 @@ pub struct tt_rsub_opts {
 pub struct tt_div_opts {
     pub set: u64,
     pub rounding_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_addcmul_opts {
+    pub set: u64,
+    pub value: tt_scalar,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_addcdiv_opts {
+    pub set: u64,
+    pub value: tt_scalar,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1392,9 +1422,23 @@ pub struct tt_histc_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_logit_opts {
+    pub set: u64,
+    pub eps: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_round_opts {
     pub set: u64,
     pub decimals: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nan_to_num_opts {
+    pub set: u64,
+    pub nan: f64,
+    pub posinf: f64,
+    pub neginf: f64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -2228,13 +2272,14 @@ pub struct tt_profile_row {
 zeroed! {
     tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger
     tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts
-    tt_glu_opts tt_add_opts tt_sub_opts tt_rsub_opts tt_div_opts tt_cat_opts tt_stack_opts
-    tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts
-    tt_tensor_split_opts tt_tensor_split_indices_opts tt_tensor_split_tensor_opts tt_diagflat_opts
-    tt_diag_embed_opts tt_meshgrid_opts tt_combinations_opts tt_repeat_interleave_opts
-    tt_repeat_interleave_tensor_opts tt_scaled_dot_product_attention_opts tt_isclose_opts
-    tt_isin_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts
-    tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
+    tt_glu_opts tt_hardshrink_opts tt_softshrink_opts tt_celu_opts tt_add_opts tt_sub_opts
+    tt_rsub_opts tt_div_opts tt_addcmul_opts tt_addcdiv_opts tt_cat_opts tt_stack_opts tt_split_opts
+    tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts tt_tensor_split_opts
+    tt_tensor_split_indices_opts tt_tensor_split_tensor_opts tt_diagflat_opts tt_diag_embed_opts
+    tt_meshgrid_opts tt_combinations_opts tt_repeat_interleave_opts tt_repeat_interleave_tensor_opts
+    tt_scaled_dot_product_attention_opts tt_isclose_opts tt_isin_opts tt_conv1d_opts
+    tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts
+    tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
     tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts
     tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts
     tt_full_like_opts tt_eye_opts tt_linspace_opts tt_tril_indices_opts tt_triu_indices_opts
@@ -2262,14 +2307,14 @@ zeroed! {
     tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts
     tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts
     tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
-    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_round_opts tt_slice_opts
-    tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts
-    tt_diagonal_scatter_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
-    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
-    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
-    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
-    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
-    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_logit_opts tt_round_opts
+    tt_nan_to_num_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts
+    tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_linear_opts
+    tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts
+    tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts
+    tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts
+    tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts
+    tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
     tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
@@ -2414,10 +2459,15 @@ pub const TT_GELU_APPROXIMATE: u64 = 1;
 pub const TT_SOFTPLUS_BETA: u64 = 1;
 pub const TT_SOFTPLUS_THRESHOLD: u64 = 2;
 pub const TT_GLU_DIM: u64 = 1;
+pub const TT_HARDSHRINK_LAMBD: u64 = 1;
+pub const TT_SOFTSHRINK_LAMBD: u64 = 1;
+pub const TT_CELU_ALPHA: u64 = 1;
 pub const TT_ADD_ALPHA: u64 = 1;
 pub const TT_SUB_ALPHA: u64 = 1;
 pub const TT_RSUB_ALPHA: u64 = 1;
 pub const TT_DIV_ROUNDING_MODE: u64 = 1;
+pub const TT_ADDCMUL_VALUE: u64 = 1;
+pub const TT_ADDCDIV_VALUE: u64 = 1;
 pub const TT_CAT_DIM: u64 = 1;
 pub const TT_STACK_DIM: u64 = 1;
 pub const TT_SPLIT_DIM: u64 = 1;
@@ -2773,7 +2823,11 @@ pub const TT_BINCOUNT_MINLENGTH: u64 = 2;
 pub const TT_HISTC_BINS: u64 = 1;
 pub const TT_HISTC_MIN: u64 = 2;
 pub const TT_HISTC_MAX: u64 = 4;
+pub const TT_LOGIT_EPS: u64 = 1;
 pub const TT_ROUND_DECIMALS: u64 = 1;
+pub const TT_NAN_TO_NUM_NAN: u64 = 1;
+pub const TT_NAN_TO_NUM_POSINF: u64 = 2;
+pub const TT_NAN_TO_NUM_NEGINF: u64 = 4;
 pub const TT_SLICE_START: u64 = 1;
 pub const TT_SLICE_END: u64 = 2;
 pub const TT_SLICE_STEP: u64 = 4;
@@ -3120,6 +3174,29 @@ extern "C" {
         -> tt_status;
     pub fn tt_relu(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_relu_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_threshold(c: *mut tt_ctx, self_: *const tt_tensor, threshold: *const tt_scalar,
+        value: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_threshold_(c: *mut tt_ctx, self_: *mut tt_tensor, threshold: *const tt_scalar,
+        value: *const tt_scalar) -> tt_status;
+    pub fn tt_threshold_into(c: *mut tt_ctx, self_: *const tt_tensor, threshold: *const tt_scalar,
+        value: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_hardshrink(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_hardshrink_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hardshrink_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_hardshrink_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_softshrink(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_softshrink_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_softshrink_into(c: *mut tt_ctx, input: *const tt_tensor,
+        opts: *const tt_softshrink_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_tanhshrink(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_prelu(c: *mut tt_ctx, self_: *const tt_tensor, weight: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_selu(c: *mut tt_ctx, input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_selu_(c: *mut tt_ctx, input: *mut tt_tensor) -> tt_status;
+    pub fn tt_celu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_celu_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_celu_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_celu_opts) -> tt_status;
     pub fn tt_add(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_add_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
@@ -3369,6 +3446,182 @@ extern "C" {
         max: *const tt_tensor) -> tt_status;
     pub fn tt_clamp_tensor_into(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_tensor,
         max: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_(c: *mut tt_ctx, self_: *mut tt_tensor, min: *const tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_into(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_f64(c: *mut tt_ctx, self_: *const tt_tensor, min: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_i64(c: *mut tt_ctx, self_: *const tt_tensor, min: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_scalar(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, min: f64) -> tt_status;
+    pub fn tt_clamp_min_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, min: i64) -> tt_status;
+    pub fn tt_clamp_min_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, min: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_clamp_min_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, min: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, min: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_min_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, min: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max(c: *mut tt_ctx, self_: *const tt_tensor, max: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_(c: *mut tt_ctx, self_: *mut tt_tensor, max: *const tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_into(c: *mut tt_ctx, self_: *const tt_tensor, max: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_f64(c: *mut tt_ctx, self_: *const tt_tensor, max: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_i64(c: *mut tt_ctx, self_: *const tt_tensor, max: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_scalar(c: *mut tt_ctx, self_: *const tt_tensor, max: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, max: f64) -> tt_status;
+    pub fn tt_clamp_max_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, max: i64) -> tt_status;
+    pub fn tt_clamp_max_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, max: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_clamp_max_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, max: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, max: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_clamp_max_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, max: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fmax(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fmax_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fmin(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fmin_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_copysign_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
+    pub fn tt_copysign_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
+    pub fn tt_copysign_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_copysign_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_copysign_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_hypot(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_hypot_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
+    pub fn tt_hypot_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logaddexp(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logaddexp_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logaddexp2(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logaddexp2_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_heaviside(c: *mut tt_ctx, self_: *const tt_tensor, values: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_heaviside_(c: *mut tt_ctx, self_: *mut tt_tensor, values: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_heaviside_into(c: *mut tt_ctx, self_: *const tt_tensor, values: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_nextafter(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nextafter_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_nextafter_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_gcd(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gcd_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
+    pub fn tt_gcd_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lcm(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lcm_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
+    pub fn tt_lcm_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_ldexp(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ldexp_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
+    pub fn tt_ldexp_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_frexp(c: *mut tt_ctx, self_: *const tt_tensor, mantissa: *mut *mut tt_tensor,
+        exponent: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_frexp_into(c: *mut tt_ctx, self_: *const tt_tensor, dst_mantissa: *mut tt_tensor,
+        dst_exponent: *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: *const tt_tensor)
+        -> tt_status;
+    pub fn tt_float_power_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power_f64(c: *mut tt_ctx, self_: *const tt_tensor, exponent: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power_i64(c: *mut tt_ctx, self_: *const tt_tensor, exponent: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power_scalar(c: *mut tt_ctx, self_: *const tt_tensor,
+        exponent: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: f64) -> tt_status;
+    pub fn tt_float_power_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: i64) -> tt_status;
+    pub fn tt_float_power_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, exponent: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_float_power_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, exponent: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_float_power_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        exponent: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor,
+        weight: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp_(c: *mut tt_ctx, self_: *mut tt_tensor, end: *const tt_tensor,
+        weight: *const tt_tensor) -> tt_status;
+    pub fn tt_lerp_into(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor,
+        weight: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp_f64(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor, weight: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp_i64(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor, weight: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp_scalar(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor,
+        weight: *const tt_scalar, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, end: *const tt_tensor, weight: f64)
+        -> tt_status;
+    pub fn tt_lerp_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, end: *const tt_tensor, weight: i64)
+        -> tt_status;
+    pub fn tt_lerp_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, end: *const tt_tensor,
+        weight: *const tt_scalar) -> tt_status;
+    pub fn tt_lerp_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor,
+        weight: f64, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor,
+        weight: i64, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lerp_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, end: *const tt_tensor,
+        weight: *const tt_scalar, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_addcmul(c: *mut tt_ctx, self_: *const tt_tensor, tensor1: *const tt_tensor,
+        tensor2: *const tt_tensor, opts: *const tt_addcmul_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_addcmul_(c: *mut tt_ctx, self_: *mut tt_tensor, tensor1: *const tt_tensor,
+        tensor2: *const tt_tensor, opts: *const tt_addcmul_opts) -> tt_status;
+    pub fn tt_addcmul_into(c: *mut tt_ctx, self_: *const tt_tensor, tensor1: *const tt_tensor,
+        tensor2: *const tt_tensor, opts: *const tt_addcmul_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_addcdiv(c: *mut tt_ctx, self_: *const tt_tensor, tensor1: *const tt_tensor,
+        tensor2: *const tt_tensor, opts: *const tt_addcdiv_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_addcdiv_(c: *mut tt_ctx, self_: *mut tt_tensor, tensor1: *const tt_tensor,
+        tensor2: *const tt_tensor, opts: *const tt_addcdiv_opts) -> tt_status;
+    pub fn tt_addcdiv_into(c: *mut tt_ctx, self_: *const tt_tensor, tensor1: *const tt_tensor,
+        tensor2: *const tt_tensor, opts: *const tt_addcdiv_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_cat(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
         opts: *const tt_cat_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_cat_into(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
@@ -3740,6 +3993,32 @@ extern "C" {
         opts: *const tt_isin_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_isin_into(c: *mut tt_ctx, elements: *const tt_tensor, test_elements: *const tt_tensor,
         opts: *const tt_isin_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_complex(c: *mut tt_ctx, real: *const tt_tensor, imag: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_complex_into(c: *mut tt_ctx, real: *const tt_tensor, imag: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_polar(c: *mut tt_ctx, abs: *const tt_tensor, angle: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_polar_into(c: *mut tt_ctx, abs: *const tt_tensor, angle: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_real(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_imag(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_angle(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_angle_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_conj(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_conj_physical(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_conj_physical_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_conj_physical_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_resolve_conj(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_resolve_neg(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_view_as_real(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_view_as_complex(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_conv1d(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
         bias: *const tt_tensor, opts: *const tt_conv1d_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_conv1d_padding(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
@@ -4435,6 +4714,103 @@ extern "C" {
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_histc_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_histc_opts,
         dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lgamma(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_lgamma_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_lgamma_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_digamma(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_digamma_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_digamma_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_polygamma(c: *mut tt_ctx, n: i64, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_polygamma_into(c: *mut tt_ctx, n: i64, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_mvlgamma(c: *mut tt_ctx, self_: *const tt_tensor, p: i64, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_mvlgamma_(c: *mut tt_ctx, self_: *mut tt_tensor, p: i64) -> tt_status;
+    pub fn tt_mvlgamma_into(c: *mut tt_ctx, self_: *const tt_tensor, p: i64, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_erfinv(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_erfinv_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_erfinv_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_erfcx(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_erfcx_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_ndtr(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ndtr_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_log_ndtr(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_log_ndtr_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_ndtri(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ndtri_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_i0(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_i0_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_i0_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_i0e(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_i0e_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_i1(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_i1_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_i1e(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_i1e_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sinc(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sinc_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_sinc_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_entr(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_entr_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
+    pub fn tt_xlogy_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy_f64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: f64) -> tt_status;
+    pub fn tt_xlogy_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, other: i64) -> tt_status;
+    pub fn tt_xlogy_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_scalar)
+        -> tt_status;
+    pub fn tt_xlogy_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlogy_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py_f64(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py_i64(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py_scalar(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py_f64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: f64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py_i64_into(c: *mut tt_ctx, self_: *const tt_tensor, other: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_xlog1py_scalar_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_scalar,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_igamma(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_igamma_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_igammac(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_igammac_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_zeta(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_zeta_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
     pub fn tt_exp(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_exp_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_exp_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
@@ -4452,6 +4828,9 @@ extern "C" {
     pub fn tt_abs(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_abs_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_abs_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_sgn(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_sgn_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_sgn_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_sign(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_sign_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_sign_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
@@ -4510,6 +4889,31 @@ extern "C" {
     pub fn tt_cosh(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_cosh_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_cosh_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_asinh(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_asinh_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_asinh_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_acosh(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_acosh_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_acosh_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_atanh(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_atanh_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_atanh_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_logit(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_logit_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_logit_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_logit_opts)
+        -> tt_status;
+    pub fn tt_logit_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_logit_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_deg2rad(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_deg2rad_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_deg2rad_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_rad2deg(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_rad2deg_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_rad2deg_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
     pub fn tt_erf(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_erf_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_erf_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
@@ -4525,6 +4929,11 @@ extern "C" {
     pub fn tt_trunc(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_trunc_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
     pub fn tt_trunc_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_frac(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_frac_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
+    pub fn tt_frac_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_positive(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_round(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_round_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_round_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_round_opts)
@@ -4535,6 +4944,26 @@ extern "C" {
     pub fn tt_isinf(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_isfinite(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
         -> tt_status;
+    pub fn tt_isposinf(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_isposinf_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_isneginf(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_isneginf_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_isreal(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_signbit(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_signbit_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_nan_to_num(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_nan_to_num_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nan_to_num_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_nan_to_num_opts)
+        -> tt_status;
+    pub fn tt_nan_to_num_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_nan_to_num_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_view(c: *mut tt_ctx, self_: *const tt_tensor, size: *const i64, n_size: i64,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_reshape(c: *mut tt_ctx, self_: *const tt_tensor, shape: *const i64, n_shape: i64,

@@ -300,6 +300,176 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_relu_(c, self.raw())) }
     }
+    /// Replaces the elements that are at most threshold by value. Their gradient is 0.
+    ///
+    /// - `threshold`: bound: greater elements are kept
+    /// - `value`: number for the other elements
+    #[inline]
+    pub fn threshold(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>)
+        -> Result<Tensor> {
+        let threshold = threshold.into().raw();
+        let value = value.into().raw();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_threshold(c, self.raw(), &threshold, &value, o0)) }
+    }
+    /// Computes [`threshold`](Tensor::threshold), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn threshold_(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>)
+        -> Result<()> {
+        let threshold = threshold.into().raw();
+        let value = value.into().raw();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_threshold_(c, self.raw(), &threshold, &value)) }
+    }
+    /// Computes [`threshold`](Tensor::threshold), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn threshold_into(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>,
+        dst: &Tensor) -> Result<()> {
+        let threshold = threshold.into().raw();
+        let value = value.into().raw();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_threshold_into(c, self.raw(), &threshold, &value, dst.raw())) }
+    }
+    /// Replaces the elements in \[-lambd, lambd\] by 0.
+    #[inline]
+    pub fn hardshrink(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_hardshrink(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`hardshrink`](Tensor::hardshrink) with options.
+    #[inline]
+    pub fn hardshrink_with(&self, opts: HardshrinkOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_hardshrink(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`hardshrink`](Tensor::hardshrink), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn hardshrink_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_hardshrink_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`hardshrink`](Tensor::hardshrink) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn hardshrink_with_into(&self, opts: HardshrinkOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_hardshrink_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Moves each element by lambd towards 0; those in \[-lambd, lambd\] become 0.
+    #[inline]
+    pub fn softshrink(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_softshrink(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`softshrink`](Tensor::softshrink) with options.
+    #[inline]
+    pub fn softshrink_with(&self, opts: SoftshrinkOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_softshrink(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`softshrink`](Tensor::softshrink), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn softshrink_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_softshrink_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`softshrink`](Tensor::softshrink) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn softshrink_with_into(&self, opts: SoftshrinkOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_softshrink_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes x - tanh(x), elementwise.
+    #[inline]
+    pub fn tanhshrink(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_tanhshrink(c, self.raw(), o0)) }
+    }
+    /// Computes x where x \> 0 and weight \* x elsewhere.
+    ///
+    /// - `weight`: slope for x \<= 0: one element, or one per channel (dimension 1 of self)
+    #[inline]
+    pub fn prelu(&self, weight: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_prelu(c, self.raw(), weight.raw(), o0)) }
+    }
+    /// Computes scale \* (x where x \> 0, alpha \* (exp(x) - 1) elsewhere), elementwise, with alpha
+    /// = 1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
+    #[inline]
+    pub fn selu(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_selu(c, self.raw(), o0)) }
+    }
+    /// Computes [`selu`](Tensor::selu), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn selu_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_selu_(c, self.raw())) }
+    }
+    /// Computes x where x \> 0 and alpha \* (exp(x / alpha) - 1) elsewhere, elementwise.
+    #[inline]
+    pub fn celu(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_celu(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`celu`](Tensor::celu) with options.
+    #[inline]
+    pub fn celu_with(&self, opts: CeluOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_celu(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`celu`](Tensor::celu), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn celu_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_celu_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`celu`](Tensor::celu) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn celu_with_(&self, opts: CeluOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_celu_(c, self.raw(), &opts.0)) }
+    }
 }
 
 /// # Arithmetic
@@ -1321,6 +1491,807 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe {
             call(|c| sys::tt_clamp_tensor_into(c, self.raw(), opt_raw(min), opt_raw(max),
+                dst.raw()))
+        }
+    }
+    /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
+    /// elements share the gradient equally; one that equals a number has it alone.
+    ///
+    /// - `min`: lower bounds, or one number
+    #[inline]
+    pub fn clamp_min(&self, min: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_clamp_min(c, self.raw(), min.raw(), o0)) }
+    }
+    /// Computes [`clamp_min`](Tensor::clamp_min), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn clamp_min_(&self, min: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_clamp_min_(c, self.raw(), min.raw())) }
+    }
+    /// Computes [`clamp_min`](Tensor::clamp_min), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn clamp_min_into(&self, min: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_clamp_min_into(c, self.raw(), min.raw(), dst.raw())) }
+    }
+    /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
+    /// elements share the gradient equally; one that equals a number has it alone.
+    ///
+    /// - `min`: lower bounds, or one number
+    #[doc(alias = "clamp_min")]
+    #[inline]
+    pub fn clamp_min_scalar(&self, min: impl Into<Scalar>) -> Result<Tensor> {
+        let min = min.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                o0| match min { Scalar::Float(v) => sys::tt_clamp_min_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_clamp_min_i64(c, self.raw(), v, o0),
+                _ => sys::tt_clamp_min_scalar(c, self.raw(), &min.raw(), o0) })
+        }
+    }
+    /// Computes [`clamp_min_scalar`](Tensor::clamp_min_scalar), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "clamp_min")]
+    #[inline]
+    pub unsafe fn clamp_min_scalar_(&self, min: impl Into<Scalar>) -> Result<()> {
+        let min = min.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match min { Scalar::Float(v) => sys::tt_clamp_min_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_clamp_min_i64_(c, self.raw(), v),
+                _ => sys::tt_clamp_min_scalar_(c, self.raw(), &min.raw()) })
+        }
+    }
+    /// Computes [`clamp_min_scalar`](Tensor::clamp_min_scalar), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "clamp_min")]
+    #[inline]
+    pub unsafe fn clamp_min_scalar_into(&self, min: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+        let min = min.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match min { Scalar::Float(v) => sys::tt_clamp_min_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_clamp_min_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_clamp_min_scalar_into(c, self.raw(), &min.raw(),
+                dst.raw()) })
+        }
+    }
+    /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
+    /// elements share the gradient equally; one that equals a number has it alone.
+    ///
+    /// - `max`: upper bounds, or one number
+    #[inline]
+    pub fn clamp_max(&self, max: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_clamp_max(c, self.raw(), max.raw(), o0)) }
+    }
+    /// Computes [`clamp_max`](Tensor::clamp_max), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn clamp_max_(&self, max: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_clamp_max_(c, self.raw(), max.raw())) }
+    }
+    /// Computes [`clamp_max`](Tensor::clamp_max), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn clamp_max_into(&self, max: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_clamp_max_into(c, self.raw(), max.raw(), dst.raw())) }
+    }
+    /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
+    /// elements share the gradient equally; one that equals a number has it alone.
+    ///
+    /// - `max`: upper bounds, or one number
+    #[doc(alias = "clamp_max")]
+    #[inline]
+    pub fn clamp_max_scalar(&self, max: impl Into<Scalar>) -> Result<Tensor> {
+        let max = max.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                o0| match max { Scalar::Float(v) => sys::tt_clamp_max_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_clamp_max_i64(c, self.raw(), v, o0),
+                _ => sys::tt_clamp_max_scalar(c, self.raw(), &max.raw(), o0) })
+        }
+    }
+    /// Computes [`clamp_max_scalar`](Tensor::clamp_max_scalar), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "clamp_max")]
+    #[inline]
+    pub unsafe fn clamp_max_scalar_(&self, max: impl Into<Scalar>) -> Result<()> {
+        let max = max.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match max { Scalar::Float(v) => sys::tt_clamp_max_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_clamp_max_i64_(c, self.raw(), v),
+                _ => sys::tt_clamp_max_scalar_(c, self.raw(), &max.raw()) })
+        }
+    }
+    /// Computes [`clamp_max_scalar`](Tensor::clamp_max_scalar), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "clamp_max")]
+    #[inline]
+    pub unsafe fn clamp_max_scalar_into(&self, max: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+        let max = max.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match max { Scalar::Float(v) => sys::tt_clamp_max_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_clamp_max_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_clamp_max_scalar_into(c, self.raw(), &max.raw(),
+                dst.raw()) })
+        }
+    }
+    /// Computes the elementwise maximum with broadcasting; where one element is nan, the result is
+    /// the other one. Where both are equal, self has the gradient.
+    #[inline]
+    pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fmax(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`fmax`](Tensor::fmax), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fmax_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fmax_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes the elementwise minimum with broadcasting; where one element is nan, the result is
+    /// the other one. Where both are equal, self has the gradient.
+    #[inline]
+    pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fmin(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`fmin`](Tensor::fmin), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fmin_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fmin_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
+    /// count as negative.
+    ///
+    /// - `other`: tensor or number whose signs are taken
+    #[inline]
+    pub fn copysign(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_copysign(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`copysign`](Tensor::copysign), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn copysign_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_copysign_(c, self.raw(), other.raw())) }
+    }
+    /// Computes [`copysign`](Tensor::copysign), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn copysign_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_copysign_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
+    /// count as negative.
+    ///
+    /// - `other`: tensor or number whose signs are taken
+    #[doc(alias = "copysign")]
+    #[inline]
+    pub fn copysign_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
+        let other = other.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_copysign_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_copysign_i64(c, self.raw(), v, o0),
+                _ => sys::tt_copysign_scalar(c, self.raw(), &other.raw(), o0) })
+        }
+    }
+    /// Computes [`copysign_scalar`](Tensor::copysign_scalar), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "copysign")]
+    #[inline]
+    pub unsafe fn copysign_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
+        let other = other.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_copysign_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_copysign_i64_(c, self.raw(), v),
+                _ => sys::tt_copysign_scalar_(c, self.raw(), &other.raw()) })
+        }
+    }
+    /// Computes [`copysign_scalar`](Tensor::copysign_scalar), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "copysign")]
+    #[inline]
+    pub unsafe fn copysign_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
+        let other = other.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_copysign_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_copysign_i64_into(c, self.raw(), v,
+                dst.raw()), _ => sys::tt_copysign_scalar_into(c, self.raw(), &other.raw(),
+                dst.raw()) })
+        }
+    }
+    /// Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+    #[inline]
+    pub fn hypot(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_hypot(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`hypot`](Tensor::hypot), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn hypot_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_hypot_(c, self.raw(), other.raw())) }
+    }
+    /// Computes [`hypot`](Tensor::hypot), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn hypot_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_hypot_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
+    /// between.
+    #[inline]
+    pub fn logaddexp(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_logaddexp(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`logaddexp`](Tensor::logaddexp), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn logaddexp_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_logaddexp_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+    #[inline]
+    pub fn logaddexp2(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_logaddexp2(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`logaddexp2`](Tensor::logaddexp2), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn logaddexp2_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_logaddexp2_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes 0 where self \< 0, values where self is 0 and 1 where self \> 0, elementwise with
+    /// broadcasting. nan gives 0.
+    ///
+    /// - `values`: results where self is 0
+    #[inline]
+    pub fn heaviside(&self, values: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_heaviside(c, self.raw(), values.raw(), o0)) }
+    }
+    /// Computes [`heaviside`](Tensor::heaviside), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn heaviside_(&self, values: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_heaviside_(c, self.raw(), values.raw())) }
+    }
+    /// Computes [`heaviside`](Tensor::heaviside), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn heaviside_into(&self, values: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_heaviside_into(c, self.raw(), values.raw(), dst.raw())) }
+    }
+    /// Gives the number next to self, among those of the dtype, in the direction of other,
+    /// elementwise with broadcasting. The gradient is that of self.
+    #[inline]
+    pub fn nextafter(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nextafter(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`nextafter`](Tensor::nextafter), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nextafter_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nextafter_(c, self.raw(), other.raw())) }
+    }
+    /// Computes [`nextafter`](Tensor::nextafter), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nextafter_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nextafter_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
+    /// negative, and 0 if both are 0.
+    #[inline]
+    pub fn gcd(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_gcd(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`gcd`](Tensor::gcd), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn gcd_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_gcd_(c, self.raw(), other.raw())) }
+    }
+    /// Computes [`gcd`](Tensor::gcd), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn gcd_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_gcd_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes the least common multiple of integers, elementwise with broadcasting; it is never
+    /// negative, and 0 if one is 0.
+    #[inline]
+    pub fn lcm(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_lcm(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`lcm`](Tensor::lcm), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lcm_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_lcm_(c, self.raw(), other.raw())) }
+    }
+    /// Computes [`lcm`](Tensor::lcm), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lcm_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_lcm_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes self \* 2^other, elementwise with broadcasting and dtype promotion.
+    ///
+    /// - `other`: exponents
+    #[inline]
+    pub fn ldexp(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_ldexp(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`ldexp`](Tensor::ldexp), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn ldexp_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_ldexp_(c, self.raw(), other.raw())) }
+    }
+    /// Computes [`ldexp`](Tensor::ldexp), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn ldexp_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_ldexp_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Splits each element into mantissa \* 2^exponent with 0.5 \<= |mantissa| \< 1 and an int32
+    /// exponent. 0, infinities and nan are their own mantissas.
+    #[inline]
+    pub fn frexp(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_frexp(c, self.raw(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`frexp`](Tensor::frexp), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn frexp_into(&self, dst_mantissa: &Tensor, dst_exponent: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_frexp_into(c, self.raw(), dst_mantissa.raw(), dst_exponent.raw()))
+        }
+    }
+    /// Raises self to the power exponent in double precision, elementwise with broadcasting: the
+    /// result is float64, or complex128 if an operand is complex.
+    ///
+    /// - `exponent`: tensor or number
+    #[inline]
+    pub fn float_power(&self, exponent: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_float_power(c, self.raw(), exponent.raw(), o0)) }
+    }
+    /// Computes [`float_power`](Tensor::float_power), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn float_power_(&self, exponent: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_float_power_(c, self.raw(), exponent.raw())) }
+    }
+    /// Computes [`float_power`](Tensor::float_power), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn float_power_into(&self, exponent: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_float_power_into(c, self.raw(), exponent.raw(), dst.raw())) }
+    }
+    /// Raises self to the power exponent in double precision, elementwise with broadcasting: the
+    /// result is float64, or complex128 if an operand is complex.
+    ///
+    /// - `exponent`: tensor or number
+    #[doc(alias = "float_power")]
+    #[inline]
+    pub fn float_power_scalar(&self, exponent: impl Into<Scalar>) -> Result<Tensor> {
+        let exponent = exponent.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                o0| match exponent { Scalar::Float(v) => sys::tt_float_power_f64(c, self.raw(), v,
+                o0), Scalar::Int(v) => sys::tt_float_power_i64(c, self.raw(), v, o0),
+                _ => sys::tt_float_power_scalar(c, self.raw(), &exponent.raw(), o0) })
+        }
+    }
+    /// Computes [`float_power_scalar`](Tensor::float_power_scalar), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "float_power")]
+    #[inline]
+    pub unsafe fn float_power_scalar_(&self, exponent: impl Into<Scalar>) -> Result<()> {
+        let exponent = exponent.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match exponent { Scalar::Float(v) => sys::tt_float_power_f64_(c, self.raw(),
+                v), Scalar::Int(v) => sys::tt_float_power_i64_(c, self.raw(), v),
+                _ => sys::tt_float_power_scalar_(c, self.raw(), &exponent.raw()) })
+        }
+    }
+    /// Computes [`float_power_scalar`](Tensor::float_power_scalar), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "float_power")]
+    #[inline]
+    pub unsafe fn float_power_scalar_into(&self, exponent: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
+        let exponent = exponent.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match exponent { Scalar::Float(v) => sys::tt_float_power_f64_into(c,
+                self.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_float_power_i64_into(c,
+                self.raw(), v, dst.raw()), _ => sys::tt_float_power_scalar_into(c, self.raw(),
+                &exponent.raw(), dst.raw()) })
+        }
+    }
+    /// Interpolates linearly: self + weight \* (end - self), elementwise with broadcasting.
+    ///
+    /// - `end`: result for a weight of 1
+    /// - `weight`: tensor or number
+    #[inline]
+    pub fn lerp(&self, end: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_lerp(c, self.raw(), end.raw(), weight.raw(), o0)) }
+    }
+    /// Computes [`lerp`](Tensor::lerp), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lerp_(&self, end: &Tensor, weight: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_lerp_(c, self.raw(), end.raw(), weight.raw())) }
+    }
+    /// Computes [`lerp`](Tensor::lerp), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lerp_into(&self, end: &Tensor, weight: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_lerp_into(c, self.raw(), end.raw(), weight.raw(), dst.raw())) }
+    }
+    /// Interpolates linearly: self + weight \* (end - self), elementwise with broadcasting.
+    ///
+    /// - `end`: result for a weight of 1
+    /// - `weight`: tensor or number
+    #[doc(alias = "lerp")]
+    #[inline]
+    pub fn lerp_scalar(&self, end: &Tensor, weight: impl Into<Scalar>) -> Result<Tensor> {
+        let weight = weight.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                o0| match weight { Scalar::Float(v) => sys::tt_lerp_f64(c, self.raw(), end.raw(), v,
+                o0), Scalar::Int(v) => sys::tt_lerp_i64(c, self.raw(), end.raw(), v, o0),
+                _ => sys::tt_lerp_scalar(c, self.raw(), end.raw(), &weight.raw(), o0) })
+        }
+    }
+    /// Computes [`lerp_scalar`](Tensor::lerp_scalar), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "lerp")]
+    #[inline]
+    pub unsafe fn lerp_scalar_(&self, end: &Tensor, weight: impl Into<Scalar>) -> Result<()> {
+        let weight = weight.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match weight { Scalar::Float(v) => sys::tt_lerp_f64_(c, self.raw(), end.raw(),
+                v), Scalar::Int(v) => sys::tt_lerp_i64_(c, self.raw(), end.raw(), v),
+                _ => sys::tt_lerp_scalar_(c, self.raw(), end.raw(), &weight.raw()) })
+        }
+    }
+    /// Computes [`lerp_scalar`](Tensor::lerp_scalar), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "lerp")]
+    #[inline]
+    pub unsafe fn lerp_scalar_into(&self, end: &Tensor, weight: impl Into<Scalar>, dst: &Tensor)
+        -> Result<()> {
+        let weight = weight.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match weight { Scalar::Float(v) => sys::tt_lerp_f64_into(c, self.raw(),
+                end.raw(), v, dst.raw()), Scalar::Int(v) => sys::tt_lerp_i64_into(c, self.raw(),
+                end.raw(), v, dst.raw()), _ => sys::tt_lerp_scalar_into(c, self.raw(), end.raw(),
+                &weight.raw(), dst.raw()) })
+        }
+    }
+    /// Computes self + value \* tensor1 \* tensor2, elementwise with broadcasting.
+    #[inline]
+    pub fn addcmul(&self, tensor1: &Tensor, tensor2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addcmul(c, self.raw(), tensor1.raw(), tensor2.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`addcmul`](Tensor::addcmul) with options.
+    #[inline]
+    pub fn addcmul_with(&self, tensor1: &Tensor, tensor2: &Tensor, opts: AddcmulOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addcmul(c, self.raw(), tensor1.raw(), tensor2.raw(), &opts.0, o0))
+        }
+    }
+    /// Computes [`addcmul`](Tensor::addcmul), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcmul_(&self, tensor1: &Tensor, tensor2: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addcmul_(c, self.raw(), tensor1.raw(), tensor2.raw(),
+                std::ptr::null()))
+        }
+    }
+    /// Computes [`addcmul`](Tensor::addcmul) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcmul_with_(&self, tensor1: &Tensor, tensor2: &Tensor, opts: AddcmulOpts)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_addcmul_(c, self.raw(), tensor1.raw(), tensor2.raw(), &opts.0)) }
+    }
+    /// Computes [`addcmul`](Tensor::addcmul), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcmul_into(&self, tensor1: &Tensor, tensor2: &Tensor, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addcmul_into(c, self.raw(), tensor1.raw(), tensor2.raw(),
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`addcmul`](Tensor::addcmul) with options, into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcmul_with_into(&self, tensor1: &Tensor, tensor2: &Tensor, opts: AddcmulOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addcmul_into(c, self.raw(), tensor1.raw(), tensor2.raw(), &opts.0,
+                dst.raw()))
+        }
+    }
+    /// Computes self + value \* tensor1 / tensor2, elementwise with broadcasting. Integer tensors
+    /// are not supported.
+    #[inline]
+    pub fn addcdiv(&self, tensor1: &Tensor, tensor2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addcdiv(c, self.raw(), tensor1.raw(), tensor2.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`addcdiv`](Tensor::addcdiv) with options.
+    #[inline]
+    pub fn addcdiv_with(&self, tensor1: &Tensor, tensor2: &Tensor, opts: AddcdivOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_addcdiv(c, self.raw(), tensor1.raw(), tensor2.raw(), &opts.0, o0))
+        }
+    }
+    /// Computes [`addcdiv`](Tensor::addcdiv), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcdiv_(&self, tensor1: &Tensor, tensor2: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addcdiv_(c, self.raw(), tensor1.raw(), tensor2.raw(),
+                std::ptr::null()))
+        }
+    }
+    /// Computes [`addcdiv`](Tensor::addcdiv) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcdiv_with_(&self, tensor1: &Tensor, tensor2: &Tensor, opts: AddcdivOpts)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_addcdiv_(c, self.raw(), tensor1.raw(), tensor2.raw(), &opts.0)) }
+    }
+    /// Computes [`addcdiv`](Tensor::addcdiv), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcdiv_into(&self, tensor1: &Tensor, tensor2: &Tensor, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addcdiv_into(c, self.raw(), tensor1.raw(), tensor2.raw(),
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`addcdiv`](Tensor::addcdiv) with options, into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn addcdiv_with_into(&self, tensor1: &Tensor, tensor2: &Tensor, opts: AddcdivOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_addcdiv_into(c, self.raw(), tensor1.raw(), tensor2.raw(), &opts.0,
                 dst.raw()))
         }
     }
@@ -2783,6 +3754,138 @@ impl Tensor {
         unsafe {
             call(|c| sys::tt_isin_into(c, self.raw(), test_elements.raw(), &opts.0, dst.raw()))
         }
+    }
+}
+
+/// # Complex numbers
+impl Tensor {
+    /// Makes complex numbers of their real and imaginary parts, elementwise with broadcasting.
+    ///
+    /// - `real`: real parts
+    /// - `imag`: imaginary parts, of the dtype of real
+    #[inline]
+    pub fn complex(&self, imag: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_complex(c, self.raw(), imag.raw(), o0)) }
+    }
+    /// Computes [`complex`](Tensor::complex), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn complex_into(&self, imag: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_complex_into(c, self.raw(), imag.raw(), dst.raw())) }
+    }
+    /// Makes complex numbers abs \* exp(i angle), elementwise with broadcasting.
+    ///
+    /// - `abs`: moduli
+    /// - `angle`: angles in radians, of the dtype of abs
+    #[inline]
+    pub fn polar(&self, angle: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_polar(c, self.raw(), angle.raw(), o0)) }
+    }
+    /// Computes [`polar`](Tensor::polar), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn polar_into(&self, angle: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_polar_into(c, self.raw(), angle.raw(), dst.raw())) }
+    }
+    /// Returns the real parts as a view; a real tensor is returned as it is.
+    #[inline]
+    pub fn real(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_real(c, self.raw(), o0)) }
+    }
+    /// Returns the imaginary parts as a view.
+    #[inline]
+    pub fn imag(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_imag(c, self.raw(), o0)) }
+    }
+    /// Computes the angle of each number in the complex plane, in radians: 0 or pi for real
+    /// elements; nan stays nan. Integers give float32.
+    #[inline]
+    pub fn angle(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_angle(c, self.raw(), o0)) }
+    }
+    /// Computes [`angle`](Tensor::angle), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn angle_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_angle_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the
+    /// result of a complex tensor is no view.
+    #[inline]
+    pub fn conj(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_conj(c, self.raw(), o0)) }
+    }
+    /// Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it
+    /// is.
+    #[inline]
+    pub fn conj_physical(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_conj_physical(c, self.raw(), o0)) }
+    }
+    /// Computes [`conj_physical`](Tensor::conj_physical), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn conj_physical_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_conj_physical_(c, self.raw())) }
+    }
+    /// Computes [`conj_physical`](Tensor::conj_physical), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn conj_physical_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_conj_physical_into(c, self.raw(), dst.raw())) }
+    }
+    /// Returns self: no tensor of tt has a conjugation that is still to be done.
+    #[inline]
+    pub fn resolve_conj(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_resolve_conj(c, self.raw(), o0)) }
+    }
+    /// Returns self: no tensor of tt has a negation that is still to be done.
+    #[inline]
+    pub fn resolve_neg(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_resolve_neg(c, self.raw(), o0)) }
+    }
+    /// Returns a view of complex numbers as pairs of real ones: a new last dimension holds the real
+    /// and the imaginary part.
+    #[inline]
+    pub fn view_as_real(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_view_as_real(c, self.raw(), o0)) }
+    }
+    /// Returns a view of pairs of real numbers as complex ones. The last dimension holds the parts:
+    /// it must have size 2 and stride 1, and the other strides must be even.
+    #[inline]
+    pub fn view_as_complex(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_view_as_complex(c, self.raw(), o0)) }
     }
 }
 
@@ -7968,6 +9071,480 @@ impl Tensor {
     }
 }
 
+/// # Special functions
+impl Tensor {
+    /// Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
+    #[inline]
+    pub fn lgamma(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_lgamma(c, self.raw(), o0)) }
+    }
+    /// Computes [`lgamma`](Tensor::lgamma), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lgamma_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_lgamma_(c, self.raw())) }
+    }
+    /// Computes [`lgamma`](Tensor::lgamma), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lgamma_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_lgamma_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
+    #[inline]
+    pub fn digamma(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_digamma(c, self.raw(), o0)) }
+    }
+    /// Computes [`digamma`](Tensor::digamma), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn digamma_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_digamma_(c, self.raw())) }
+    }
+    /// Computes [`digamma`](Tensor::digamma), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn digamma_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_digamma_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4
+    /// log(pi) plus the sum of lgamma(x - j / 2) over j \< p.
+    ///
+    /// - `p`: number of dimensions, at least 1
+    #[inline]
+    pub fn mvlgamma(&self, p: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_mvlgamma(c, self.raw(), p, o0)) }
+    }
+    /// Computes [`mvlgamma`](Tensor::mvlgamma), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn mvlgamma_(&self, p: i64) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_mvlgamma_(c, self.raw(), p)) }
+    }
+    /// Computes [`mvlgamma`](Tensor::mvlgamma), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn mvlgamma_into(&self, p: i64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_mvlgamma_into(c, self.raw(), p, dst.raw())) }
+    }
+    /// Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
+    #[inline]
+    pub fn erfinv(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_erfinv(c, self.raw(), o0)) }
+    }
+    /// Computes [`erfinv`](Tensor::erfinv), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn erfinv_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_erfinv_(c, self.raw())) }
+    }
+    /// Computes [`erfinv`](Tensor::erfinv), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn erfinv_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_erfinv_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes exp(x^2) \* erfc(x), elementwise, without overflow or underflow in between.
+    #[inline]
+    pub fn erfcx(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_erfcx(c, self.raw(), o0)) }
+    }
+    /// Computes [`erfcx`](Tensor::erfcx), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn erfcx_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_erfcx_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the distribution function of the standard normal distribution, elementwise.
+    #[inline]
+    pub fn ndtr(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_ndtr(c, self.raw(), o0)) }
+    }
+    /// Computes [`ndtr`](Tensor::ndtr), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn ndtr_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_ndtr_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the logarithm of the distribution function of the standard normal distribution,
+    /// elementwise, without underflow.
+    #[inline]
+    pub fn log_ndtr(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_log_ndtr(c, self.raw(), o0)) }
+    }
+    /// Computes [`log_ndtr`](Tensor::log_ndtr), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn log_ndtr_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_log_ndtr_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the inverse of the distribution function of the standard normal distribution,
+    /// elementwise: infinite at 0 and 1, nan outside.
+    #[inline]
+    pub fn ndtri(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_ndtri(c, self.raw(), o0)) }
+    }
+    /// Computes [`ndtri`](Tensor::ndtri), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn ndtri_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_ndtri_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the modified Bessel function of the first kind of order 0, elementwise.
+    #[inline]
+    pub fn i0(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_i0(c, self.raw(), o0)) }
+    }
+    /// Computes [`i0`](Tensor::i0), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn i0_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_i0_(c, self.raw())) }
+    }
+    /// Computes [`i0`](Tensor::i0), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn i0_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_i0_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes exp(-|x|) \* i0(x), elementwise.
+    #[inline]
+    pub fn i0e(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_i0e(c, self.raw(), o0)) }
+    }
+    /// Computes [`i0e`](Tensor::i0e), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn i0e_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_i0e_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the modified Bessel function of the first kind of order 1, elementwise.
+    #[inline]
+    pub fn i1(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_i1(c, self.raw(), o0)) }
+    }
+    /// Computes [`i1`](Tensor::i1), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn i1_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_i1_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes exp(-|x|) \* i1(x), elementwise.
+    #[inline]
+    pub fn i1e(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_i1e(c, self.raw(), o0)) }
+    }
+    /// Computes [`i1e`](Tensor::i1e), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn i1e_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_i1e_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
+    #[inline]
+    pub fn sinc(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_sinc(c, self.raw(), o0)) }
+    }
+    /// Computes [`sinc`](Tensor::sinc), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn sinc_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_sinc_(c, self.raw())) }
+    }
+    /// Computes [`sinc`](Tensor::sinc), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn sinc_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_sinc_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes -x \* log(x), elementwise: 0 at 0, -inf for negative elements.
+    #[inline]
+    pub fn entr(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_entr(c, self.raw(), o0)) }
+    }
+    /// Computes [`entr`](Tensor::entr), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn entr_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_entr_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes self \* log(other), elementwise with broadcasting; 0 where self is 0 and other is
+    /// not nan.
+    #[inline]
+    pub fn xlogy(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_xlogy(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`xlogy`](Tensor::xlogy), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn xlogy_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_xlogy_(c, self.raw(), other.raw())) }
+    }
+    /// Computes [`xlogy`](Tensor::xlogy), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn xlogy_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_xlogy_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes self \* log(other), elementwise with broadcasting; 0 where self is 0 and other is
+    /// not nan.
+    #[doc(alias = "xlogy")]
+    #[inline]
+    pub fn xlogy_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
+        let other = other.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| match other { Scalar::Float(v) => sys::tt_xlogy_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_xlogy_i64(c, self.raw(), v, o0),
+                _ => sys::tt_xlogy_scalar(c, self.raw(), &other.raw(), o0) })
+        }
+    }
+    /// Computes [`xlogy_scalar`](Tensor::xlogy_scalar), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "xlogy")]
+    #[inline]
+    pub unsafe fn xlogy_scalar_(&self, other: impl Into<Scalar>) -> Result<()> {
+        let other = other.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_xlogy_f64_(c, self.raw(), v),
+                Scalar::Int(v) => sys::tt_xlogy_i64_(c, self.raw(), v),
+                _ => sys::tt_xlogy_scalar_(c, self.raw(), &other.raw()) })
+        }
+    }
+    /// Computes [`xlogy_scalar`](Tensor::xlogy_scalar), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "xlogy")]
+    #[inline]
+    pub unsafe fn xlogy_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+        let other = other.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_xlogy_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_xlogy_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_xlogy_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
+    }
+    /// Computes self \* log(1 + other), elementwise with broadcasting; 0 where self is 0 and other
+    /// is not nan.
+    #[inline]
+    pub fn xlog1py(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_xlog1py(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`xlog1py`](Tensor::xlog1py), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn xlog1py_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_xlog1py_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes self \* log(1 + other), elementwise with broadcasting; 0 where self is 0 and other
+    /// is not nan.
+    #[doc(alias = "xlog1py")]
+    #[inline]
+    pub fn xlog1py_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
+        let other = other.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                o0| match other { Scalar::Float(v) => sys::tt_xlog1py_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_xlog1py_i64(c, self.raw(), v, o0),
+                _ => sys::tt_xlog1py_scalar(c, self.raw(), &other.raw(), o0) })
+        }
+    }
+    /// Computes [`xlog1py_scalar`](Tensor::xlog1py_scalar), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[doc(alias = "xlog1py")]
+    #[inline]
+    pub unsafe fn xlog1py_scalar_into(&self, other: impl Into<Scalar>, dst: &Tensor) -> Result<()> {
+        let other = other.into();
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| match other { Scalar::Float(v) => sys::tt_xlog1py_f64_into(c, self.raw(), v,
+                dst.raw()), Scalar::Int(v) => sys::tt_xlog1py_i64_into(c, self.raw(), v, dst.raw()),
+                _ => sys::tt_xlog1py_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
+        }
+    }
+    /// Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+    /// broadcasting. self has no gradient.
+    ///
+    /// - `input`: shape parameter a, not negative
+    /// - `other`: upper bound x of the integral, not negative
+    #[inline]
+    pub fn igamma(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_igamma(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`igamma`](Tensor::igamma), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn igamma_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_igamma_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
+    /// other), elementwise with broadcasting. self has no gradient.
+    ///
+    /// - `input`: shape parameter a, not negative
+    /// - `other`: lower bound x of the integral, not negative
+    #[inline]
+    pub fn igammac(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_igammac(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`igammac`](Tensor::igammac), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn igammac_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_igammac_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+    /// Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self
+    /// over k = 0, 1, …
+    ///
+    /// - `input`: exponent, greater than 1
+    /// - `other`: first base
+    #[inline]
+    pub fn zeta(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_zeta(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`zeta`](Tensor::zeta), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn zeta_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_zeta_into(c, self.raw(), other.raw(), dst.raw())) }
+    }
+}
+
 /// # Elementwise functions
 impl Tensor {
     /// Computes e^x, elementwise.
@@ -8100,6 +9677,33 @@ impl Tensor {
     pub unsafe fn abs_into(&self, dst: &Tensor) -> Result<()> {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_abs_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of
+    /// complex ones.
+    #[inline]
+    pub fn sgn(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_sgn(c, self.raw(), o0)) }
+    }
+    /// Computes [`sgn`](Tensor::sgn), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn sgn_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_sgn_(c, self.raw())) }
+    }
+    /// Computes [`sgn`](Tensor::sgn), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn sgn_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_sgn_into(c, self.raw(), dst.raw())) }
     }
     /// Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not
     /// supported.
@@ -8571,6 +10175,189 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_cosh_into(c, self.raw(), dst.raw())) }
     }
+    /// Computes the inverse hyperbolic sine, elementwise.
+    #[inline]
+    pub fn asinh(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_asinh(c, self.raw(), o0)) }
+    }
+    /// Computes [`asinh`](Tensor::asinh), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn asinh_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_asinh_(c, self.raw())) }
+    }
+    /// Computes [`asinh`](Tensor::asinh), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn asinh_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_asinh_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
+    #[inline]
+    pub fn acosh(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_acosh(c, self.raw(), o0)) }
+    }
+    /// Computes [`acosh`](Tensor::acosh), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn acosh_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_acosh_(c, self.raw())) }
+    }
+    /// Computes [`acosh`](Tensor::acosh), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn acosh_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_acosh_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
+    #[inline]
+    pub fn atanh(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_atanh(c, self.raw(), o0)) }
+    }
+    /// Computes [`atanh`](Tensor::atanh), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn atanh_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_atanh_(c, self.raw())) }
+    }
+    /// Computes [`atanh`](Tensor::atanh), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn atanh_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_atanh_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
+    #[inline]
+    pub fn logit(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_logit(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`logit`](Tensor::logit) with options.
+    #[inline]
+    pub fn logit_with(&self, opts: LogitOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_logit(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`logit`](Tensor::logit), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn logit_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_logit_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`logit`](Tensor::logit) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn logit_with_(&self, opts: LogitOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_logit_(c, self.raw(), &opts.0)) }
+    }
+    /// Computes [`logit`](Tensor::logit), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn logit_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_logit_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`logit`](Tensor::logit) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn logit_with_into(&self, opts: LogitOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_logit_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Converts angles from degrees to radians, elementwise.
+    #[inline]
+    pub fn deg2rad(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_deg2rad(c, self.raw(), o0)) }
+    }
+    /// Computes [`deg2rad`](Tensor::deg2rad), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn deg2rad_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_deg2rad_(c, self.raw())) }
+    }
+    /// Computes [`deg2rad`](Tensor::deg2rad), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn deg2rad_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_deg2rad_into(c, self.raw(), dst.raw())) }
+    }
+    /// Converts angles from radians to degrees, elementwise.
+    #[inline]
+    pub fn rad2deg(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_rad2deg(c, self.raw(), o0)) }
+    }
+    /// Computes [`rad2deg`](Tensor::rad2deg), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn rad2deg_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_rad2deg_(c, self.raw())) }
+    }
+    /// Computes [`rad2deg`](Tensor::rad2deg), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn rad2deg_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_rad2deg_into(c, self.raw(), dst.raw())) }
+    }
     /// Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from
     /// 0 to x.
     #[inline]
@@ -8702,6 +10489,39 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_trunc_into(c, self.raw(), dst.raw())) }
     }
+    /// Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors
+    /// are not supported.
+    #[inline]
+    pub fn frac(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_frac(c, self.raw(), o0)) }
+    }
+    /// Computes [`frac`](Tensor::frac), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn frac_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_frac_(c, self.raw())) }
+    }
+    /// Computes [`frac`](Tensor::frac), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn frac_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_frac_into(c, self.raw(), dst.raw())) }
+    }
+    /// Returns self itself. Bool tensors are not supported.
+    #[inline]
+    pub fn positive(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_positive(c, self.raw(), o0)) }
+    }
     /// Rounds each element to the nearest integer, or to the given number of decimals; ties are
     /// rounded to even. Integer tensors are unchanged and take no decimals.
     #[inline]
@@ -8774,6 +10594,116 @@ impl Tensor {
     pub fn isfinite(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_isfinite(c, self.raw(), o0)) }
+    }
+    /// Tests whether each element is positive infinity.
+    #[inline]
+    pub fn isposinf(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_isposinf(c, self.raw(), o0)) }
+    }
+    /// Computes [`isposinf`](Tensor::isposinf), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn isposinf_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_isposinf_into(c, self.raw(), dst.raw())) }
+    }
+    /// Tests whether each element is negative infinity.
+    #[inline]
+    pub fn isneginf(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_isneginf(c, self.raw(), o0)) }
+    }
+    /// Computes [`isneginf`](Tensor::isneginf), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn isneginf_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_isneginf_into(c, self.raw(), dst.raw())) }
+    }
+    /// Tests whether each element is real: every element of a real tensor, and those with an
+    /// imaginary part of 0 of a complex one.
+    #[inline]
+    pub fn isreal(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_isreal(c, self.raw(), o0)) }
+    }
+    /// Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
+    #[inline]
+    pub fn signbit(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_signbit(c, self.raw(), o0)) }
+    }
+    /// Computes [`signbit`](Tensor::signbit), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn signbit_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_signbit_into(c, self.raw(), dst.raw())) }
+    }
+    /// Replaces nan and infinities by numbers, elementwise, in each part of complex elements. The
+    /// gradient is 0 where an element is replaced. Integer tensors are unchanged.
+    #[inline]
+    pub fn nan_to_num(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nan_to_num(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`nan_to_num`](Tensor::nan_to_num) with options.
+    #[inline]
+    pub fn nan_to_num_with(&self, opts: NanToNumOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_nan_to_num(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`nan_to_num`](Tensor::nan_to_num), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nan_to_num_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nan_to_num_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`nan_to_num`](Tensor::nan_to_num) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nan_to_num_with_(&self, opts: NanToNumOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nan_to_num_(c, self.raw(), &opts.0)) }
+    }
+    /// Computes [`nan_to_num`](Tensor::nan_to_num), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nan_to_num_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nan_to_num_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`nan_to_num`](Tensor::nan_to_num) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn nan_to_num_with_into(&self, opts: NanToNumOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_nan_to_num_into(c, self.raw(), &opts.0, dst.raw())) }
     }
 }
 
@@ -9840,6 +11770,24 @@ pub fn randperm(n: i64) -> Result<Tensor> {
 pub fn randperm_with(n: i64, opts: RandpermOpts) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, o0| sys::tt_randperm(c, n, &opts.0, o0)) }
+}
+/// Computes the n-th derivative of digamma, elementwise.
+///
+/// - `n`: order, at least 0; 0: digamma itself
+#[inline]
+pub fn polygamma(n: i64, input: &Tensor) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_polygamma(c, n, input.raw(), o0)) }
+}
+/// Computes [`polygamma`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn polygamma_into(n: i64, input: &Tensor, dst: &Tensor) -> Result<()> {
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe { call(|c| sys::tt_polygamma_into(c, n, input.raw(), dst.raw())) }
 }
 /// Returns views of the tensors, broadcast to their common shape.
 ///

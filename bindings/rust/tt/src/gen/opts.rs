@@ -118,6 +118,57 @@ impl GluOpts {
     }
 }
 
+/// Options of `hardshrink`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HardshrinkOpts(pub(crate) sys::tt_hardshrink_opts);
+impl HardshrinkOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> HardshrinkOpts {
+        Self::default()
+    }
+    /// Half the width of the interval; default: 0.5.
+    #[must_use]
+    pub fn lambd(mut self, value: f64) -> HardshrinkOpts {
+        self.0.set |= sys::TT_HARDSHRINK_LAMBD;
+        self.0.lambd = value;
+        self
+    }
+}
+
+/// Options of `softshrink`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SoftshrinkOpts(pub(crate) sys::tt_softshrink_opts);
+impl SoftshrinkOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> SoftshrinkOpts {
+        Self::default()
+    }
+    /// Distance, at least 0; default: 0.5.
+    #[must_use]
+    pub fn lambd(mut self, value: f64) -> SoftshrinkOpts {
+        self.0.set |= sys::TT_SOFTSHRINK_LAMBD;
+        self.0.lambd = value;
+        self
+    }
+}
+
+/// Options of `celu`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CeluOpts(pub(crate) sys::tt_celu_opts);
+impl CeluOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CeluOpts {
+        Self::default()
+    }
+    /// Scale of the negative part, not 0; default: 1.0.
+    #[must_use]
+    pub fn alpha(mut self, value: f64) -> CeluOpts {
+        self.0.set |= sys::TT_CELU_ALPHA;
+        self.0.alpha = value;
+        self
+    }
+}
+
 /// Options of `add`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AddOpts(pub(crate) sys::tt_add_opts);
@@ -198,6 +249,40 @@ impl DivOpts {
 
 /// Options of `div_scalar`.
 pub type DivScalarOpts = DivOpts;
+
+/// Options of `addcmul`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AddcmulOpts(pub(crate) sys::tt_addcmul_opts);
+impl AddcmulOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AddcmulOpts {
+        Self::default()
+    }
+    /// Factor of the product; default: 1.
+    #[must_use]
+    pub fn value(mut self, value: impl Into<Scalar>) -> AddcmulOpts {
+        self.0.set |= sys::TT_ADDCMUL_VALUE;
+        self.0.value = value.into().raw();
+        self
+    }
+}
+
+/// Options of `addcdiv`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AddcdivOpts(pub(crate) sys::tt_addcdiv_opts);
+impl AddcdivOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AddcdivOpts {
+        Self::default()
+    }
+    /// Factor of the quotient; default: 1.
+    #[must_use]
+    pub fn value(mut self, value: impl Into<Scalar>) -> AddcdivOpts {
+        self.0.set |= sys::TT_ADDCDIV_VALUE;
+        self.0.value = value.into().raw();
+        self
+    }
+}
 
 /// Options of `cat`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -4387,6 +4472,24 @@ impl HistcOpts {
     }
 }
 
+/// Options of `logit`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogitOpts(pub(crate) sys::tt_logit_opts);
+impl LogitOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LogitOpts {
+        Self::default()
+    }
+    /// X is clamped to \[eps, 1 - eps\] first; default: x is not clamped, and the result is nan
+    /// outside \[0, 1\].
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> LogitOpts {
+        self.0.set |= sys::TT_LOGIT_EPS;
+        self.0.eps = value;
+        self
+    }
+}
+
 /// Options of `round`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundOpts(pub(crate) sys::tt_round_opts);
@@ -4400,6 +4503,37 @@ impl RoundOpts {
     pub fn decimals(mut self, value: i64) -> RoundOpts {
         self.0.set |= sys::TT_ROUND_DECIMALS;
         self.0.decimals = value;
+        self
+    }
+}
+
+/// Options of `nan_to_num`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NanToNumOpts(pub(crate) sys::tt_nan_to_num_opts);
+impl NanToNumOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> NanToNumOpts {
+        Self::default()
+    }
+    /// Value for nan; default: 0.
+    #[must_use]
+    pub fn nan(mut self, value: f64) -> NanToNumOpts {
+        self.0.set |= sys::TT_NAN_TO_NUM_NAN;
+        self.0.nan = value;
+        self
+    }
+    /// Value for infinity; default: the largest finite number of the dtype.
+    #[must_use]
+    pub fn posinf(mut self, value: f64) -> NanToNumOpts {
+        self.0.set |= sys::TT_NAN_TO_NUM_POSINF;
+        self.0.posinf = value;
+        self
+    }
+    /// Value for -infinity; default: the smallest finite number of the dtype.
+    #[must_use]
+    pub fn neginf(mut self, value: f64) -> NanToNumOpts {
+        self.0.set |= sys::TT_NAN_TO_NUM_NEGINF;
+        self.0.neginf = value;
         self
     }
 }

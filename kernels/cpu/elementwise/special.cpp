@@ -1,0 +1,6 @@
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/functors/all.h"
+
+TT_ENTRY_BEGIN
+#include "kernels/functors/gen/special.inc"
+TT_ENTRY_END

@@ -1,0 +1,381 @@
+// Functors of special functions: Gamma, error and Bessel functions and their relatives. All are
+// computed in double; float results are rounded once.
+//
+// They use series, asymptotic expansions and Newton's method instead of fitted tables: the same
+// code serves every argument, at a few dozen operations. Formulas: Abramowitz & Stegun, "Handbook
+// of Mathematical Functions" (1964), cited as A&S.
+#pragma once
+
+#include "kernels/functors/unary.h"
+
+TT_FUNCTORS_BEGIN
+namespace special {
+
+constexpr double kInf = __builtin_inf();
+constexpr double kNan = __builtin_nan("");
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kSqrtPi = 1.77245385090551602730;
+constexpr double kSqrt2 = 1.41421356237309504880;
+constexpr double kLogSqrt2Pi = 0.91893853320467274178;
+
+// B(2k) / (2k)!, k = 1 … 12: the weights of Euler and Maclaurin's formula.
+constexpr int kNumBernoulli = 12;
+constexpr double kBernoulli[kNumBernoulli] = {
+    1.0 / 12,
+    -1.0 / 720,
+    1.0 / 30240,
+    -1.0 / 1209600,
+    1.0 / 47900160,
+    -691.0 / 1307674368000,
+    1.0 / 74724249600,
+    -3617.0 / 10670622842880000,
+    43867.0 / 5109094217170944000,
+    -174611.0 / 802857662698291200000.0,
+    77683.0 / 14101100039391805440000.0,
+    -236364091.0 / 1693824136731743669452800000.0,
+};
+
+// ---- the Gamma function ----
+
+extern "C" double lgamma_r(double, int*) noexcept;  // lgamma writes a global variable
+TT_FN double lgamma(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
+
+// By Stirling's series (A&S 6.1.41), for x >= 10: log Gamma(x) - ((x - 1/2) log x - x + log
+// sqrt(2 pi)).
+TT_FN double stirling_rest(double x) {
+  const double r = 1.0 / x;
+  const double z = r * r;
+  const double tail = 1.0 / 1188 - z * (691.0 / 360360 - z * (1.0 / 156));
+  return r * (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * tail))));
+}
+
+// pi cot(pi x) with the period taken out exactly.
+TT_FN double pi_cot(double x) {
+  const double part = x - __builtin_floor(x + 0.5);
+  return kPi / __builtin_tan(kPi * part);
+}
+// The derivative of log Gamma: by recurrence to x >= 10, then A&S 6.3.18; reflection below 0
+// (6.3.7). The poles are nan; at 0 they are infinite, with the sign of the zero turned.
+TT_FN double digamma(double x) {
+  if (x == 0) return -__builtin_copysign(kInf, x);
+  if (x == -kInf || (x < 0 && x == __builtin_floor(x))) return kNan;
+  double sum = 0;
+  if (x < 0) {
+    sum = -pi_cot(x);
+    x = 1.0 - x;
+  }
+  while (x < 10) {
+    sum -= 1.0 / x;
+    x += 1.0;
+  }
+  const double z = 1.0 / (x * x);
+  const double tail = 5.0 / 660 - z * (691.0 / 32760 - z * (1.0 / 12));
+  const double series =
+      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * tail))));
+  return sum + (__builtin_log(x) - 0.5 / x - series);
+}
+
+// Hurwitz' zeta function, the sum of (q + k)^-s over k >= 0: ten terms and Euler and Maclaurin's
+// formula for the rest.
+TT_FN double zeta_of_positive(double s, double q) {
+  constexpr int kTerms = 10;
+  if (q == kInf) return 0;
+  double sum = 0;
+  double x = q;
+  for (int k = 0; k < kTerms; k++) {
+    const double term = __builtin_pow(x, -s);
+    sum += term;
+    if (term < 0x1p-60 * sum) return sum;
+    x += 1.0;
+  }
+  const double power = __builtin_pow(x, -s);
+  sum += x * power / (s - 1.0) + 0.5 * power;
+  double factor = s * power / x;  // s (s + 1) … (s + 2k) x^-(s + 2k + 1)
+  for (int k = 0; k < kNumBernoulli; k++) {
+    const double term = kBernoulli[k] * factor;
+    sum += term;
+    if (__builtin_fabs(term) < 0x1p-60 * sum) break;
+    const double m = 2 * k + 1;
+    factor *= (s + m) * (s + m + 1.0) / (x * x);
+  }
+  return sum;
+}
+// For q < 0 and an even or odd s: the bases before the first positive one, with their sign, are a
+// difference of two such sums.
+TT_FN double zeta(double s, double q) {
+  if (s == 1) return kInf;
+  if (!(s > 1) || q != q) return kNan;
+  if (q > 0) return zeta_of_positive(s, q);
+  if (q == __builtin_floor(q)) return kInf;
+  if (s != __builtin_floor(s)) return kNan;
+  const double part = q - __builtin_floor(q);
+  const double sign = __builtin_fmod(s, 2.0) == 0 ? 1.0 : -1.0;
+  const double below = zeta_of_positive(s, 1.0 - part) - zeta_of_positive(s, 1.0 - q);
+  return zeta_of_positive(s, part) + sign * below;
+}
+// The n-th derivative of digamma (A&S 6.4.10), n >= 1.
+TT_FN double polygamma(double n, double x) {
+  const double sign = __builtin_fmod(n, 2.0) == 1.0 ? 1.0 : -1.0;
+  return sign * __builtin_exp(lgamma(n + 1.0)) * zeta(n + 1.0, x);
+}
+
+// log(1 + m) - m, m > -1.
+TT_FN double log1p_rest(double m) {
+  if (__builtin_fabs(m) > 0.25) return __builtin_log1p(m) - m;
+  double power = -m * m;
+  double sum = 0;
+  for (int k = 2; k < 32; k++) {
+    sum += power / k;
+    power *= -m;
+  }
+  return sum;
+}
+// x^a e^-x / Gamma(a + 1), without the cancellation of its logarithm's terms for a large a.
+TT_FN double gamma_density(double a, double x) {
+  if (a < 10) return __builtin_exp(a * __builtin_log(x) - x - lgamma(a + 1.0));
+  const double exponent = a * log1p_rest((x - a) / a) - stirling_rest(a);
+  return __builtin_exp(exponent) / __builtin_sqrt(2.0 * kPi * a);
+}
+// P(a, x) by its power series (A&S 6.5.29), for x < a + 1.
+TT_FN double lower_series(double a, double x) {
+  double term = 1;
+  double sum = 1;
+  for (int k = 1; k < 10000 && term > 0x1p-55 * sum; k++) {
+    term *= x / (a + k);
+    sum += term;
+  }
+  return sum * gamma_density(a, x);
+}
+// Q(a, x) by its continued fraction (A&S 6.5.31) after Lentz, for x >= a + 1.
+TT_FN double upper_fraction(double a, double x) {
+  constexpr double kTiny = 0x1p-1000;
+  double b = x + 1.0 - a;
+  double c = 1.0 / kTiny;
+  double d = 1.0 / b;
+  double h = d;
+  for (int k = 1; k < 10000; k++) {
+    const double n = -k * (k - a);
+    b += 2.0;
+    d = n * d + b;
+    d = 1.0 / (__builtin_fabs(d) < kTiny ? kTiny : d);
+    c = b + n / c;
+    c = __builtin_fabs(c) < kTiny ? kTiny : c;
+    h *= d * c;
+    if (__builtin_fabs(d * c - 1.0) < 0x1p-52) break;
+  }
+  return h * a * gamma_density(a, x);
+}
+// Q(a, x) for x < 1 and small a, where 1 - P cancels: 1 - x^a / Gamma(a + 1) - x^a / Gamma(a)
+// sum of (-x)^k / (k! (a + k)), k >= 1.
+TT_FN double upper_series(double a, double x) {
+  double term = 1;
+  double sum = 0;
+  for (int k = 1; k < 100; k++) {
+    term *= -x / k;
+    const double part = term / (a + k);
+    sum += part;
+    if (__builtin_fabs(part) <= 0x1p-55 * __builtin_fabs(sum)) break;
+  }
+  const double exponent = a * __builtin_log(x) - lgamma(a + 1.0);
+  return -__builtin_expm1(exponent) - a * __builtin_exp(exponent) * sum;
+}
+// The regularised incomplete Gamma functions: Q, or P = 1 - Q.
+TT_FN double incomplete_gamma(double a, double x, bool upper) {
+  if (!(a >= 0) || !(x >= 0)) return kNan;
+  if (a == 0 && x == 0) return kNan;
+  if (a == kInf) return x == kInf ? kNan : upper ? 1.0 : 0.0;
+  if (a == 0 || x == kInf) return upper ? 0.0 : 1.0;
+  if (x == 0) return upper ? 1.0 : 0.0;
+  if (x >= a + 1.0 && x > 1.0) {
+    const double q = upper_fraction(a, x);
+    return upper ? q : 1.0 - q;
+  }
+  if (upper && x < 1.0 && a < 1.0) return upper_series(a, x);
+  const double p = lower_series(a, x);
+  return upper ? 1.0 - p : p;
+}
+
+// ---- the error function ----
+
+// x with 26 bits, so that its square is exact.
+TT_FN double without_low_bits(double x) {
+  return __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, x) & ~uint64_t(0x7ffffff));
+}
+// exp(x^2) erfc(x): for large x by its asymptotic series (A&S 7.1.23).
+TT_FN double erfcx(double x) {
+  if (x < -26.7) return kInf;
+  if (x < 12) {  // x^2 = high^2 + rest, where high^2 is exact
+    const double high = without_low_bits(x);
+    const double rest = (x - high) * (x + high);
+    return __builtin_exp(high * high) * __builtin_exp(rest) * __builtin_erfc(x);
+  }
+  const double r = 0.5 / (x * x);
+  double term = 1;
+  double sum = 1;
+  for (int k = 1; k < 16; k++) {
+    term *= -(2 * k - 1) * r;
+    sum += term;
+  }
+  return sum / (x * kSqrtPi);
+}
+// The normal distribution: its function, the logarithm of that, the inverse.
+TT_FN double ndtr(double x) {
+  if (!(x < -1)) return 0.5 * __builtin_erfc(-x / kSqrt2);
+  if (x < -40) return 0;
+  const double high = without_low_bits(x);  // in the tail, rounding x^2 or x / sqrt(2) would show
+  const double rest = (x - high) * (x + high);
+  return 0.5 * erfcx(-x / kSqrt2) *
+         (__builtin_exp(-0.5 * high * high) * __builtin_exp(-0.5 * rest));
+}
+TT_FN double log_ndtr(double x) {
+  if (x < -1) return __builtin_log(0.5 * erfcx(-x / kSqrt2)) - 0.5 * x * x;
+  return __builtin_log1p(-ndtr(-x));
+}
+// One of Halley's steps towards f = 0; f1 = f', and f'' = -2 x f' as for erf and erfc.
+TT_FN double halley_step(double x, double f, double f1) {
+  const double u = f / f1;
+  return x - u / (1.0 + x * u);
+}
+TT_FN double erf_slope(double x) { return 2.0 / kSqrtPi * __builtin_exp(-x * x); }
+// The inverse of erfc on (0, 1]: from A&S 26.2.23.
+TT_FN double erfc_inverse(double q) {
+  const double t = __builtin_sqrt(-2.0 * __builtin_log(0.5 * q));
+  const double n = 2.515517 + t * (0.802853 + t * 0.010328);
+  const double d = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
+  double x = (t - n / d) / kSqrt2;
+  for (int k = 0; k < 3; k++) x = halley_step(x, __builtin_erfc(x) - q, -erf_slope(x));
+  return x;
+}
+TT_FN double erfinv(double y) {
+  const double a = __builtin_fabs(y);
+  if (!(a <= 1)) return kNan;
+  if (a == 1) return __builtin_copysign(kInf, y);
+  if (a > 0.5) return __builtin_copysign(erfc_inverse(1.0 - a), y);
+  double x = 0.5 * kSqrtPi * y * (1.0 + kPi / 12.0 * y * y);
+  for (int k = 0; k < 3; k++) x = halley_step(x, __builtin_erf(x) - y, erf_slope(x));
+  return x;
+}
+TT_FN double ndtri(double p) {
+  if (!(p >= 0 && p <= 1)) return kNan;
+  if (p == 0 || p == 1) return p == 0 ? -kInf : kInf;
+  if (p > 0.25 && p < 0.75) return kSqrt2 * erfinv(2.0 * (p - 0.5));
+  return p < 0.5 ? -kSqrt2 * erfc_inverse(2.0 * p) : kSqrt2 * erfc_inverse(2.0 * (1.0 - p));
+}
+
+// ---- modified Bessel functions of the first kind, of order 0 and 1 ----
+
+// e^-|x| I_order(x): the power series (A&S 9.6.10), whose terms are positive, and for large x the
+// asymptotic one (9.7.1).
+TT_FN double bessel_scaled(int order, double x) {
+  const double a = __builtin_fabs(x);
+  double value;
+  if (a < 25) {
+    const double square = 0.25 * a * a;
+    double term = order == 0 ? 1.0 : 0.5 * a;
+    double sum = term;
+    for (int k = 1; k < 80 && term > 0x1p-56 * sum; k++) {
+      term *= square / (double(k) * (k + order));
+      sum += term;
+    }
+    value = sum * __builtin_exp(-a);
+  } else {
+    const double mu = 4.0 * order;
+    double term = 1;
+    double sum = 1;
+    for (int k = 1; k < 24; k++) {
+      const double m = 2 * k - 1;
+      term *= -(mu - m * m) / (8.0 * k * a);
+      sum += term;
+    }
+    value = a == kInf ? 0.0 : sum / __builtin_sqrt(2.0 * kPi * a);
+  }
+  const double result = order == 1 ? __builtin_copysign(value, x) : value;
+  return x == x ? result : x;
+}
+TT_FN double bessel(int order, double x) {
+  const double a = __builtin_fabs(x);
+  const double scaled = bessel_scaled(order, x);
+  if (a == kInf) return order == 1 ? x : a;
+  const double half = __builtin_exp(0.5 * a);  // e^a alone may overflow where the result does not
+  return scaled * half * half;
+}
+
+// sin(pi x): the period is taken out exactly, so that it is 0 at integers.
+TT_FN double sin_pi(double x) {
+  const double part = x - 2.0 * __builtin_floor(0.5 * x + 0.5);  // in [-1, 1)
+  const double mirrored = __builtin_copysign(1.0, part) - part;
+  return math::sin(kPi * (__builtin_fabs(part) > 0.5 ? mirrored : part));
+}
+
+}  // namespace special
+
+#define TT_SPECIAL(functor, function)                                                  \
+  struct functor {                                                                     \
+    template <class T> static TT_FN T op(T a, const Param<T>&) { return T(function); } \
+  };
+TT_SPECIAL(Lgamma, special::lgamma(a))
+TT_SPECIAL(Digamma, special::digamma(a))
+TT_SPECIAL(Erfinv, special::erfinv(a))
+TT_SPECIAL(Erfcx, special::erfcx(a))
+TT_SPECIAL(Ndtr, special::ndtr(a))
+TT_SPECIAL(LogNdtr, special::log_ndtr(a))
+TT_SPECIAL(Ndtri, special::ndtri(a))
+TT_SPECIAL(I0, special::bessel(0, a))
+TT_SPECIAL(I0e, special::bessel_scaled(0, a))
+TT_SPECIAL(I1, special::bessel(1, a))
+TT_SPECIAL(I1e, special::bessel_scaled(1, a))
+#undef TT_SPECIAL
+struct Polygamma {  // param 0: the order n >= 1
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    return T(special::polygamma(double(p.v[0]), a));
+  }
+};
+struct Zeta {
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return T(special::zeta(a, b)); }
+};
+struct Igamma {
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    return T(special::incomplete_gamma(a, b, false));
+  }
+};
+struct Igammac {
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    return T(special::incomplete_gamma(a, b, true));
+  }
+};
+
+struct Sinc {  // sin(pi a) / (pi a), 1 at 0
+  template <class T> static TT_FN T op(T a, const Param<T>&) {
+    if constexpr (kIsComplex<T>) {
+      const c128 z = {special::kPi * a.re, special::kPi * a.im};
+      const c128 y = math::sin(z) / z;
+      using R = typename T::Real;
+      return a == T{0, 0} ? T{1, 0} : T{R(y.re), R(y.im)};
+    } else {
+      const double x = double(a);
+      return a == T(0) ? T(1) : T(special::sin_pi(x) / (special::kPi * x));
+    }
+  }
+};
+struct Entr {  // -a log(a); 0 at 0, -inf below
+  template <class T> static TT_FN T op(T a, const Param<T>&) {
+    const T y = -a * math::log(a);
+    if (a < T(0)) return kLowest<T>;
+    return a == T(0) ? T(0) : y;
+  }
+};
+struct Xlogy {  // a log(b); 0 where a is 0 and b is not nan
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    return a == T(0) && b == b ? T(0) : a * math::log(b);
+  }
+};
+struct Xlog1py {
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    return a == T(0) && b == b ? T(0) : a * math::log1p(b);
+  }
+};
+
+TT_FUNCTORS_END

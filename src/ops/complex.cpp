@@ -1,0 +1,87 @@
+// Complex tensors: views of their parts, and what is made of two real tensors.
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/impl.h"
+
+namespace TT_NS::impl {
+
+TensorRef view_as_real(Call, const Tensor& self) {
+  if (!is_complex(self.dtype))
+    fail_arg(TT_DTYPE, "self", "self is {}: must be complex", fmt(self.dtype));
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
+  for (int64_t& s : strides)  // overflows only in a tensor without elements
+    if (__builtin_mul_overflow(s, 2, &s)) s = kMaxIdleStride;
+  sizes.push_back(2);
+  strides.push_back(1);
+  checked_numel(sizes, real_of(self.dtype), "result");
+  return make_view(self, sizes, strides, self.data, real_of(self.dtype));
+}
+TensorRef view_as_complex(Call, const Tensor& self) {
+  if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64)
+    fail_arg(TT_DTYPE, "self", "self is {}: must be float32 or float64", fmt(self.dtype));
+  if (!self.ndim || self.size(-1) != 2 || self.stride(-1) != 1)
+    fail_arg(TT_SHAPE, "self",
+             "self has shape {} and strides {}: the last dimension must have size 2 and stride 1",
+             self.sizes(), self.strides());
+  Shape sizes(self.sizes());
+  Shape strides(self.strides());
+  sizes.pop_back();
+  strides.pop_back();
+  for (int64_t& s : strides) {
+    if (s % 2)
+      fail_arg(TT_SHAPE, "self", "self has strides {}: all but the last must be even",
+               self.strides());
+    s /= 2;
+  }
+  return make_view(self, sizes, strides, self.data, complex_of(self.dtype));
+}
+
+TensorRef real(Call, const Tensor& self) {
+  return is_complex(self.dtype) ? op::select(*op::view_as_real(self), -1, 0)
+                                : TensorRef::share(&self);
+}
+TensorRef imag(Call, const Tensor& self) {
+  if (!is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be complex", fmt(self.dtype));
+  return op::select(*op::view_as_real(self), -1, 1);
+}
+
+TensorRef angle(Call, const Tensor& self) {
+  return is_complex(self.dtype) ? op::atan2(*op::imag(self), *op::real(self))
+                                : op::angle_of_real(self);
+}
+
+static void check_parts(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name) {
+  if (a.dtype != Dtype::kF32 && a.dtype != Dtype::kF64)
+    fail_arg(TT_DTYPE, a_name, "{} is {}: must be float32 or float64", a_name, fmt(a.dtype));
+  if (category(b.dtype) < 2)
+    fail_arg(TT_NOT_IMPLEMENTED, b_name, "{} is {}: must be {}", b_name, fmt(b.dtype),
+             fmt(a.dtype));
+  if (a.dtype != b.dtype)
+    fail_arg(TT_DTYPE, b_name, "{} is {}, {} is {}: must have the same dtype", b_name, fmt(b.dtype),
+             a_name, fmt(a.dtype));
+}
+static TensorRef joined(const Tensor& real, const Tensor& imag) {
+  const Tensor* parts[] = {&real, &imag};
+  return op::view_as_complex(*op::stack({parts, 2}, -1));
+}
+TensorRef complex(Call, const Tensor& real, const Tensor& imag) {
+  check_parts(real, "real", imag, "imag");
+  Shape shape = broadcast_shapes(real.sizes(), imag.sizes(), "real", "imag");
+  return joined(*op::expand(real, shape), *op::expand(imag, shape));
+}
+TensorRef polar(Call, const Tensor& abs, const Tensor& angle) {
+  check_parts(abs, "abs", angle, "angle");
+  return joined(*op::mul(abs, *op::cos(angle)), *op::mul(abs, *op::sin(angle)));
+}
+
+TensorRef conj(Call, const Tensor& self) {
+  return is_complex(self.dtype) ? op::conj_copy(self) : TensorRef::share(&self);
+}
+TensorRef conj_physical(Call c, const Tensor& self) { return conj(c, self); }
+TensorRef resolve_conj(Call, const Tensor& self) { return TensorRef::share(&self); }
+TensorRef resolve_neg(Call, const Tensor& self) { return TensorRef::share(&self); }
+
+}  // namespace TT_NS::impl
