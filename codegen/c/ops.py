@@ -290,6 +290,7 @@ def body(op, v, suffix, scalar, takes):
     if v or op.void:
         return lines + [f"{call};"]
     if op.list_out:
+        lines.append("check_list(outs, cap, n_outs);")
         return lines + [f"give_list(ctx, outs, cap, n_outs, {call});"]
     if len(op.outs) == 1:
         return lines + [f"give(ctx, {op.outs[0].name}, {call});"]

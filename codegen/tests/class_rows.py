@@ -98,8 +98,8 @@ def enum_calls(ops, groups):
             made = hostile("tt_status", name, params, op, wrong=a)
             if made:
                 body, line = made
-                bodies.append(body.replace(f"enum_{name}(", f"call_{name}_{a.name}("))
-                rows.append(line.replace(f"enum_{name},", f"call_{name}_{a.name},"))
+                bodies.append(body.replace(f"call_{name}(", f"enum_{name}_{a.name}("))
+                rows.append(line.replace(f"call_{name},", f"enum_{name}_{a.name},"))
     return (
         HEADER
         + "\n".join(bodies)

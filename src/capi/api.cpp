@@ -222,6 +222,10 @@ void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept {
   if (n_outs) *n_outs = 0;
   for (int64_t i = 0; outs && i < cap; i++) outs[i] = nullptr;
 }
+void check_list(tt_tensor** outs, int64_t cap, const int64_t* n_outs) {
+  if (!n_outs) fail_null("n_outs", -1);
+  if (!outs && cap > 0) fail_null("outs", -1);
+}
 // Sets *n_outs even if the array is too small.
 void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l) {
   if (!n_outs) fail_null("n_outs", -1);

@@ -152,6 +152,8 @@ TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { *out = to_handle(c
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p);
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p);
 void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept;
+// Fails for missing pointers, before anything is computed.
+void check_list(tt_tensor** outs, int64_t cap, const int64_t* n_outs);
 void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l);
 
 inline tt_tensor* handle_of(const Tensor* t) {

@@ -49,6 +49,7 @@ tt_status tt_split(tt_ctx *c, const tt_tensor *self, int64_t split_size, const t
   return api_call(c, "split", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::split(tensor_arg(self, "self", 0), split_size, o_dim));
   });
 }
@@ -59,6 +60,7 @@ tt_status tt_split_with_sizes(tt_ctx *c, const tt_tensor *self, const int64_t *s
   return api_call(c, "split_with_sizes", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::split_with_sizes(tensor_arg(self, "self", 0),
         int_list_arg(split_sizes, n_split_sizes, "split_sizes", 1), o_dim));
   });
@@ -69,6 +71,7 @@ tt_status tt_chunk(tt_ctx *c, const tt_tensor *self, int64_t chunks, const tt_ch
   return api_call(c, "chunk", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::chunk(tensor_arg(self, "self", 0), chunks, o_dim));
   });
 }
@@ -166,6 +169,7 @@ tt_status tt_tensor_split(tt_ctx *c, const tt_tensor *self, int64_t sections,
   return api_call(c, "tensor_split", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::tensor_split(tensor_arg(self, "self", 0), sections,
                                                        o_dim));
   });
@@ -177,6 +181,7 @@ tt_status tt_tensor_split_indices(tt_ctx *c, const tt_tensor *self, const int64_
   return api_call(c, "tensor_split_indices", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::tensor_split_indices(tensor_arg(self, "self", 0),
         int_list_arg(indices, n_indices, "indices", 1), o_dim));
   });
@@ -189,6 +194,7 @@ tt_status tt_tensor_split_tensor(tt_ctx *c, const tt_tensor *self,
   return api_call(c, "tensor_split_tensor", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::tensor_split_tensor(tensor_arg(self, "self", 0),
         tensor_arg(tensor_indices_or_sections, "tensor_indices_or_sections", 1), o_dim));
   });
@@ -197,6 +203,7 @@ tt_status tt_hsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tenso
                     int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "hsplit", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::hsplit(tensor_arg(self, "self", 0), sections));
   });
 }
@@ -204,6 +211,7 @@ tt_status tt_hsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *ind
                             int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "hsplit_indices", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::hsplit_indices(tensor_arg(self, "self", 0),
         int_list_arg(indices, n_indices, "indices", 1)));
   });
@@ -212,6 +220,7 @@ tt_status tt_vsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tenso
                     int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "vsplit", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::vsplit(tensor_arg(self, "self", 0), sections));
   });
 }
@@ -219,6 +228,7 @@ tt_status tt_vsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *ind
                             int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "vsplit_indices", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::vsplit_indices(tensor_arg(self, "self", 0),
         int_list_arg(indices, n_indices, "indices", 1)));
   });
@@ -227,6 +237,7 @@ tt_status tt_dsplit(tt_ctx *c, const tt_tensor *self, int64_t sections, tt_tenso
                     int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "dsplit", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::dsplit(tensor_arg(self, "self", 0), sections));
   });
 }
@@ -234,6 +245,7 @@ tt_status tt_dsplit_indices(tt_ctx *c, const tt_tensor *self, const int64_t *ind
                             int64_t n_indices, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "dsplit_indices", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::dsplit_indices(tensor_arg(self, "self", 0),
         int_list_arg(indices, n_indices, "indices", 1)));
   });
@@ -285,6 +297,7 @@ tt_status tt_meshgrid(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tens
     check_opts(opts, 1);
     const int64_t o_indexing = opts_has(opts, 0) ? int64_t(enum_arg(opts->indexing, "indexing", 1,
         kIndexingValues)) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs,
               op::meshgrid(tensors_arg(tensors, n_tensors, "tensors", 0, false), o_indexing));
   });

@@ -470,6 +470,7 @@ tt_status tt_unravel_index(tt_ctx *c, const tt_tensor *indices, const int64_t *s
                            int64_t n_shape, tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "unravel_index", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::unravel_index(tensor_arg(indices, "indices", 0),
                                                         ints_arg(shape, n_shape, "shape", 1)));
   });

@@ -92,6 +92,7 @@ tt_status tt_unbind(tt_ctx *c, const tt_tensor *self, const tt_unbind_opts *opts
   return api_call(c, "unbind", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 1);
     const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(0);
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs, op::unbind(tensor_arg(self, "self", 0), o_dim));
   });
 }
@@ -124,6 +125,7 @@ tt_status tt_broadcast_tensors(tt_ctx *c, const tt_tensor *const *tensors, int64
                                tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "broadcast_tensors", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs,
               op::broadcast_tensors(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
@@ -140,6 +142,7 @@ tt_status tt_atleast_1d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t
                              tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "atleast_1d_list", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs,
               op::atleast_1d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
@@ -151,6 +154,7 @@ tt_status tt_atleast_2d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t
                              tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "atleast_2d_list", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs,
               op::atleast_2d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
@@ -162,6 +166,7 @@ tt_status tt_atleast_3d_list(tt_ctx *c, const tt_tensor *const *tensors, int64_t
                              tt_tensor **outs, int64_t cap, int64_t *n_outs) {
   clear_list(outs, cap, n_outs);
   return api_call(c, "atleast_3d_list", [=]([[maybe_unused]] Ctx& ctx) {
+    check_list(outs, cap, n_outs);
     give_list(ctx, outs, cap, n_outs,
               op::atleast_3d_list(tensors_arg(tensors, n_tensors, "tensors", 0, false)));
   });
