@@ -86,7 +86,7 @@ def test_size_of_a_trainer(prefix, tmp_path):
         "-o",
         tmp_path / "train_digits",
     )
-    assert (tmp_path / "train_digits").stat().st_size <= 2_500_000
+    assert (tmp_path / "train_digits").stat().st_size <= 2_600_000
     run(tmp_path / "train_digits", "--epochs", "1", "--svg", tmp_path / "curve.svg", cwd=ROOT)
 
 
@@ -118,4 +118,4 @@ def test_cmake_package(prefix, tmp_path):
 
 def test_library_size(tmp_path):
     run("strip", "-o", tmp_path / "libtt.so", BUILD / "libtt.so")
-    assert (tmp_path / "libtt.so").stat().st_size <= 6_000_000
+    assert (tmp_path / "libtt.so").stat().st_size <= 9_000_000

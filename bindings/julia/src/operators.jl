@@ -67,11 +67,8 @@ function Base.transpose(a::Tensor)
     throw(ArgumentError(
         "transpose of a tensor of $(ndims(a)) dims: TT.transpose(t, dim, dim), permutedims"))
 end
-function LinearAlgebra.adjoint(a::Tensor)
-    eltype(a) <: Complex &&
-        throw(ArgumentError("tt has no conjugate of complex tensors, and so no ': transpose(a)"))
-    return Base.transpose(a)
-end
+"The transpose of the complex conjugate; a view if a is real."
+LinearAlgebra.adjoint(a::Tensor) = Base.transpose(conj(a))
 
 # ---- dots ----
 

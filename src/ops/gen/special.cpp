@@ -229,7 +229,7 @@ void xlog1py_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const
 
 // igamma(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_igamma = {&kernel_igamma, DtypeRule::kFloat, Compute::kWiden,
-                                            true, false, false, 0, TT_OK, true, "self\0other"};
+                                            true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef igamma_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_igamma, self, other);
 }
@@ -240,7 +240,7 @@ void igamma_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor&
 
 // igammac(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_igammac = {&kernel_igammac, DtypeRule::kFloat, Compute::kWiden,
-                                             true, false, false, 0, TT_OK, true, "self\0other"};
+                                             true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef igammac_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
   return element_binary(spec_igammac, self, other);
 }
