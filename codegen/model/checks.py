@@ -179,6 +179,11 @@ def check_gradients(op):
             arg = op.arg(name)
             if not arg or not arg.is_tensorish:
                 raise DeclError(f"{op.name}: gradient for {name!r}, which is no tensor argument")
+    first = op.args[0].name if op.args else None
+    known = {name for key in op.grad for name in key.split(",")} | set(op.get("nondiff", ()))
+    if op.grad and "inplace" in op.variants and first not in known:
+        # in place on a view, the node of the base takes its first gradient for that of self
+        raise DeclError(f"{op.name}: an in-place variant needs a gradient of {first!r}")
 
 
 def check_table(ops):

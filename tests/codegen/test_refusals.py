@@ -102,6 +102,7 @@ WAYS = [
 GRADIENTS = [
     ('grad = { self = "grads[0]", other = "grads[0] * conj(alpha)" }\n', "", "no gradient"),
     ('{ self = "grads[0]", other = "grads[0] * conj(alpha)" }', '"no"', 'formulas or "none"'),
+    ('{ self = "grads[0]", other', "{ other", "an in-place variant needs a gradient of 'self'"),
     ('self = "grads[0]"', 'x = "grads[0]"', "gradient for 'x', which is no tensor argument"),
     ('self = "grads[0]"', 'alpha = "grads[0]"', "gradient for 'alpha', which is no tensor"),
     ('self = "grads[0]"', 'self = "grads[0"', "formula 'grads\\[0'"),
