@@ -6,7 +6,9 @@
 namespace TT_NS::impl {
 
 TensorRef polygamma(Call, int64_t n, const Tensor& self) {
-  if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
+  constexpr int64_t kMaxOrder = int64_t(1) << 53;  // as far as a double counts
+  if (n < 0 || n > kMaxOrder)
+    fail_arg(TT_INVALID_ARG, "n", "n is {}: must be in [0, {}]", n, kMaxOrder);
   return n == 0 ? op::digamma(self) : op::polygamma_kernel(self, n);
 }
 
