@@ -87,7 +87,9 @@ TensorRef unfold(Call, const Tensor& self, int64_t dimension, int64_t size, int6
   const int64_t stride = self.ndim ? strides[d] : 1;
   if (self.ndim) {
     sizes[d] = (n - size) / step + 1;
-    if (sizes[d] > 1) strides[d] *= step;
+    // Overflows only in a tensor without elements.
+    if (sizes[d] > 1 && __builtin_mul_overflow(strides[d], step, &strides[d]))
+      strides[d] = kMaxIdleStride;
   }
   sizes.push_back(size);
   strides.push_back(stride);
