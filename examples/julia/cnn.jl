@@ -86,8 +86,9 @@ function lineplot(values; width=60, height=8, title="")
     end
     println(title)
     for row in 1:height
-        label = row == 1 ? high : row == height ? low : nothing
-        mark = label === nothing ? "" : string(round(label; digits=2))
+        mark = ""
+        row == 1 && (mark = string(round(high; digits=2)))
+        row == height && (mark = string(round(low; digits=2)))
         println(lpad(mark, 8), " │", join(Char(0x2800 + c) for c in cells[row, :]))
     end
 end

@@ -133,6 +133,7 @@ void prepare_requires_grad(Tensor& t, bool on) {
     fail(TT_DTYPE, "self is {}: only floating and complex tensors can require gradients",
          fmt(t.dtype));
   autograd_meta(t);
+  if (t.base) autograd_meta(*t.base);
 }
 
 void set_requires_grad(Tensor& t, bool on) {
@@ -141,7 +142,10 @@ void set_requires_grad(Tensor& t, bool on) {
   if (on) {
     AutogradMeta& m = autograd_meta(t);
     TensorRef base = leave_base(t);
-    if (base && __atomic_load_n(&t.refs, __ATOMIC_RELAXED) > 1) m.former_base = std::move(base);
+    if (base && __atomic_load_n(&t.refs, __ATOMIC_RELAXED) > 1) {
+      __atomic_store_n(&autograd_meta(*base).is_former_base, true, __ATOMIC_RELAXED);
+      m.former_base = std::move(base);
+    }
   }
   t.flags = uint16_t(on ? t.flags | kRequiresGrad : t.flags & ~kRequiresGrad);
   if (on) {

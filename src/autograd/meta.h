@@ -40,6 +40,7 @@ struct AutogradMeta : TensorMeta {
   Mutex adding;     // held by the thread `adder` while it adds to grad
   uintptr_t adder;
   bool in_heap;
+  bool is_former_base;       // a leaf may have this tensor as its former_base
   int32_t geometry;          // number of a leaf's current geometry
   int32_t geometries;        // last number assigned; the first is 0
   Geometry* first_geometry;  // owned; geometry 0, once there are others

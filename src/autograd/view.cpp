@@ -106,7 +106,7 @@ static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_ap
                                                    sizeof(CopySlicesSaved), false};
 
 // Returns whether the gradient of `from` reaches `leaf`, whose consumers have at least topo
-// min_topo.
+// min_topo, or a leaf that holds it as its former base.
 static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
   SmallVec<Node*, 16> open;
   PointerMap seen;
@@ -118,7 +118,8 @@ static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
       const Edge& e = n.edges()[i];
       if (!e) continue;
       if (e.is_leaf()) {
-        if (e.leaf() == &leaf) return true;
+        const AutogradMeta* m = find_meta(*e.leaf());
+        if (e.leaf() == &leaf || (m && m->former_base.get() == &leaf)) return true;
       } else if (e.node()->topo >= min_topo && seen.add(e.node())) {
         open.push_back(e.node());
       }
@@ -128,10 +129,18 @@ static bool leads_to(Node& from, const Tensor& leaf, int64_t min_topo) {
 }
 
 // A leaf that stopped requiring a gradient may get a history, but none that leads to itself: graph
-// and leaf would own each other. Such a history comes from operators or views recorded before.
+// and leaf would own each other. Such a history comes from operators or views recorded before. A
+// tensor that a leaf holds as its former base may get none that leads to that leaf.
 static void check_no_cycle(const Tensor& owner, Node& node, bool through_view) {
   const AutogradMeta* m = find_meta(owner);
   if (!m) return;
+  if (__atomic_load_n(&m->is_former_base, __ATOMIC_RELAXED)) {
+    if (!leads_to(node, owner, 0)) return;
+    fail_arg(TT_AUTOGRAD, "self",
+             "self is {}a leaf, or a tensor of which a leaf was a view, and its new values would "
+             "depend on that leaf: detach the leaf from it before it requires a gradient",
+             through_view ? "a view of " : "");
+  }
   const int64_t min_topo = __atomic_load_n(&m->min_topo, __ATOMIC_RELAXED);
   if (min_topo == kNeverConsumed || !leads_to(node, owner, min_topo)) return;
   fail_arg(TT_AUTOGRAD, "self",

@@ -110,8 +110,8 @@ static uint32_t rprop_factors(const double* v, double, const double*, OptimItem*
   item->factors.rprop.first = v[at(t, "lr")];
   item->factors.rprop.minus = v[at(t, "etaminus")];
   item->factors.rprop.plus = v[at(t, "etaplus")];
-  item->factors.rprop.least = v[at(t, "step_size_min")];
-  item->factors.rprop.most = v[at(t, "step_size_max")];
+  item->factors.rprop.min_step = v[at(t, "step_size_min")];
+  item->factors.rprop.max_step = v[at(t, "step_size_max")];
   item->flags = ascends(v[at(t, "maximize")]);
   return 3;
 }

@@ -140,14 +140,14 @@ struct AsgdFactors {
 };
 
 // State: the gradient of the step before h, the step size s, `first` where it is fresh.
-//   s = clamp(s (g h > 0 ? plus : g h < 0 ? minus : 1), least, most)
+//   s = clamp(s (g h > 0 ? plus : g h < 0 ? minus : 1), min_step, max_step)
 //   g = 0 where g h < 0
 //   p -= sign(g) s
 //   h = g
 struct RpropFactors {
   double first;
   double minus, plus;
-  double least, most;
+  double min_step, max_step;
 };
 
 // State: m.

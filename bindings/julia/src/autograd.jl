@@ -84,8 +84,8 @@ end
 "The nodes of its inputs; nothing for a leaf or no gradient."
 next_functions(n::Node) = [next_function(n, i) for i in 1:num_inputs(n)]
 """
-Calls f(gradients of the outputs) before n's formula. `TT.register_hook(f, n)` calls f(gradients of the
-inputs) after it.
+Calls f(gradients of the outputs) before n's formula. `TT.register_hook(f, n)` calls f(gradients of
+the inputs) after it.
 """
 register_prehook(f, n::Node) = hook_node(f, n, 1)
 register_hook(f, n::Node) = hook_node(f, n, 0)
@@ -98,9 +98,9 @@ show_live(io, n::Node) = print(io, "<", name(n), " node>")
 """
     TT.gradient(f, x…)
 
-The gradients of f(x…), a tensor without dims, one for each x: a tensor for a tensor, a number for a
-number, an array for an array of numbers. Anything else, as a module or a struct of one's own, has a
-vector of gradients beside `TT.parameters(x)`. What f does not use has the gradient `nothing`.
+The gradients of f(x…), a tensor without dims, one for each x: a tensor for a tensor, a number for
+a number, an array for an array of numbers. Anything else, as a module or a struct of one's own, has
+a vector of gradients beside `TT.parameters(x)`. What f does not use has the gradient `nothing`.
 """
 gradient(f, x...) = withgradient(f, x...).grad
 
@@ -160,10 +160,10 @@ end
         return y, pullback
     end
 
-A function with a rule for its gradient, as a ChainRules `rrule`: called as f(x…) with arguments of
+A function with a rule for its gradient, as a ChainRules `rrule`. Called as f(x…) with arguments of
 any kind, it returns y, a tensor or a tuple of tensors. The pullback takes the gradient of each
-tensor in y and returns one gradient, or `nothing`, for each x. Nothing inside is recorded, but what
-the pullback computes is, under `create_graph=true`.
+tensor in y and returns one gradient, or `nothing`, for each x. Nothing inside is recorded, except
+what the pullback computes under `create_graph=true`.
 
     f = TT.CustomFunction(forward, backward; outputs=1, name="function")
 

@@ -82,7 +82,8 @@ const MEMORY_FORMATS = (contiguous = C.TT_CONTIGUOUS, preserve = C.TT_PRESERVE,
                         channels_last_3d = C.TT_CHANNELS_LAST_3D)
 function memory_format_code(s::Symbol)
     haskey(MEMORY_FORMATS, s) ||
-        throw(ArgumentError("memory format :$s: must be one of " * join(keys(MEMORY_FORMATS), ", ")))
+        throw(ArgumentError(
+            "memory format :$s: must be one of " * join(keys(MEMORY_FORMATS), ", ")))
     return MEMORY_FORMATS[s]
 end
 

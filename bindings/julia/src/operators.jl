@@ -125,8 +125,9 @@ for (op, f, swapped) in DOTS
         return b isa Number ? $op(a, b) : $number_first
     end
 end
-of_tensors(f, x, y) =
-    f(x isa Tensor ? x : number_tensor(x, y), y isa Tensor ? y : number_tensor(y, x))
+as_tensor_beside(x::Tensor, y) = x
+as_tensor_beside(x, y) = number_tensor(x, y)
+of_tensors(f, x, y) = f(as_tensor_beside(x, y), as_tensor_beside(y, x))
 for (op, call) in [(:\, :(div(b, a))), (:÷, :(div(a, b; rounding_mode="trunc"))),
                    (:fld, :(floor_divide(a, b))), (:%, :(of_tensors(fmod, a, b))),
                    (:max, :(of_tensors(maximum, a, b))), (:min, :(of_tensors(minimum, a, b))),

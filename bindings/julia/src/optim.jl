@@ -1,8 +1,8 @@
 # Optimizers, clipping, schedules; their constructors are generated (gen/optim.jl).
 
 """
-Of params, a list of tensors or of groups `(params = …, lr = …)`: the tensors, if they are one group,
-and the groups.
+Takes params, a list of tensors or of groups `(params = …, lr = …)`. Returns the tensors, if they
+are one group, and the groups.
 """
 grouped(params::Tensor) = throw(ArgumentError("params must be a list of tensors"))
 function grouped(params)

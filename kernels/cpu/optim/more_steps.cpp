@@ -7,7 +7,8 @@ TT_ISA_BEGIN
 // The formulas of the rules are those of plan/optim_plan.h.
 template <class T> TT_INLINE Vec<T> sign_of(Vec<T> x) {  // of nan: 0
   const Vec<T> zero = {};
-  return x > zero ? splat(T(1)) : x < zero ? splat(T(-1)) : zero;
+  const Vec<T> if_not_positive = x < zero ? splat(T(-1)) : zero;
+  return x > zero ? splat(T(1)) : if_not_positive;
 }
 
 template <class T> struct Adadelta : Rule<T> {
@@ -138,25 +139,26 @@ template <class T> struct Asgd : Rule<T> {
 
 template <class T> struct Rprop : Rule<T> {
   using typename Rule<T>::V;
-  V first, minus, plus, least, most;
+  V first, minus, plus, min_step, max_step;
 
   TT_INLINE explicit Rprop(const OptimItem& item)
       : Rule<T>(item, 0),
         first(splat(T(item.factors.rprop.first))),
         minus(splat(T(item.factors.rprop.minus))),
         plus(splat(T(item.factors.rprop.plus))),
-        least(splat(T(item.factors.rprop.least))),
-        most(splat(T(item.factors.rprop.most))) {}
+        min_step(splat(T(item.factors.rprop.min_step))),
+        max_step(splat(T(item.factors.rprop.max_step))) {}
   TT_INLINE void operator()(const Run<T>& r) const {
     const V zero = {};
     const V p = load(r.p);
     V g = this->grad(r, p);
-    const V turn = g * this->state(r, 0);
+    const V agreement = g * this->state(r, 0);  // negative: the sign has changed
     V size = this->fresh[1] ? first : load(r.s[1]);
-    size = size * (turn > zero ? plus : turn < zero ? minus : splat(T(1)));
-    size = size < least ? least : size;
-    size = size > most ? most : size;
-    g = turn < zero ? zero : g;
+    const V unless_plus = agreement < zero ? minus : splat(T(1));
+    size = size * (agreement > zero ? plus : unless_plus);
+    size = size < min_step ? min_step : size;
+    size = size > max_step ? max_step : size;
+    g = agreement < zero ? zero : g;
     store(r.s[0], g);
     store(r.s[1], size);
     store(r.p, V(p - sign_of<T>(g) * size));

@@ -232,6 +232,22 @@ static void test_former_leaf_takes_no_value_of_its_own(void** state) {
   VALUES(derive(x, w, 0), 1, 2);
 }
 
+/* A view that others hold keeps its base when it becomes a leaf. A history of the base that leads
+   to the leaf would keep both alive. */
+static void test_base_of_a_former_view(void** state) {
+  tt_tensor* base = make(TT_F64, SHAPE(3), DATA(1, 2, 3));
+  tt_tensor* view = part(base, 0, 3);
+  tt_tensor* other = leaf(DATA(4, 5, 6));
+  (void)state;
+  tt_tensor_retain(view);
+  OK(tt_requires_grad_(c, view, 1));
+  FAILS(tt_mul_(c, base, view), TT_AUTOGRAD, "of which a leaf was a view");
+  VALUES(base, 1, 2, 3);
+  OK(tt_mul_(c, base, other)); /* a history that does not lead to the view */
+  VALUES(base, 4, 10, 18);
+  tt_tensor_release(view);
+}
+
 /* ---- views that must not be written while gradients are recorded ---- */
 
 static void set_recording(int on) { OK(tt_set_grad_enabled(c, on, NULL)); }
@@ -351,6 +367,7 @@ int main(void) {
       SCOPED(test_saved_leaf_gets_another_shape),
       SCOPED(test_older_view_of_a_former_leaf),
       SCOPED(test_former_leaf_takes_no_value_of_its_own),
+      SCOPED(test_base_of_a_former_view),
       SCOPED(test_view_made_without_recording),
       SCOPED(test_views_of_one_call),
       SCOPED(test_out_of_memory_writes_nothing),

@@ -70,7 +70,7 @@ static void test_floats(void** state) {
     }
 }
 
-/* Few rows, and so many columns that tiles of columns are divided instead of chunks of rows. */
+/* With few rows and many columns, threads take tiles of columns instead of chunks of rows. */
 static void test_columns(void** state) {
   static const int64_t kColumns[] = {16, 17, 64, 255, 256, 300};
   static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_F16};

@@ -107,7 +107,7 @@ static int run_children(uint64_t seed, int64_t n, int64_t calls, Report* report)
 }
 
 int main(int argc, char** argv) {
-  int64_t programs = 50, seed = 101, calls = 6500, done, died = 0;
+  int64_t programs = 50, seed = 1, calls = 6500, done, died = 0;
   Report* report =
       mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   int i;
