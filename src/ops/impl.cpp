@@ -16,6 +16,11 @@ void check_dtype_float(const Tensor& t, const char* arg) {
   if (!is_differentiable(t.dtype))
     fail_arg(TT_DTYPE, arg, "{} is {}: must be floating or complex", arg, fmt(t.dtype));
 }
+void check_ndim(const Tensor& t, int64_t ndim, const char* arg) {
+  if (t.ndim != ndim)
+    fail_arg(TT_SHAPE, arg, "{} is {}: must have {} dimension{}", arg, t.sizes(), ndim,
+             ndim == 1 ? "" : "s");
+}
 void check_index_dtype(const Tensor& t, const char* arg) {
   if (t.dtype != Dtype::kI64 && t.dtype != Dtype::kI32)
     fail_arg(TT_DTYPE, arg, "{} is {}: must be int64 or int32", arg, fmt(t.dtype));
@@ -121,6 +126,9 @@ TensorRef dense_input(const Tensor& t) {
   TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
   copy_elements(*out, t);
   return out;
+}
+TensorRef as_dtype(TensorRef t, Dtype d) {
+  return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
 }
 TensorRef cast_input(const Tensor& t, Dtype d) {
   if (t.dtype == d) return dense_input(t);

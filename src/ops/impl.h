@@ -14,6 +14,7 @@ using Inputs = std::initializer_list<const Tensor*>;
 
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
 void check_dtype_float(const Tensor& t, const char* arg);
+void check_ndim(const Tensor& t, int64_t ndim, const char* arg);
 void check_index_dtype(const Tensor& t, const char* arg);        // int64 or int32
 void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number to be stored in dtype d
 // Fails if two elements share an address or the storage is read-only.
@@ -50,6 +51,8 @@ void check_no_overlap(const Tensor& dst,
 TensorRef dense_input(const Tensor& t);
 // The same, converted to dtype d.
 TensorRef cast_input(const Tensor& t, Dtype d);
+// t itself if it has dtype d, else converted; recorded by autograd.
+TensorRef as_dtype(TensorRef t, Dtype d);
 
 // Runs a plan whose first member is `Stages run`: stage by stage on the CPU, the whole plan at once
 // on a device.

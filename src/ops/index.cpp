@@ -85,8 +85,7 @@ TensorRef impl::gather(Call, const Tensor& self, int64_t dim, const Tensor& inde
   return out;
 }
 
-static int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index,
-                             const Tensor& src) {
+int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_devices(self, index, &src, "src");
   check_same_dtype(self, src, "src");
   if (index.numel == 0) return wrap_dim(dim, self.ndim);

@@ -7,10 +7,6 @@
 
 namespace TT_NS::impl {
 
-static TensorRef flat(const Tensor& t) {
-  const int64_t size[1] = {t.numel};
-  return op::reshape(t, size);
-}
 static void check_same_dtype(const Tensor& self, const Tensor& t, const char* arg) {
   if (t.dtype != self.dtype)
     fail_arg(TT_DTYPE, arg, "{} is {}, self is {}: must be equal", arg, fmt(t.dtype),
@@ -24,9 +20,9 @@ static void check_flat_index(const Tensor& self, const Tensor& index) {
 
 TensorRef take(Call, const Tensor& self, const Tensor& index) {
   check_flat_index(self, index);
-  if (index.numel == 0) return op::reshape(*op::slice(*flat(self), 0, 0, 0), index.sizes());
+  if (index.numel == 0) return op::reshape(*op::slice(*op::flatten(self), 0, 0, 0), index.sizes());
   const Tensor* const indices[1] = {&index};
-  return op::index(*flat(self), indices);
+  return op::index(*op::flatten(self), indices);
 }
 
 TensorRef put(Call, const Tensor& self, const Tensor& index, const Tensor& source,
@@ -40,7 +36,7 @@ TensorRef put(Call, const Tensor& self, const Tensor& index, const Tensor& sourc
   if (index.numel == 0) return op::clone(self);
   const Tensor* const indices[1] = {&index};
   TensorRef out =
-      op::index_put(*flat(self), indices, *op::reshape(source, index.sizes()), accumulate);
+      op::index_put(*op::flatten(self), indices, *op::reshape(source, index.sizes()), accumulate);
   return op::reshape(*out, self.sizes());
 }
 
@@ -54,7 +50,7 @@ TensorRef masked_scatter(Call, const Tensor& self, const Tensor& mask, const Ten
   const Shape shape = broadcast_shapes(self.sizes(), mask.sizes(), "self", "mask");
   TensorRef wide = op::expand(mask, shape);
   if (wide->numel == 0) return op::clone(*op::expand(self, shape), TT_CONTIGUOUS);
-  TensorRef count = op::cumsum(*flat(*wide), 0, Dtype::kI64);
+  TensorRef count = op::cumsum(*op::flatten(*wide), 0, Dtype::kI64);
   if (self.device.type != TT_META) {
     const int64_t needed = read_scalar(*op::select(*count, 0, -1)).i;
     if (needed > source.numel)
@@ -64,7 +60,7 @@ TensorRef masked_scatter(Call, const Tensor& self, const Tensor& mask, const Ten
   }
   const Scalar first = 0;
   TensorRef index = op::clamp(*op::sub(*count, 1), &first);
-  TensorRef values = op::reshape(*op::index_select(*flat(source), 0, *index), shape);
+  TensorRef values = op::reshape(*op::index_select(*op::flatten(source), 0, *index), shape);
   return op::where(*wide, *values, self);
 }
 

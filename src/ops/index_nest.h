@@ -37,6 +37,9 @@ void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const 
 void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
                const Tensor& b, const Tensor& index, const IndexedDim& dim);
 
+// Checks the arguments of scatter, but for the values of index. Returns dim, not negative.
+int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+
 // Returns the positions of the nonzero elements: (ndim, count) int64, or with `flat` (1, count)
 // positions in row-major order.
 TensorRef nonzero_positions(const Tensor& t, bool flat);

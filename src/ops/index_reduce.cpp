@@ -7,17 +7,6 @@
 
 namespace TT_NS::impl {
 
-static void check_args(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  wrap_dim(dim, self.ndim);
-  check_same_device(self, "self", index, "index");
-  check_same_device(self, "self", src, "src");
-  if (src.dtype != self.dtype)
-    fail_arg(TT_DTYPE, "src", "src is {}, self is {}: must be equal", fmt(src.dtype),
-             fmt(self.dtype));
-  if (is_complex(self.dtype))
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
-}
-
 // Whether each element of self receives a src.
 static TensorRef receives(const Tensor& self, int64_t dim, const Tensor& index) {
   return op::scatter_fill(*op::zeros(self.sizes(), Dtype::kBool, self.device), dim, index, true);
@@ -32,8 +21,8 @@ static TensorRef mean_of(const Tensor& self, int64_t dim, const Tensor& index, c
     MaskGuard no_grad(bit(kKeyAutograd));
     count = op::scatter_add(*op::full(self.sizes(), include_self, Dtype::kI64, self.device), dim,
                             index, *op::ones(src.sizes(), Dtype::kI64, src.device));
-    const Scalar least = 1;
-    count = op::clamp(*count, &least);
+    const Scalar one = 1;
+    count = op::clamp(*count, &one);
     if (count->dtype != self.dtype) count = op::to_dtype(*count, self.dtype);
   }
   return is_differentiable(self.dtype) ? op::div_true(*sum, *count)
@@ -75,7 +64,9 @@ TensorRef scatter_extreme(Call, const Tensor& self, int64_t dim, const Tensor& i
 
 TensorRef scatter_reduce(Call, const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& src, int64_t reduce, bool include_self) {
-  check_args(self, dim, index, src);
+  check_scatter(self, dim, index, src);
+  if (is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
   if (index.numel == 0) return op::clone(self);
   if (reduce == kScatterReduceSum || reduce == kScatterReduceProd) {
     const bool adds = reduce == kScatterReduceSum;
@@ -84,13 +75,6 @@ TensorRef scatter_reduce(Call, const Tensor& self, int64_t dim, const Tensor& in
     return op::scatter(*start, dim, index, src, adds ? kScatterAdd : kScatterMultiply);
   }
   if (reduce == kScatterReduceMean) return mean_of(self, dim, index, src, include_self);
-  // checks the arguments
-  op::scatter_fill(self, dim, index, 0);
-  bool fits = src.ndim == index.ndim;
-  for (int64_t d = 0; fits && d < src.ndim; d++) fits = src.size(d) >= index.size(d);
-  if (!fits)
-    fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(),
-             index.sizes());
   return op::scatter_extreme(self, dim, index, src, reduce == kScatterReduceAmin, include_self);
 }
 

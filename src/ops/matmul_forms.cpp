@@ -6,11 +6,6 @@
 
 namespace TT_NS::impl {
 
-static void check_ndim(const Tensor& t, int64_t ndim, const char* arg) {
-  if (t.ndim != ndim)
-    fail_arg(TT_SHAPE, arg, "{} is {}: must have {} dimension{}", arg, t.sizes(), ndim,
-             ndim == 1 ? "" : "s");
-}
 static void check_inner(const Tensor& a, int64_t n, const Tensor& b, int64_t m,
                         const char* b_name) {
   if (n != m)

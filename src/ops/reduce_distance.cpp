@@ -7,10 +7,6 @@
 
 namespace TT_NS::impl {
 
-static TensorRef as_dtype(TensorRef t, Dtype d) {
-  return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
-}
-
 TensorRef dist(Call, const Tensor& self, const Tensor& other, double p) {
   return op::norm(*op::sub(self, other), p);
 }
@@ -27,8 +23,8 @@ TensorRef pairwise_distance(Call, const Tensor& x1, const Tensor& x2, double p, 
 // The length of each vector, at least eps; the gradient is that of the length.
 static TensorRef length_of(const Tensor& x, Ints dim, double eps) {
   TensorRef length = op::norm(x, 2, dim, true);
-  const Scalar least = eps;
-  TensorRef more = op::sub(*op::clamp(op::detach(*length), &least), *op::detach(*length));
+  const Scalar lower = eps;
+  TensorRef more = op::sub(*op::clamp(op::detach(*length), &lower), *op::detach(*length));
   return op::add(length, *more);
 }
 
@@ -50,8 +46,8 @@ TensorRef cosine_similarity(Call, const Tensor& x1, const Tensor& x2, int64_t di
 
 TensorRef normalize(Call, const Tensor& input, double p, int64_t dim, double eps) {
   const int64_t along = wrap_dim(dim, input.ndim);
-  const Scalar least = eps;
-  return op::div_true(input, *op::clamp(op::norm(input, p, Ints(&along, 1), true), &least));
+  const Scalar lower = eps;
+  return op::div_true(input, *op::clamp(op::norm(input, p, Ints(&along, 1), true), &lower));
 }
 
 // Each slice of dim longer than maxnorm is scaled.

@@ -9,9 +9,6 @@ static TensorRef widened(const Tensor& t) {
   return t.dtype == Dtype::kF16 || t.dtype == Dtype::kBF16 ? op::to_dtype(t, Dtype::kF32)
                                                            : TensorRef::share(&t);
 }
-static TensorRef as_dtype(TensorRef t, Dtype d) {
-  return t->dtype == d ? std::move(t) : op::to_dtype(*t, d);
-}
 
 TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   MaskGuard no_grad(bit(kKeyAutograd));

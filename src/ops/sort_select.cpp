@@ -8,12 +8,10 @@
 namespace TT_NS::impl {
 
 static int64_t length(const Tensor& t, int64_t d) { return t.ndim ? t.size(d) : 1; }
-static TensorRef as_vector(const Tensor& t) {
-  const int64_t flat[1] = {t.numel};
-  return op::reshape(t, flat);
-}
 // A 0-dim tensor as a vector of one element.
-static TensorRef with_dim(const Tensor& t) { return t.ndim ? TensorRef::share(&t) : as_vector(t); }
+static TensorRef with_dim(const Tensor& t) {
+  return t.ndim ? TensorRef::share(&t) : op::flatten(t);
+}
 // Rows of one element as the results of a reduction over d of self.
 static TensorPair reduced(const Tensor& self, int64_t d, bool keepdim, TensorRef values,
                           TensorRef indices) {
@@ -47,8 +45,8 @@ static TensorRef middle(const Tensor& sorted, int64_t d, bool skips_nan) {
   TensorRef usual = op::full(one, (n - 1) / 2, Dtype::kI64, sorted.device);
   if (!is_differentiable(sorted.dtype)) return usual;
   TensorRef numbers = op::sum_dim(*op::eq(sorted, sorted), dims, true, Dtype::kI64);
-  const Scalar least = 0;
-  if (skips_nan) return op::clamp(*op::div(*op::sub(*numbers, 1), 2, kRoundingFloor), &least);
+  const Scalar zero = 0;
+  if (skips_nan) return op::clamp(*op::div(*op::sub(*numbers, 1), 2, kRoundingFloor), &zero);
   return op::where(*op::lt(*numbers, n), *numbers, *usual);
 }
 static TensorPair median_of(const Tensor& self, int64_t dim, bool keepdim, bool skips_nan) {
@@ -64,7 +62,7 @@ static TensorPair median_of(const Tensor& self, int64_t dim, bool keepdim, bool 
                  op::gather(*sorted.second, d, *at));
 }
 static TensorRef median_of_all(const Tensor& self, bool skips_nan) {
-  if (self.numel) return median_of(*as_vector(self), 0, false, skips_nan).first;
+  if (self.numel) return median_of(*op::flatten(self), 0, false, skips_nan).first;
   if (!is_differentiable(self.dtype))
     fail_arg(TT_INVALID_ARG, "self", "self is {}: there is no element to select", self.sizes());
   return op::full({}, __builtin_nan(""), self.dtype, self.device);
@@ -135,7 +133,7 @@ static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> d
     fail_arg(TT_INVALID_ARG, "q", "q has values outside [0, 1]");
   const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
   TensorRef rows =
-      dim.has && self.ndim ? op::transpose(*op::unsqueeze(self, -1), d, -1) : as_vector(self);
+      dim.has && self.ndim ? op::transpose(*op::unsqueeze(self, -1), d, -1) : op::flatten(self);
   // rows: the shape of self with size 1 at d, then the elements of the row
   TensorRef sorted = op::sort(*rows, -1).first;
   const int64_t last = rows->ndim - 1;
@@ -145,11 +143,11 @@ static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> d
   const Ints along(&last, 1);
   Shape wide(rows->sizes());
   wide[last] = wanted->numel;
-  const Scalar least = 0;
+  const Scalar zero = 0;
   TensorRef count = op::to_dtype(*op::sum_dim(*number, along, true, Dtype::kI64), self.dtype);
   TensorRef ranks;
   if (skips_nan) {
-    ranks = op::clamp(*op::mul(*wanted, *op::sub(*count, 1)), &least);
+    ranks = op::clamp(*op::mul(*wanted, *op::sub(*count, 1)), &zero);
   } else {
     ranks = op::expand(*op::mul(*wanted, double(n - 1)), wide);
     ranks = op::masked_fill(*ranks, *op::lt(*count, double(n)), double(n - 1));
@@ -250,7 +248,7 @@ TensorRef histc(Call, const Tensor& self, int64_t bins, double min, double max) 
   checked_numel(Ints(&bins, 1), Dtype::kI64, "bins");
   if (!(min <= max))
     fail_arg(TT_INVALID_ARG, "min", "min is {}, max is {}: min must not exceed max", min, max);
-  TensorRef x = as_vector(self);
+  TensorRef x = op::flatten(self);
   if (self.dtype != Dtype::kF64) x = op::to_dtype(*x, Dtype::kF32);
   if (self.device.type == TT_META) return op::zeros(Ints(&bins, 1), self.dtype, self.device);
   if (min == max && self.numel) {

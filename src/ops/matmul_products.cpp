@@ -6,11 +6,6 @@
 
 namespace TT_NS::impl {
 
-static void check_ndim(const Tensor& t, int64_t ndim, const char* arg) {
-  if (t.ndim != ndim)
-    fail_arg(TT_SHAPE, arg, "{} is {}: must have {} dimension{}", arg, t.sizes(), ndim,
-             ndim == 1 ? "" : "s");
-}
 static void check_equal(int64_t a, int64_t b, const char* arg, const char* what) {
   if (a != b) fail_arg(TT_SHAPE, arg, "{}: the sizes {} and {} must be equal", what, a, b);
 }
