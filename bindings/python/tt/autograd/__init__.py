@@ -7,34 +7,121 @@ from __future__ import annotations
 
 from contextlib import ContextDecorator
 from functools import wraps
+from importlib import import_module
 from inspect import isgeneratorfunction
 
-from .._handles import backward, grad, is_anomaly_enabled, is_grad_enabled
+from .._handles import backward, is_anomaly_enabled, is_grad_enabled
+from .._handles import grad as grad_of_one
 from .._handles import switch_anomaly, switch_grad
 from .._types import overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Generator, TypeVar
+    from typing import Any, Callable, Generator, Sequence, TypeVar
+
+    from .._tensor import Tensor
+    from . import functional as functional
+    from . import graph as graph
+    from . import profiler as profiler
 
     F = TypeVar("F", bound=Callable[..., Any])
     Switch = Callable[[bool], int]
 
 __all__ = [
     "Function",
+    "GradcheckError",
     "Mode",
     "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
     "inference_mode",
     "is_anomaly_enabled",
     "is_grad_enabled",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+MODULES = ("functional", "graph", "profiler")  # loaded when they are first used
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool | None = None,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:
+    """Returns the gradients of outputs with respect to inputs, and leaves .grad as it is.
+
+    grad_outputs[i] is the gradient of outputs[i], None: 1. retain_graph: keeps the graph for
+    another backward, by default as create_graph, which records the computation of the gradients.
+    allow_unused: None stands for the gradient of an input that the outputs do not depend on,
+    which is an error otherwise; materialize_grads: zeros do. only_inputs is ignored.
+    is_grads_batched: grad_outputs have one more dimension, in front; the results have it, too. It
+    is a backward for each.
+    """
+    if not is_grads_batched:
+        return grad_of_one(
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            only_inputs,
+            allow_unused,
+            materialize_grads,
+        )
+    return batched_grad(
+        outputs,
+        inputs,
+        grad_outputs,
+        retain_graph,
+        create_graph,
+        allow_unused=allow_unused,
+        materialize_grads=materialize_grads,
+    )
+
+
+def batched_grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any,
+    retain_graph: bool | None,
+    create_graph: bool | None,
+    **options: Any,
+) -> tuple[Any, ...]:
+    """Returns gradients for each slice of grad_outputs, stacked."""
+    from .. import _ops as ops
+
+    given = list(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else [grad_outputs]
+    sizes = {g.shape[0] for g in given if g is not None and g.ndim}
+    if len(sizes) != 1 or any(g is None or not g.ndim for g in given):
+        raise RuntimeError(
+            "grad: with is_grads_batched all grad_outputs must be tensors of the same first size"
+        )
+    keep = bool(create_graph) if retain_graph is None else retain_graph
+    n = sizes.pop()
+    if not n:
+        raise RuntimeError("grad: grad_outputs of size 0 with is_grads_batched")
+    rows = [
+        grad_of_one(
+            outputs, inputs, [g[i] for g in given], keep or i < n - 1, create_graph, **options
+        )
+        for i in range(n)
+    ]
+    return tuple(None if column[0] is None else ops.stack(column) for column in zip(*rows))
 
 
 class Mode(ContextDecorator):
@@ -163,5 +250,14 @@ def detect_anomaly(check_nan: bool = True) -> set_grad_enabled:
     return set_detect_anomaly(True, check_nan)
 
 
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in MODULES:
+            raise AttributeError(f"module 'tt.autograd' has no attribute '{name}'")
+        return import_module("." + name, __name__)
+
+
 from .function import Function  # noqa: E402  (which needs the modes)
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
 from .variable import Variable  # noqa: E402

@@ -2,9 +2,20 @@
 from __future__ import annotations
 
 from ctypes import c_int64
+from functools import partial
+from threading import Lock
 
 from .._handles import NodeHandle
+from .._hooks import HookHandle
 from .._lib import result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Sequence
+
+    from .._tensor import Tensor
+
+__all__ = ["Node", "register_multi_grad_hook"]
 
 
 class Node(NodeHandle):
@@ -33,3 +44,43 @@ class Node(NodeHandle):
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {self._address:#x}>"
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], Any], *, mode: str = "all"
+) -> HookHandle:
+    """Registers a function that is called once per backward with gradients of several tensors.
+
+    mode: "all": fn gets the list of all their gradients when the last one is there, so tensors that
+    a backward does not reach keep fn from being called; "any": fn gets the first gradient.
+    Returns a handle whose remove() unregisters it.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"register_multi_grad_hook: mode is {mode!r}: must be 'all' or 'any'")
+    watched = [t for t in tensors if t.requires_grad]
+    if not watched:
+        raise RuntimeError("register_multi_grad_hook: no tensor requires a gradient")
+    lock = Lock()
+    found: dict[int, Tensor] = {}
+
+    def seen(index: int, grad: Tensor) -> None:
+        with lock:
+            if index in found:  # of a backward that did not reach all of them, or the next one
+                found.clear()
+            found[index] = grad
+            first, last = len(found) == 1, len(found) == len(watched)
+            grads: Any = [found.get(i) for i in range(len(watched))]
+            if last:
+                found.clear()
+        if mode == "any" and first:
+            fn(grad)
+        elif mode == "all" and last:
+            fn(grads)
+
+    handles = [t.register_hook(partial(seen, i)) for i, t in enumerate(watched)]
+
+    def end() -> None:
+        for handle in handles:
+            handle.remove()
+
+    return HookHandle(end)

@@ -1,0 +1,250 @@
+"""Comparison of gradients with finite differences, as torch.autograd.gradcheck."""
+from __future__ import annotations
+
+from .. import _ops as ops
+from .._tensor import Tensor
+from .._types import BY_NAME
+from . import enable_grad, grad, no_grad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Sequence
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class GradcheckError(RuntimeError):
+    """A gradient differs from the finite differences."""
+
+
+def differentiable(x: Any) -> bool:
+    return isinstance(x, Tensor) and (x.dtype.is_floating_point or x.dtype.is_complex)
+
+
+def as_tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def outputs_of(func: Callable[..., Any], args: Sequence[Any]) -> list[Tensor]:
+    """Returns the results of func that can have a gradient."""
+    return [o for o in as_tuple(func(*args)) if differentiable(o)]
+
+
+def directions(t: Tensor, eps: float) -> list[Any]:
+    """Returns the steps along the elements of t: real ones, and imaginary ones of complex t."""
+    return [eps, 1j * eps] if t.dtype.is_complex else [eps]
+
+
+def moved(t: Tensor, index: int, step: Any) -> Tensor:
+    """Returns a copy of t, of t's strides, with a step added to one element."""
+    flat = t.detach().contiguous().reshape(-1).clone()
+    flat[index] = flat[index] + step
+    made = ops.empty_like(t.detach())
+    made.copy_(flat.reshape(t.shape))
+    return made
+
+
+def numerical(
+    func: Callable[..., Any], args: Sequence[Any], at: int, outs: Sequence[Tensor], eps: float
+) -> list[list[list[Tensor]]]:
+    """Returns central differences [result][direction][element of input at], flat.
+
+    In the direction of a real or an imaginary step; complex results are complex.
+    """
+    found: list[list[list[Tensor]]] = []
+    t = args[at]
+    for _ in outs:
+        found.append([[] for _ in directions(t, eps)])
+    with no_grad():
+        for k, step in enumerate(directions(t, eps)):
+            for i in range(t.numel()):
+                ends = []
+                for side in (step, -step):
+                    changed = list(args)
+                    changed[at] = moved(t, i, side)
+                    ends.append([o.detach().clone() for o in outputs_of(func, changed)])
+                for n, (up, down) in enumerate(zip(*ends)):
+                    found[n][k].append(((up - down) / (2 * eps)).reshape(-1))
+    return found
+
+
+def analytical(out: Tensor, t: Tensor, weight: Any, allow_none: bool = True) -> list[Tensor]:
+    """Returns the gradient of each element of out with respect to t, with a cotangent of `weight`
+    (1 or 1j) there."""
+    found = []
+    for j in range(out.numel()):
+        v = ops.zeros(out.numel(), dtype=out.dtype, device=out.device)
+        v[j] = weight
+        (g,) = grad(out, [t], v.reshape(out.shape), retain_graph=True, allow_unused=True)
+        found.append(ops.zeros(t.shape, dtype=t.dtype, device=t.device) if g is None else g)
+    return found
+
+
+def close(a: Tensor, b: Tensor, rtol: float, atol: float) -> bool:
+    both = [x.to(BY_NAME["complex128" if x.dtype.is_complex else "float64"]) for x in (a, b)]
+    return bool(ops.isclose(both[0], both[1], rtol, atol, True).all())
+
+
+def compare(
+    func: Callable[..., Any],
+    args: Sequence[Any],
+    eps: float,
+    rtol: float,
+    atol: float,
+    nondet_tol: float,
+) -> None:
+    """Raises GradcheckError for the first gradient that is wrong."""
+    with enable_grad():
+        outs = outputs_of(func, args)
+        again = outputs_of(func, args)
+    for i, (a, b) in enumerate(zip(outs, again)):
+        if not close(a.detach(), b.detach(), 0.0, nondet_tol):
+            raise GradcheckError(f"gradcheck: result {i} differs between two equal calls")
+    for at, t in enumerate(args):
+        if not (differentiable(t) and t.requires_grad):
+            continue
+        differences = numerical(func, args, at, outs, eps)
+        for number, out in enumerate(outs):
+            if out.numel() == 0 or t.numel() == 0:
+                continue
+            compare_one(out, t, differences[number], (at, number), rtol, atol)
+
+
+def compare_one(
+    out: Tensor,
+    t: Tensor,
+    differences: list[list[Tensor]],
+    place: tuple[int, int],
+    rtol: float,
+    atol: float,
+) -> None:
+    """Compares the gradients of one result with respect to one input.
+
+    For a real function w of the result, dw = Re(conj(cotangent) dout), and the gradient g of the
+    input has dw = Re(conj(g) dt): its real part belongs to real steps, its imaginary part to
+    imaginary ones.
+    """
+    weights = [1, 1j] if out.dtype.is_complex else [1]
+    for weight in weights:
+        if out.requires_grad:
+            rows = analytical(out, t, weight)
+        else:
+            rows = [ops.zeros_like(t) for _ in range(out.numel())]
+        matrix = ops.stack([r.reshape(-1) for r in rows])  # [result element, input element]
+        for k, columns in enumerate(differences):
+            expected = ops.stack(columns, 1)
+            if out.dtype.is_complex:
+                expected = expected.real if weight == 1 else expected.imag
+            found = matrix
+            if t.dtype.is_complex:
+                found = matrix.real if k == 0 else matrix.imag
+            if not close(found, expected.to(found.dtype), rtol, atol):
+                raise GradcheckError(
+                    f"gradcheck: the gradient of result {place[1]} with respect to input "
+                    f"{place[0]} is wrong.\nnumerical:\n{expected.T}\nanalytical:\n{found.T}"
+                )
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Returns whether the gradients of func at inputs agree with central differences of step eps.
+
+    Tensors among the inputs that require a gradient are checked; they should be float64 or
+    complex128. raise_exception: raises GradcheckError instead of returning False.
+    nondet_tol: how far two equal calls may differ. check_grad_dtypes: gradients must have the dtype
+    of their input, as they always have. The other arguments change nothing: all elements are
+    compared, in reverse mode.
+    """
+    args = as_tuple(inputs)
+    if not any(differentiable(t) and t.requires_grad for t in args):
+        raise ValueError("gradcheck: at least one input must be a Tensor with requires_grad=True")
+    if not check_backward_ad:
+        return True
+    try:
+        compare(func, args, eps, rtol, atol, nondet_tol)
+    except RuntimeError:  # also of a backward that fails
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Returns whether the gradients of the gradients of func agree with central differences.
+
+    grad_outputs: the cotangents of the results; by default random ones. The other arguments are
+    those of gradcheck.
+    """
+    args = as_tuple(inputs)
+    if grad_outputs is None:
+        outs = outputs_of(func, args)
+        weights = [random_like(o).requires_grad_() for o in outs if o.requires_grad]
+    else:
+        weights = [w.detach().requires_grad_() for w in as_tuple(grad_outputs)]
+    wanted = [i for i, t in enumerate(args) if differentiable(t) and t.requires_grad]
+
+    def gradient(*both: Any) -> tuple[Any, ...]:
+        given, cotangents = both[: len(args)], both[len(args) :]
+        with enable_grad():
+            given = tuple(
+                x.detach().requires_grad_() if i in wanted and not x.requires_grad else x
+                for i, x in enumerate(given)
+            )
+            outs = [o for o in outputs_of(func, given) if o.requires_grad]
+            found = grad(
+                outs,
+                [given[i] for i in wanted],
+                list(cotangents),
+                create_graph=True,
+                allow_unused=True,
+            )
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(
+        gradient,
+        (*args, *weights),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_backward_ad=check_rev_over_rev,
+    )
+
+
+def random_like(o: Tensor) -> Tensor:
+    return ops.randn(o.shape, dtype=o.dtype, device=o.device)

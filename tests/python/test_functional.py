@@ -1,0 +1,160 @@
+"""tt.autograd.functional, gradcheck, autograd.graph and batched gradients as PyTorch has them."""
+import pytest
+
+import tt
+from tt.autograd import functional as AF
+
+
+def tensors(*shapes):
+    tt.manual_seed(0)
+    return tuple(tt.randn(shape, dtype=tt.float64) for shape in shapes)
+
+
+def both(x, y):
+    return (x.exp() * y).sum(0), x @ y.T
+
+
+def test_jacobian_has_the_shapes_of_results_and_inputs():
+    x, y = tensors((2, 3), (2, 3))
+    single = AF.jacobian(lambda t: t * 3, x)
+    assert single.shape == (2, 3, 2, 3)
+    tt.testing.assert_close(single.reshape(6, 6), 3 * tt.eye(6, dtype=tt.float64))
+    nested = AF.jacobian(both, (x, y))
+    assert [[m.shape for m in row] for row in nested] == [
+        [(3, 2, 3), (3, 2, 3)],
+        [(2, 2, 2, 3), (2, 2, 2, 3)],
+    ]
+    forward = AF.jacobian(both, (x, y), vectorize=True, strategy="forward-mode")
+    tt.testing.assert_close(forward, nested)
+
+
+def test_products_agree_with_the_jacobian():
+    x, y = tensors((2, 3), (2, 3))
+    v, w = tensors((3,), (2, 2))
+    matrices = AF.jacobian(both, (x, y))
+    outs, products = AF.vjp(both, (x, y), (v, w))
+    tt.testing.assert_close(outs, both(x, y))
+    for k in (0, 1):
+        expected = tt.tensordot(v, matrices[0][k], 1) + tt.tensordot(w, matrices[1][k], 2)
+        tt.testing.assert_close(products[k], expected)
+    _, products = AF.jvp(both, (x, y), (x, y))
+    for row, product in zip(matrices, products):
+        expected = tt.tensordot(row[0], x, 2) + tt.tensordot(row[1], y, 2)
+        tt.testing.assert_close(product, expected)
+
+
+def test_hessian_products():
+    x, v = tensors((4,), (4,))
+
+    def f(t):
+        return (t**3 * t.sin()).sum() * t.prod()
+
+    matrix = AF.hessian(f, x)
+    assert matrix.shape == (4, 4)
+    tt.testing.assert_close(matrix, matrix.T)
+    for product in (AF.vhp, AF.hvp):
+        out, found = product(f, x, v)
+        tt.testing.assert_close(out, f(x))
+        tt.testing.assert_close(found, matrix @ v)
+    pair = AF.hessian(lambda a, b: (a * b).sum(), (x, v))
+    tt.testing.assert_close(pair[0][1], tt.eye(4, dtype=tt.float64))
+    tt.testing.assert_close(pair[0][0], tt.zeros(4, 4, dtype=tt.float64))
+    forward = AF.hessian(f, x, vectorize=True, outer_jacobian_strategy="forward-mode")
+    tt.testing.assert_close(forward, matrix)
+
+
+def test_create_graph_keeps_the_history():
+    (x,) = tensors((3,))
+    x.requires_grad_()
+    found = AF.jacobian(lambda t: t**3, x, create_graph=True)
+    (second,) = tt.autograd.grad(found.sum(), x)
+    tt.testing.assert_close(second, 6 * x.detach())
+    assert not AF.jacobian(lambda t: t**3, x).requires_grad
+    for product in (AF.vjp, AF.jvp):
+        _, found = product(lambda t: t**3, x, tt.ones_like(x), create_graph=True)
+        (second,) = tt.autograd.grad(found.sum(), x)
+        tt.testing.assert_close(second, 6 * x.detach())
+
+
+def test_strict_refuses_independent_results():
+    x, y = tensors((2,), (2,))
+    assert AF.jacobian(lambda a, b: a * 2, (x, y))[1].count_nonzero().item() == 0
+    for f in (lambda a, b: a * 2, lambda a, b: tt.ones(2)):
+        with pytest.raises(RuntimeError, match="does not depend"):
+            AF.jacobian(f, (x, y), strict=True)
+        with pytest.raises(RuntimeError, match="do(es)? not depend"):
+            AF.vjp(f, (x, y), tt.ones(2), strict=True)
+    with pytest.raises(RuntimeError, match="constant"):
+        AF.jacobian(lambda a: a * 2, x, strict=True, create_graph=True)
+
+
+def test_wrong_calls_of_functional():
+    x, _ = tensors((2,), (2,))
+    for call, message in (
+        (lambda: AF.vjp(lambda a: a, x), "v may be None only"),
+        (lambda: AF.jvp(lambda a: a, x, tt.ones(3)), "must have the shape"),
+        (lambda: AF.hessian(lambda a: a, x), "one element"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            call()
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        AF.jacobian(lambda a: 1.0, x)
+    with pytest.raises(ValueError, match="strategy"):
+        AF.jacobian(lambda a: a, x, strategy="both")
+
+
+class Wrong(tt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+def test_gradcheck_finds_wrong_gradients():
+    x, y = (t.requires_grad_() for t in tensors((2, 3), (3, 2)))
+    assert tt.autograd.gradcheck(lambda a, b: (a @ b).tanh(), (x, y))
+    assert tt.autograd.gradgradcheck(lambda a, b: (a @ b).tanh(), (x, y))
+    with pytest.raises(tt.autograd.GradcheckError, match="input 0 is wrong"):
+        tt.autograd.gradcheck(Wrong.apply, x)
+    assert not tt.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
+    with pytest.raises(tt.autograd.GradcheckError, match="two equal calls"):
+        tt.autograd.gradcheck(lambda a: a * tt.rand(1, dtype=tt.float64), x)
+    with pytest.raises(ValueError, match="requires_grad"):
+        tt.autograd.gradcheck(lambda a: a, x.detach())
+
+
+def test_gradcheck_of_complex_numbers():
+    tt.manual_seed(1)
+    z = tt.randn(3, dtype=tt.complex128).requires_grad_()
+    assert tt.autograd.gradcheck(lambda a: a * a.conj() + a.exp(), z)
+    assert tt.autograd.gradcheck(lambda a: a.abs(), z)
+    assert tt.autograd.gradgradcheck(lambda a: a**2, z)
+
+
+def test_batched_gradients():
+    (x,) = tensors((3,))
+    x.requires_grad_()
+    (rows,) = tt.autograd.grad(x**2, x, tt.eye(3, dtype=tt.float64), is_grads_batched=True)
+    tt.testing.assert_close(rows, tt.diag(2 * x.detach()))
+    with pytest.raises(RuntimeError, match="first size"):
+        tt.autograd.grad(x**2, x, is_grads_batched=True)
+
+
+def test_hooks_of_several_gradients():
+    x, y = (t.requires_grad_() for t in tensors((2,), (2,)))
+    seen, first = [], []
+    handle = tt.autograd.graph.register_multi_grad_hook((x, y), seen.append)
+    tt.autograd.graph.register_multi_grad_hook((x, y), first.append, mode="any")
+    (x * y).sum().backward()
+    x.sum().backward()
+    (x * y).sum().backward()
+    assert [len(s) for s in seen] == [2, 2] and len(first) == 3
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 2
+    with pytest.raises(ValueError, match="mode"):
+        tt.autograd.graph.register_multi_grad_hook((x,), print, mode="some")
