@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from . import runtime as runtime
     from . import safetensors as safetensors
     from . import serialization as serialization
+    from . import special as special
     from . import testing as testing
     from . import utils as utils
     from . import version as version
@@ -94,7 +95,7 @@ if TYPE_CHECKING:
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "autograd cuda distributions errors library linalg nn optim profiler random runtime "
-    "safetensors serialization testing utils version"
+    "safetensors serialization special testing utils version"
 )
 # module -> names of it that users find here
 ELSEWHERE = {
