@@ -454,7 +454,7 @@ def generate(ops):
     for family, members in families(ops).items():
         out = [
             HEADER
-            + '#include "autograd/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
+            + '#include "autograd/formulas/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
         ]
         for op in members:
             out += generate_op(op, ops)

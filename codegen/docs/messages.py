@@ -40,8 +40,8 @@ class Messages:
         self.ops = ops
         self.failures = defaultdict(list)  # function -> (status, text)
         self.calls = defaultdict(set)
-        for path in sorted((root / "src/ops").glob("*.cpp")):
-            if path.stem not in SHARED:
+        for path in sorted((root / "src/ops").rglob("*.cpp")):
+            if path.parent.name != "gen" and path.stem not in SHARED:
                 self.read(path.read_text())
 
     def read(self, text):

@@ -211,7 +211,7 @@ def ops_by_symbol(ops):
 
 
 def check_formulas(op, ops, functions):
-    """functions: names of src/autograd/formulas.h."""
+    """functions: names of src/autograd/formulas/formulas.h."""
     callable_names = {o.name for o in ops.values()} | {o.host for o in ops.values()} | functions
     formulas = list(op.grad.values()) if op.has_grad else []
     formulas += [op.composite] if op.composite else []

@@ -328,6 +328,6 @@ def read(texts, functions):
 
 
 def formula_functions(root):
-    """Names declared in src/autograd/formulas.h, which formulas may call besides operators."""
-    path = Path(root) / "src/autograd/formulas.h"
+    """Names declared in autograd/formulas/formulas.h: what formulas may call besides operators."""
+    path = Path(root) / "src/autograd/formulas/formulas.h"
     return set(re.findall(r"\b(\w+)\(", path.read_text())) if path.exists() else set()

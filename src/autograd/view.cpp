@@ -2,7 +2,7 @@
 // An in-place write to a view v of b gives b a node that inserts the gradient of v's new value into
 // b's (CopySlices). v's own node is rebuilt as as_strided of b when it is next needed.
 #include "autograd/node.h"
-#include "autograd/formulas.h"
+#include "autograd/formulas/formulas.h"
 #include "base/pointer_map.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"

@@ -1,7 +1,7 @@
 // Helpers of generated autograd wrappers, in addition to node.h and saved.h.
 #pragma once
 
-#include "autograd/formulas.h"
+#include "autograd/formulas/formulas.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 

@@ -1,6 +1,6 @@
 #include "base/finalizer.h"
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 namespace TT_NS {
 

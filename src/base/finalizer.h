@@ -2,7 +2,7 @@
 // of the runtime, are queued until the application polls.
 #pragma once
 
-#include "base/heap.h"
+#include "base/memory/heap.h"
 
 namespace TT_NS {
 

@@ -1,6 +1,6 @@
 #include "base/pool.h"
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 #include <limits.h>
 #include <string.h>

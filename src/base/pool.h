@@ -2,7 +2,7 @@
 // that needs it.
 #pragma once
 
-#include "base/heap.h"
+#include "base/memory/heap.h"
 
 namespace TT_NS {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/arith.h"
-#include "base/heap.h"
+#include "base/memory/heap.h"
 
 #include <initializer_list>
 #include <new>

@@ -2,7 +2,7 @@
 #include "capi/module.h"
 #include "io/dlpack.h"
 #include "io/safetensors.h"
-#include "io/torch_file.h"
+#include "io/torch/file.h"
 
 using namespace TT_NS;
 

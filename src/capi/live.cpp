@@ -2,7 +2,7 @@
 // object if its header is consistent; a pointer is followed only if it points to a block of the
 // same runtime.
 #include "autograd/node.h"
-#include "base/blocks.h"
+#include "base/memory/blocks.h"
 #include "capi/api.h"
 #include "io/safetensors.h"
 #include "nn/module.h"

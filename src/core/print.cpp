@@ -1,6 +1,6 @@
 #include "core/print.h"
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/name_map.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "core/tensor.h"
 
 namespace TT_NS {

@@ -1,7 +1,7 @@
 // Reads parts of files, and writes files atomically. All functions fail with IO, naming the path.
 #pragma once
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace TT_NS {
 

@@ -2,7 +2,7 @@
 
 #include "core/shape.h"
 #include "io/json.h"
-#include "io/sort.h"
+#include "io/torch/sort.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 #include "io/safetensors.h"
 
-#include "base/format.h"
+#include "base/text/format.h"
 #include "base/os_file.h"
 #include "core/ctx.h"
 #include "ops/gen/ops.h"
 #include "io/files.h"
-#include "io/sort.h"
+#include "io/torch/sort.h"
 #include "ops/impl.h"
 
 #include <new>

@@ -4,7 +4,7 @@
 
 #include "autograd/hook_list.h"
 #include "base/pointer_map.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "core/state_dict.h"
 #include "dispatch/call.h"
 

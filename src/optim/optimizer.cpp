@@ -1,7 +1,7 @@
 #include "optim/optimizer.h"
 
 #include "autograd/node.h"
-#include "base/format.h"
+#include "base/text/format.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "ops/undo.h"

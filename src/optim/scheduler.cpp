@@ -1,7 +1,7 @@
 #include "optim/scheduler.h"
 
 #include "base/finalizer.h"
-#include "base/format.h"
+#include "base/text/format.h"
 
 #include <string.h>
 

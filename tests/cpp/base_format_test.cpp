@@ -1,4 +1,4 @@
-#include "base/format.h"
+#include "base/text/format.h"
 
 #include "base/error.h"
 #include "base/tls.h"

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/memory/heap.h"
 
 #include "base/os.h"
 #include "base/small_vec.h"

@@ -23,8 +23,8 @@ FUNCTION = re.compile(r"^(?!static\b)[A-Za-z]\w*(?:<\w+>)? (\w+)\(", re.M)
 
 
 def family(path):
-    """The first word of a file's name."""
-    return re.split(r"[_.]", path.name)[0]
+    """The folder of a file below its layer, or the first word of its name."""
+    return path.parent.name if path.parent.name in DECLARED else re.split(r"[_.]", path.name)[0]
 
 
 def operator(function):
@@ -43,7 +43,8 @@ def definitions(path):
 def test_implementations():
     wrong = [
         f"{path.name}: {name} is of the family {OPERATORS[operator(name)]}"
-        for path in sorted((ROOT / "src/ops").glob("*.cpp"))
+        for path in sorted((ROOT / "src/ops").rglob("*.cpp"))
+        if path.parent.name != "gen"
         for name in definitions(path)
         if operator(name) and OPERATORS[operator(name)] != family(path)
     ]
@@ -57,10 +58,12 @@ def test_formulas():
             text = f"{keys.get('grad', '')} {keys.get('composite', '')}"
             for called in re.findall(r"\b(\w+)\(", text):
                 users.setdefault(called, set()).add(OPERATORS[name])
-    declared = set(re.findall(r"\b(\w+)\(", (ROOT / "src/autograd/formulas.h").read_text()))
+    declared = set(
+        re.findall(r"\b(\w+)\(", (ROOT / "src/autograd/formulas/formulas.h").read_text())
+    )
     wrong = []
-    for path in sorted((ROOT / "src/autograd").glob("formulas*.cpp")):
-        own = path.stem.removeprefix("formulas").removeprefix("_")
+    for path in sorted((ROOT / "src/autograd/formulas").glob("*.cpp")):
+        own = "" if path.stem == "formulas" else path.stem
         assert not own or own in DECLARED, f"{path.name}: {own} is no family"
         for name in set(definitions(path)) & declared:
             by = users.get(name, set())

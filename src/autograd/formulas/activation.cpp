@@ -1,0 +1,48 @@
+// Second derivatives of activations. g is the product of the incoming gradient and the gradient
+// passed to the first derivative.
+#include "autograd/expr.h"
+#include "autograd/formulas/formulas.h"
+#include "ops/gen/ops.h"
+
+namespace TT_NS::formula {
+
+TensorRef silu_second(const Tensor& g, const Tensor& x) {
+  TensorRef s = op::sigmoid(x);
+  return g * op::conj(s * (1 - s) * (2 + x * (1 - 2 * s)));
+}
+
+TensorRef mish_second(const Tensor& g, const Tensor& x) {
+  TensorRef s = op::sigmoid(x);
+  TensorRef t = op::tanh(op::softplus(x));
+  return op::tanh_backward(g, t) * (s * (2 + x * (1 - s - 2 * (t * s))));
+}
+
+TensorRef softplus_second(const Tensor& g, const Tensor& x, double beta, double threshold) {
+  TensorRef z = x * beta;
+  TensorRef slope = op::sigmoid_backward(g, op::sigmoid(z)) * beta;
+  return op::masked_fill(slope, op::gt(z, Scalar(threshold)), 0);
+}
+
+TensorRef gelu_exact_second(const Tensor& g, const Tensor& x) {
+  TensorRef square = x * x;
+  TensorRef density = 0.3989422804014327 * op::exp(-0.5 * square);
+  return g * (density * (2 - square));
+}
+
+TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x) {
+  const double k = 0.7978845608028654;  // sqrt(2 / pi)
+  const double c = 0.044715;
+  TensorRef square = x * x;
+  TensorRef u = x * (k + k * c * square);
+  TensorRef slope = k + 3 * k * c * square;
+  TensorRef t = op::tanh(u);
+  TensorRef curvature = 3 * k * c * x - t * (slope * slope);
+  return op::tanh_backward(g, t) * (slope + x * curvature);
+}
+
+TensorRef celu_second(const Tensor& g, const Tensor& x, double alpha) {
+  TensorRef slope = op::celu_backward(g, x, alpha) * (1 / alpha);
+  return op::masked_fill(slope, op::gt(x, 0), 0);
+}
+
+}  // namespace TT_NS::formula

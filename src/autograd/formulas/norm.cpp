@@ -1,0 +1,142 @@
+// Second derivatives of normalizations.
+#include "autograd/expr.h"
+#include "autograd/formulas/formulas.h"
+#include "ops/gen/ops.h"
+
+namespace TT_NS::formula {
+
+// ---- layer_norm ----
+// Over each row: xhat = (x - mean) * rstd, h = grad * weight and
+// P(v) = v - mean(v) - xhat * mean(v * xhat), which is symmetric. The first derivatives are
+//   dinput = rstd * P(h), dweight = sum(grad * xhat) and dbias = sum(grad), both over the rows.
+
+namespace {
+struct NormalizedRows {
+  Shape dims;  // the normalized ones
+  TensorRef rstd, xhat;
+
+  NormalizedRows(const Tensor& x, Shape over, double eps) : dims(std::move(over)) {
+    TensorRef centred = x - mean(x);
+    rstd = op::pow(mean(centred * centred) + eps, -0.5);
+    xhat = centred * rstd;
+  }
+  NormalizedRows(TensorRef scale, TensorRef x) : rstd(std::move(scale)), xhat(std::move(x)) {}
+  TensorRef mean(const Tensor& v) const { return op::mean_dim(v, dims, true); }
+  TensorRef project(const Tensor& v) const { return v - mean(v) - xhat * mean(v * xhat); }
+};
+// Returns the sum of two gradients, either of which may be empty.
+TensorRef sum_of(TensorRef a, TensorRef b) {
+  if (!a) return b;
+  return b ? a + b : std::move(a);
+}
+TensorRef times(const Tensor& a, const Tensor* b) { return b ? a * *b : TensorRef::share(&a); }
+}  // namespace
+
+// g holds the gradients u, a, b of dinput, dweight and dbias, so that
+// L = <u, dinput> + <a, dweight> + <b, dbias>. With p = mean(u * xhat) and q = mean(h * xhat), the
+// gradient of <u, rstd * P(h)> with respect to x is
+//   -rstd^2 * (xhat * (mean(u * h) - mean(u) * mean(h) - p * q) + P(q * u + p * h)).
+static TensorTriple double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                    const NormalizedRows& row, const Tensor* weight, Needs needs) {
+  const Tensor* u = g[0];
+  const Tensor* a = g[1];
+  const Tensor* b = g[2];
+  TensorTriple out;
+  TensorRef pu = u ? row.rstd * row.project(*u) : TensorRef();
+  if (needs[0]) {
+    if (u) out.first = times(*pu, weight);
+    if (a) out.first = sum_of(std::move(out.first), row.xhat * *a);
+    if (b) out.first = sum_of(std::move(out.first), op::expand(*b, input.sizes()));
+  }
+  if (needs[1]) {
+    if (u) {
+      TensorRef h = times(grad, weight);
+      TensorRef p = row.mean(*u * row.xhat);
+      TensorRef q = row.mean(h * row.xhat);
+      TensorRef s = row.mean(*u * h) - row.mean(*u) * row.mean(h) - p * q;
+      TensorRef inner = row.xhat * s + row.project(q * *u + p * h);
+      out.second = -(row.rstd * row.rstd * inner);
+    }
+    if (a) out.second = sum_of(std::move(out.second), row.rstd * row.project(grad * *a));
+  }
+  if (needs[2] && u) out.third = grad * pu;
+  return out;
+}
+
+// Converts 16-bit inputs to float32, since rstd^2 overflows float16. NULL stays NULL.
+struct Wide {
+  bool on;
+  TensorRef operator()(const Tensor* t) const {
+    return t && on ? op::to(*t, Dtype::kF32) : TensorRef::share(t);
+  }
+};
+
+TensorTriple layer_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                        Ints normalized_shape, const Tensor* weight, double eps,
+                                        Needs needs) {
+  const Wide wide{input.item_size() == 2};
+  TensorRef x = wide(&input);
+  TensorRef u = wide(g[0]);
+  TensorRef a = wide(g[1]);
+  TensorRef b = wide(g[2]);
+  TensorRef w = wide(weight);
+  Shape last;
+  for (int64_t d = input.ndim - normalized_shape.n; d < input.ndim; d++) last.push_back(d);
+  const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
+  return double_backward(gs, *wide(&grad), *x, NormalizedRows(*x, std::move(last), eps), w.get(),
+                         needs);
+}
+
+// ---- batch_norm ----
+// A row is a channel: all dimensions but dimension 1. Outside training mean and rstd are constants.
+
+static NormalizedRows running_rows(const Tensor& x, const Tensor& stats, const Shape& column) {
+  return NormalizedRows(op::reshape(op::select(stats, 0, 1), column),
+                        (x - op::reshape(op::select(stats, 0, 0), column)) *
+                            op::reshape(op::select(stats, 0, 1), column));
+}
+static TensorTriple running_double_backward(TensorSpan g, const Tensor& grad,
+                                            const NormalizedRows& row, const Tensor* weight,
+                                            Needs needs) {
+  const Tensor* u = g[0];
+  const Tensor* a = g[1];
+  const Tensor* b = g[2];
+  TensorTriple out;
+  TensorRef pu = u ? *u * row.rstd : TensorRef();
+  if (needs[0]) {
+    if (u) out.first = times(*pu, weight);
+    if (a) out.first = sum_of(std::move(out.first), row.xhat * *a);
+    if (b) out.first = sum_of(std::move(out.first), op::expand(*b, grad.sizes()));
+  }
+  if (needs[1] && a) out.second = grad * *a * row.rstd;
+  if (needs[2] && u) out.third = grad * pu;
+  return out;
+}
+
+TensorTriple batch_norm_double_backward(TensorSpan g, const Tensor& grad, const Tensor& input,
+                                        const Tensor* weight, const Tensor& stats, bool training,
+                                        double eps, Needs needs) {
+  const Wide wide{input.item_size() == 2};
+  Shape column, others;
+  column.resize(input.ndim - 1, 1);
+  column[0] = input.size(1);
+  for (int64_t d = 0; d < input.ndim; d++)
+    if (d != 1) others.push_back(d);
+  auto shaped = [&](const Tensor* t) { return t ? op::reshape(wide(t), column) : TensorRef(); };
+  TensorRef x = wide(&input);
+  TensorRef u = wide(g[0]);
+  TensorRef a = shaped(g[1]);
+  TensorRef b = shaped(g[2]);
+  TensorRef w = shaped(weight);
+  TensorRef wide_grad = wide(&grad);
+  const Tensor* const gs[3] = {u.get(), a.get(), b.get()};
+  TensorTriple out =
+      training
+          ? double_backward(gs, *wide_grad, *x, NormalizedRows(*x, others, eps), w.get(), needs)
+          : running_double_backward(gs, *wide_grad, running_rows(*x, stats, column), w.get(),
+                                    needs);
+  if (out.third) out.third = op::sum_dim(*out.third, others);
+  return out;
+}
+
+}  // namespace TT_NS::formula

@@ -1,0 +1,106 @@
+// Gradients of reductions.
+#include "autograd/expr.h"
+#include "autograd/formulas/formulas.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
+
+namespace TT_NS::formula {
+
+TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {
+  if (keepdim) return op::expand(g, size);
+  Shape kept(size);
+  uint64_t mask = dim_mask(dim, size.n, true);
+  for (int64_t d = 0; d < size.n; d++)
+    if (mask >> d & 1) kept[d] = 1;
+  return op::expand(op::reshape(g, kept), size);
+}
+
+TensorRef mean_backward(const Tensor& g, Ints size) {
+  return op::expand(g, size) * (1.0 / double(numel_of(size)));
+}
+
+TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim) {
+  uint64_t mask = dim_mask(dim, size.n, true);
+  int64_t n = 1;
+  for (int64_t d = 0; d < size.n; d++)
+    if (mask >> d & 1) n *= size[d];
+  return sum_dim_backward(g, size, dim, keepdim) * (1.0 / double(n));
+}
+
+// t with the reduced dimensions restored with size 1.
+static TensorRef with_dims(const Tensor& t, Ints size, Ints dim, bool keepdim) {
+  if (keepdim || size.n == 0) return TensorRef::share(&t);
+  Shape kept(size);
+  const uint64_t mask = dim_mask(dim, size.n, true);
+  for (int64_t d = 0; d < size.n; d++)
+    if (mask >> d & 1) kept[d] = 1;
+  return op::reshape(t, kept);
+}
+
+TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max) {
+  // nan is the maximum, and does not equal itself
+  TensorRef hit = op::to_dtype(op::eq(self, max) + op::ne(self, self), g.dtype);
+  return hit / op::sum(hit) * g;
+}
+
+TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                                bool keepdim) {
+  TensorRef hit = op::to_dtype(op::eq(self, with_dims(y, self.sizes(), dim, keepdim)), g.dtype);
+  return hit * with_dims(g, self.sizes(), dim, keepdim) / op::sum_dim(hit, dim, true);
+}
+
+TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                             bool keepdim) {
+  TensorRef share = op::exp(self - with_dims(y, self.sizes(), dim, keepdim));
+  return with_dims(g, self.sizes(), dim, keepdim) * op::conj(share);
+}
+
+// The product of the other elements is y / x; if there are zeros, it is computed from both sides.
+TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim,
+                            bool keepdim) {
+  if (self.ndim == 0) return TensorRef::share(&g);
+  const int64_t d = wrap_dim(dim, self.ndim);
+  TensorRef x = self.dtype == y.dtype ? TensorRef::share(&self) : op::to_dtype(self, y.dtype);
+  TensorRef others;
+  TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d);
+  TensorRef yk = keepdim ? TensorRef::share(&y) : op::unsqueeze(y, d);
+  if (self.device.type != TT_META && read_scalar(op::any(op::eq(x, 0))).is_zero()) {
+    others = yk / x;
+  } else {
+    TensorRef flipped = op::flip(x, Ints(&d, 1));
+    others = products_before(x, d) * op::flip(products_before(flipped, d), Ints(&d, 1));
+  }
+  return gk * op::conj(others);
+}
+
+TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  const int64_t flat[1] = {-1};
+  TensorRef x = op::reshape(self, flat);
+  return op::reshape(prod_dim_backward(g, x, y, 0, false), self.sizes());
+}
+
+TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim,
+                        bool keepdim) {
+  TensorRef x = TensorRef::share(&self);
+  if (real_of(x->dtype) != y.dtype)
+    x = op::to_dtype(self, is_complex(self.dtype) ? complex_of(y.dtype) : y.dtype);
+  if (p == 0) return op::zeros(self.sizes(), x->dtype, self.device);
+  TensorRef gk = with_dims(g, self.sizes(), dim, keepdim);
+  TensorRef yk = with_dims(y, self.sizes(), dim, keepdim);
+  if (p == 1) return op::sgn(x) * gk;
+  if (p == 2) return gk * op::masked_fill(x / yk, op::eq(yk, 0), 0);
+  TensorRef size = op::abs(x);
+  if (p == __builtin_inf() || p == -__builtin_inf()) {
+    TensorRef hit = op::to_dtype(op::logical_or(op::eq(size, yk), op::isnan(size)), y.dtype);
+    return op::sgn(x) * (gk / op::sum_dim(hit, dim, true) * hit);
+  }
+  if (p < 1) {
+    TensorRef slope = op::masked_fill(op::sgn(x) * op::pow(size, Scalar(p - 1)), op::eq(x, 0), 0);
+    return slope * gk * op::pow(yk, Scalar(1 - p));
+  }
+  TensorRef slope =
+      p < 2 ? op::sgn(x) * op::pow(size, Scalar(p - 1)) : x * op::pow(size, Scalar(p - 2));
+  return slope * op::masked_fill(gk / op::pow(yk, Scalar(p - 1)), op::eq(yk, 0), 0);
+}
+
+}  // namespace TT_NS::formula

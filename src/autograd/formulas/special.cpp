@@ -1,0 +1,56 @@
+// Gradients of special functions.
+#include "autograd/expr.h"
+#include "autograd/formulas/formulas.h"
+#include "ops/gen/ops.h"
+
+namespace TT_NS::formula {
+
+TensorRef polygamma_backward(const Tensor& g, const Tensor& self, int64_t n) {
+  return g * op::polygamma_kernel(self, n + 1);
+}
+
+// i1' = i0 - i1 / x, which is 1/2 at 0.
+TensorRef i1_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  TensorRef zero = op::eq(self, 0);
+  TensorRef x = op::masked_fill(self, zero, 1);
+  return g * op::masked_fill(op::i0(self) - y / x, zero, 0.5);
+}
+
+// i1e' = i0e - i1e (sign(x) + 1 / x), which is 1/2 at 0.
+TensorRef i1e_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  TensorRef zero = op::eq(self, 0);
+  TensorRef x = op::masked_fill(self, zero, 1);
+  TensorRef slope = op::i0e(self) - y * (op::sign(self) + op::reciprocal(x));
+  return g * op::masked_fill(slope, zero, 0.5);
+}
+
+// sinc' = (cos(pi x) - sinc(x)) / x, which is 0 at 0.
+TensorRef sinc_backward(const Tensor& g, const Tensor& self) {
+  TensorRef zero = op::eq(self, 0);
+  TensorRef x = op::masked_fill(self, zero, 1);
+  TensorRef slope = (op::cos(3.141592653589793 * self) - op::sinc(self)) / x;
+  return g * op::conj(op::masked_fill(slope, zero, 0));
+}
+
+// The gradient is 0 where self is 0 and the logarithm is nan or -inf.
+TensorRef xlogy_backward(const Tensor& g, const Tensor& self, const Tensor& other) {
+  TensorRef zero = op::logical_and(op::eq(self, 0), op::le(other, 0));
+  return op::masked_fill(g * op::log(other), zero, 0);
+}
+TensorRef xlogy_backward(const Tensor& g, const Tensor& self, const Scalar& other) {
+  return xlogy_backward(g, self, op::full({}, other, g.dtype, g.device));
+}
+TensorRef xlog1py_backward(const Tensor& g, const Tensor& self, const Tensor& other) {
+  TensorRef zero = op::logical_and(op::eq(self, 0), op::le(other, -1));
+  return op::masked_fill(g * op::log1p(other), zero, 0);
+}
+TensorRef xlog1py_backward(const Tensor& g, const Tensor& self, const Scalar& other) {
+  return xlog1py_backward(g, self, op::full({}, other, g.dtype, g.device));
+}
+
+// dP(a, x) / dx = x^(a - 1) e^-x / Gamma(a).
+TensorRef igamma_slope(const Tensor& a, const Tensor& x) {
+  return op::exp((a - 1) * op::log(x) - x - op::lgamma(a));
+}
+
+}  // namespace TT_NS::formula

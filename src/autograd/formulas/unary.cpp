@@ -1,0 +1,21 @@
+// Gradients of functions of one tensor.
+#include "autograd/expr.h"
+#include "autograd/formulas/formulas.h"
+#include "ops/gen/ops.h"
+
+namespace TT_NS::formula {
+
+// Only the part of g across y = x / |x| changes y. The gradient is 0 at x = 0, and for real x.
+TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  if (!is_complex(self.dtype)) return op::zeros_like(g);
+  TensorRef modulus = op::abs(self);
+  TensorRef along = op::real(g / y) * y;
+  return op::masked_fill((g - along) / modulus, op::eq(modulus, 0), 0);
+}
+
+// The derivative of 1 / (x (1 - x)) is (2 x - 1) / (x (1 - x))^2.
+TensorRef logit_second(const Tensor& g, const Tensor& x, Opt<double> eps) {
+  return op::logit_backward(*op::logit_backward(g * (2 * x - 1), x, eps), x, eps);
+}
+
+}  // namespace TT_NS::formula

@@ -1,0 +1,97 @@
+// Gradients of views.
+#include "autograd/expr.h"
+#include "autograd/formulas/formulas.h"
+#include "ops/gen/ops.h"
+#include "ops/impl.h"
+
+namespace TT_NS::formula {
+
+TensorRef permute_backward(const Tensor& g, Ints dims) {
+  Shape inverse;
+  inverse.resize(dims.n);
+  for (int64_t i = 0; i < dims.n; i++) inverse[wrap_dim(dims[i], dims.n)] = i;
+  return op::permute(g, inverse);
+}
+
+TensorRef squeeze_dim(const Tensor& g, int64_t dim) { return op::squeeze_dims(g, Ints(&dim, 1)); }
+
+static int64_t extent(Ints sizes, Ints strides) {
+  int64_t n = 1;
+  for (int64_t d = 0; d < sizes.n; d++) {
+    if (sizes[d] == 0) return 0;
+    n += (sizes[d] - 1) * strides[d];
+  }
+  return n;
+}
+
+// The storage position of every element of a geometry, flattened.
+static TensorRef positions(Ints sizes, Ints strides, int64_t offset, Device device) {
+  TensorRef p = op::full({}, offset, Dtype::kI64, device);
+  for (int64_t d = 0; d < sizes.n; d++) {
+    Shape shape;
+    shape.resize(sizes.n - d, 1);
+    shape[0] = sizes[d];
+    TensorRef step = op::arange(0, sizes[d], 1, Dtype::kI64, device) * strides[d];
+    p = p + op::view(step, shape);
+  }
+  const int64_t flat = -1;
+  return op::reshape(op::expand(p, sizes), Ints(&flat, 1));
+}
+
+static TensorRef accumulate(TensorRef buffer, const Tensor& g, Ints size, Ints stride,
+                            int64_t offset) {
+  if (!may_overlap_self(size, stride))
+    return op::as_strided_scatter(buffer, g, size, stride, offset);
+  const int64_t flat = -1;
+  return op::index_add(buffer, 0, positions(size, stride, offset, g.device),
+                       op::reshape(g, Ints(&flat, 1)));
+}
+
+// Adds g to a buffer of the whole storage in the view's geometry, divides by the number of times
+// that the base visits an element, and reads the buffer in the base's geometry, as
+// torch/csrc/autograd describes its as_strided backward.
+TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_strides,
+                              int64_t base_offset, Ints size, Ints stride,
+                              Opt<int64_t> storage_offset) {
+  int64_t offset = storage_offset.or_else(base_offset);
+  int64_t start = min(offset, base_offset);
+  int64_t view_end = offset + extent(size, stride);
+  int64_t base_end = base_offset + extent(base_sizes, base_strides);
+  const int64_t n = max(view_end, base_end) - start;
+  TensorRef buffer =
+      accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), g, size, stride, offset - start);
+  if (may_overlap_self(base_sizes, base_strides)) {
+    TensorRef ones = op::ones(base_sizes, g.dtype, g.device);
+    TensorRef count = accumulate(op::zeros(Ints(&n, 1), g.dtype, g.device), ones, base_sizes,
+                                 base_strides, base_offset - start);
+    buffer = buffer / op::masked_fill(count, op::eq(count, 0), 1);
+  }
+  return op::as_strided(buffer, base_sizes, base_strides, base_offset - start);
+}
+
+TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride,
+                                  int64_t offset) {
+  return op::as_strided_scatter(op::restride(g, strides), op::zeros(size, g.dtype, g.device), size,
+                                stride, offset);
+}
+
+// Every element receives the gradients of all windows that contain it.
+TensorRef unfold_backward(const Tensor& g, Ints self_sizes, int64_t dimension, int64_t size,
+                          int64_t step) {
+  TensorRef zeros = op::zeros(self_sizes, g.dtype, g.device);
+  if (g.numel == 0) return zeros;
+  if (self_sizes.n == 0) return op::reshape(g, self_sizes);
+  const int64_t d = wrap_dim(dimension, self_sizes.n);
+  const int64_t windows = g.size(d);
+  Shape flat(self_sizes);
+  flat[d] = windows * size;
+  const int64_t last = -1;
+  TensorRef first = op::arange(0, windows, 1, Dtype::kI64, g.device) * step;
+  TensorRef index = op::unsqueeze(first, 1) + op::arange(0, size, 1, Dtype::kI64, g.device);
+  const int64_t behind = d + 1;
+  TensorRef rows = op::reshape(op::movedim(g, Ints(&last, 1), Ints(&behind, 1)), flat);
+  const int64_t whole = windows * size;
+  return op::index_add(zeros, d, op::reshape(index, Ints(&whole, 1)), rows);
+}
+
+}  // namespace TT_NS::formula

@@ -1,0 +1,391 @@
+// convolution and convolution_backward: layouts, dtypes and plans. Each operand of y = conv(x, w)
+// is computed from the other two on one of these paths:
+//   pointwise    windows of one pixel: matrix products
+//   interleaved  few channels and many images, f32: kernels/cpu/conv/batch_interleaved.cpp
+//   gathered     all others, channels last: kernels/cpu/conv/conv.cpp and weight.cpp
+#include "ops/conv/primitives.h"
+
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/image.h"
+
+namespace TT_NS {
+
+static TensorRef new_last(Ints sizes, Dtype d, Device device) {
+  return new_strided(sizes, channels_last_strides(sizes), d, device);
+}
+// Returns t with channels last, in dtype d.
+static TensorRef with_channels_last(const Tensor& t, Dtype d) {
+  if (t.dtype == d && (t.numel == 0 || strides_match(t, channels_last_strides(t.sizes()))))
+    return TensorRef::share(&t);
+  TensorRef out = new_last(t.sizes(), d, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+// Converts a result with channels last to the memory order and dtype of the caller.
+static TensorRef in_format(TensorRef t, bool last, Dtype d) {
+  Shape rows(t->sizes());
+  contiguous_strides(t->sizes(), rows.data());
+  const bool same_order = t->numel == 0 || strides_match(*t, rows);
+  if (t->dtype == d && last) return t;
+  if (t->dtype == d && same_order) return new_alias(*t, t->sizes(), rows);
+  TensorRef out = last ? new_last(t->sizes(), d, t->device) : new_tensor(t->sizes(), d, t->device);
+  copy_elements(*out, *t);
+  return out;
+}
+static TensorRef in_dtype(const Tensor& t, Dtype d) {
+  return t.dtype == d ? TensorRef::share(&t) : cast_input(t, d);
+}
+
+// ---- gathered ----
+
+static TensorRef zero_run(int64_t n, const Conv& c) {
+  TensorRef zeros = new_tensor(Ints(&n, 1), c.compute, c.device);
+  if (zeros->numel) fill_elements(*zeros, 0);
+  return zeros;
+}
+// Makes rooms of `bytes` each for the threads of the pool; none for 0 bytes.
+static Workspace room_for_threads(Rooms* rooms, int64_t bytes, const Conv& c) {
+  const int64_t size = build_rooms(rooms, bytes, bytes ? pool_threads(ctx().rt->pool) : 1);
+  Workspace memory(size, c.device);
+  rooms->memory = memory.data();
+  return memory;
+}
+template <class Plan> static void set_weight_strides(Plan* p, const Tensor& w) {
+  p->w_co = w.stride(0);
+  p->w_ci = w.stride(1);
+  for (int d = 0; d < kConvDims; d++)
+    p->w_k[d] = d < kConvDims + 2 - w.ndim ? 0 : w.stride(d - kConvDims + w.ndim);
+}
+
+// Copies x (channels last) with padded rows.
+static TensorRef padded_rows(const Conv& c, const Tensor& x, int64_t width) {
+  const int64_t sizes[3] = {c.s.n * c.s.x[0] * c.s.x[1], width, c.s.ci};
+  TensorRef out = new_tensor(sizes, c.compute, c.device);
+  ConvPadPlan plan;
+  build_conv_pad(&plan, c.s, width, x.item_size());
+  plan.src = x.data;
+  plan.dst = out->data;
+  if (out->numel) launch_stages(kernel_conv_pad, c.device, &plan.run);
+  return out;
+}
+
+// Computes y from x, or x from y: channels last, or first if the plan supports it.
+static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
+                               const Tensor& weight, const Tensor* bias) {
+  TensorRef src = with_channels_last(source, c.compute);
+  TensorRef w = in_dtype(weight, c.compute);
+  TensorRef b = bias ? cast_input(*bias, c.compute) : TensorRef();
+  const Shape& sizes = mode == kConvForward ? c.y : c.x;
+  ConvPlan plan;
+  build_conv(&plan, c.s, int32_t(c.compute), mode, !c.last && !c.complex);
+  TensorRef out = plan.path == kConvPlanes ? new_tensor(sizes, c.compute, c.device)
+                                           : new_last(sizes, c.compute, c.device);
+  if (out->numel == 0) return out;
+  const int64_t width = mode == kConvForward ? conv_merged_width(c.s) : 0;
+  if (width) src = padded_rows(c, *src, width);
+  TensorRef zeros = zero_run(conv_zero_items(plan), c);
+  Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);
+  Workspace images(conv_image_bytes(plan, out->item_size()), c.device);
+  const Workspace rooms =
+      room_for_threads(&plan.planes.rooms, plan.path == kConvPlanes ? kConvPlaneRoom : 0, c);
+  set_weight_strides(&plan, *w);
+  plan.src = src->data;
+  plan.weight = w->data;
+  plan.bias = b ? b->data : nullptr;
+  plan.dst = out->data;
+  plan.packed = packed.data();
+  plan.scatter.images = images.data();
+  plan.zeros = zeros->data;
+  launch_stages(kernel_conv, c.device, &plan.run);
+  return out;
+}
+
+// Computes the weight's gradient from x and y's gradient, in the memory order of the weight.
+static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+  TensorRef x = with_channels_last(input, c.compute);
+  TensorRef y = with_channels_last(grad, c.compute);
+  TensorRef out =
+      c.weight_last ? new_last(c.w, c.compute, c.device) : new_tensor(c.w, c.compute, c.device);
+  if (out->numel == 0) return out;
+  const int64_t width = conv_merged_width(c.s);
+  ConvWeightPlan plan;
+  build_conv_weight(&plan, c.s, int32_t(c.compute), out->item_size(), width);
+  if (width) x = padded_rows(c, *x, width);
+  TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
+  Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
+  const Workspace rooms = room_for_threads(&plan.rooms, plan.depthwise ? 0 : kConvEdgeRoom, c);
+  set_weight_strides(&plan, *out);
+  plan.src = x->data;
+  plan.y = y->data;
+  plan.dst = out->data;
+  plan.sums = sums.data();
+  plan.zeros = zeros->data;
+  launch_stages(kernel_conv_weight, c.device, &plan.run);
+  return out;
+}
+
+// ---- pointwise: windows of one pixel ----
+
+// Returns whether t is dense in the memory order of the result.
+static bool in_result_order(const Conv& c, const Tensor& t) {
+  return c.last ? strides_match(t, channels_last_strides(t.sizes())) : t.contiguous();
+}
+// Up to this size a weight stays in the L2 cache, and gathered_conv, which reads channels-last
+// pixels in place, beats a matrix product, which would pack them first (1.2 times the time on one
+// thread and on two).
+constexpr int64_t kLightWeight = 1 << 18;  // bytes
+static bool reads_in_place(const Conv& c, const Tensor& weight) {
+  return c.last && weight.numel * weight.item_size() <= kLightWeight;
+}
+static bool windows_are_pixels(const ConvShape& s) {
+  for (int d = 0; d < kConvDims; d++)
+    if (s.k[d] != 1 || s.stride[d] != 1 || s.pad[d] != 0) return false;
+  return true;
+}
+// Returns whether matrix products of a and b apply; the order of a weight does not matter.
+static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool b_is_weight) {
+  const ConvShape& s = c.s;
+  if (!windows_are_pixels(s) || s.groups != 1) return false;
+  // Only real floating tensors that need no conversion.
+  if (c.complex || c.compute == Dtype::kI64) return false;
+  if (a.dtype != c.compute || b.dtype != c.compute) return false;
+  if (a.numel == 0 || b.numel == 0 || s.x[0] * s.x[1] * s.x[2] < 64) return false;
+  return in_result_order(c, a) && (b_is_weight || in_result_order(c, b));
+}
+// Returns a channels-first tensor as (n, channels, pixels).
+static TensorRef as_planes(const Tensor& t) {
+  const int64_t sizes[3] = {t.size(0), t.size(1), t.numel / (t.size(0) * t.size(1))};
+  return new_alias(t, sizes, {});
+}
+// Returns a channels-last tensor as (n * pixels, channels).
+static TensorRef as_pixels(const Tensor& t) {
+  const int64_t sizes[2] = {t.numel / t.size(1), t.size(1)};
+  const int64_t strides[2] = {t.size(1), 1};
+  return new_alias(t, sizes, strides);
+}
+static TensorRef as_matrix(const Tensor& w, bool transposed) {
+  const int64_t sizes[2] = {w.size(transposed), w.size(!transposed)};
+  const int64_t strides[2] = {w.stride(transposed), w.stride(!transposed)};
+  return new_alias(w, sizes, strides);
+}
+static TensorRef pointwise_conv(const Conv& c, ConvMode mode, const Tensor& source,
+                                const Tensor& weight, const Tensor* bias) {
+  const bool forward = mode == kConvForward;
+  const Shape& sizes = forward ? c.y : c.x;
+  TensorRef w = as_matrix(weight, forward == c.last);
+  if (c.last) {
+    TensorRef x = as_pixels(source);
+    TensorRef y = bias ? op::addmm(*new_alias(*bias), *x, *w) : op::matmul_stack(*x, *w);
+    return new_alias(*y, sizes, channels_last_strides(sizes));
+  }
+  TensorRef x = as_planes(source);
+  if (!bias) return new_alias(*op::matmul_stack(*w, *x), sizes, {});
+  const int64_t stack[3] = {x->size(0), w->size(0), w->size(1)};
+  const int64_t stack_strides[3] = {0, w->stride(0), w->stride(1)};
+  const int64_t column[2] = {bias->numel, 1};
+  const int64_t column_strides[2] = {bias->stride(0), 0};
+  TensorRef y = op::baddbmm(*new_alias(*bias, column, column_strides),
+                            *new_alias(*w, stack, stack_strides), *x);
+  return new_alias(*y, sizes, {});
+}
+static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+  if (c.last) {
+    TensorRef y = as_pixels(grad);
+    const int64_t sizes[2] = {y->size(1), y->size(0)};
+    const int64_t strides[2] = {1, y->size(1)};
+    return new_alias(*op::matmul_stack(*new_alias(*y, sizes, strides), *as_pixels(input)), c.w, {});
+  }
+  TensorRef x = as_planes(input);
+  TensorRef y = as_planes(grad);
+  const int64_t sizes[3] = {x->size(0), x->size(2), x->size(1)};
+  const int64_t strides[3] = {x->stride(0), 1, x->stride(1)};
+  const int64_t batch = 0;
+  TensorRef per_image = op::matmul_stack(*y, *new_alias(*x, sizes, strides));
+  return new_alias(*op::sum_dim(*per_image, Ints(&batch, 1)), c.w, {});
+}
+
+// ---- interleaved: few channels, many images ----
+
+static bool is_interleaved(const Conv& c, ConvMode mode) {
+  return !c.last && !c.weight_last && !c.complex && c.compute == Dtype::kF32 &&
+         conv_interleaves(c.s, mode);
+}
+// Converts images of this size to the interleaved layout; NULL lead and full mean no border.
+static TensorRef interleave(const Conv& c, const Tensor& t, const int64_t* size,
+                            const int64_t* lead, const int64_t* full) {
+  TensorRef src = TensorRef::share(&t);
+  if (t.dtype != c.compute || !t.contiguous()) {
+    src = new_tensor(t.sizes(), c.compute, c.device);
+    copy_elements(*src, t);
+  }
+  ConvInterleavePlan plan;
+  build_conv_interleave(&plan, t.size(0), t.size(1), size, lead, full);
+  const int64_t items = conv_interleaved_items(plan.n, plan.channels, plan.full);
+  TensorRef out = new_tensor(Ints(&items, 1), c.compute, c.device);
+  plan.src = src->data;
+  plan.dst = out->data;
+  launch_stages(kernel_conv_interleave, c.device, &plan.run);
+  return out;
+}
+template <class Plan> static void set_flat_strides(Plan* p, const Tensor& w) {
+  p->w_co = w.stride(0);
+  p->w_ci = w.stride(1);
+  p->w_k[0] = w.ndim == 3 ? 0 : w.stride(w.ndim - 2);
+  p->w_k[1] = w.stride(w.ndim - 1);
+}
+// Computes y from x, or x from y by the flipped weight.
+static TensorRef interleaved_conv(const Conv& c, ConvMode mode, const Tensor& source,
+                                  const Tensor& weight, const Tensor* bias) {
+  TensorRef w = in_dtype(weight, c.compute);
+  TensorRef b = bias ? cast_input(*bias, c.compute) : TensorRef();
+  TensorRef out = new_tensor(mode == kConvForward ? c.y : c.x, c.compute, c.device);
+  if (out->numel == 0) return out;
+  ConvInterleavedPlan plan;
+  build_conv_interleaved(&plan, conv_interleaved_shape(c.s, mode));
+  TensorRef src = interleave(c, source, plan.s.x, plan.s.lead, plan.s.full);
+  Workspace packed(w->numel * w->item_size(), c.device);
+  set_flat_strides(&plan, *w);
+  char* first_tap = w->data;
+  if (mode == kConvData) {
+    std::swap(plan.w_co, plan.w_ci);
+    for (int d = 0; d < 2; d++) {  // flipped: from the last tap to the first
+      first_tap = advance(first_tap, (plan.s.k[d] - 1) * plan.w_k[d] * w->item_size());
+      plan.w_k[d] = -plan.w_k[d];
+    }
+  }
+  plan.weight = first_tap;
+  plan.src = src->data;
+  plan.bias = b ? b->data : nullptr;
+  plan.dst = out->data;
+  plan.packed = packed.data();
+  launch_stages(kernel_conv_interleaved, c.device, &plan.run);
+  return out;
+}
+static TensorRef interleaved_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
+  TensorRef out = new_tensor(c.w, c.compute, c.device);
+  ConvInterleavedWeightPlan plan;
+  build_conv_interleaved_weight(&plan, conv_interleaved_shape(c.s, kConvForward));
+  TensorRef x = interleave(c, input, plan.s.x, plan.s.lead, plan.s.full);
+  TensorRef y = interleave(c, grad, plan.s.y, nullptr, nullptr);
+  Workspace sums(plan.splits * out->numel * out->item_size(), c.device);
+  set_flat_strides(&plan, *out);
+  plan.src = x->data;
+  plan.y = y->data;
+  plan.dst = out->data;
+  plan.sums = sums.data();
+  launch_stages(kernel_conv_interleaved_weight, c.device, &plan.run);
+  return out;
+}
+
+// ---- the primitives ----
+
+// The operand of y = conv(x, w) to compute from the other two.
+enum class ConvOperand { kX, kY, kWeight };
+
+// kY: a = x, b = w. kX: a = y, b = w. kWeight: a = x, b = y. In dtype c.compute.
+static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& a, const Tensor& b,
+                              const Tensor* bias) {
+  if (operand == ConvOperand::kWeight) {
+    if (is_pointwise(c, a, b, false)) return pointwise_weight(c, a, b);
+    if (is_interleaved(c, kConvForward) && a.numel && b.numel) return interleaved_weight(c, a, b);
+    return gathered_weight(c, a, b);
+  }
+  const ConvMode mode = operand == ConvOperand::kY ? kConvForward : kConvData;
+  if (is_pointwise(c, a, b, true) && !reads_in_place(c, b))
+    return pointwise_conv(c, mode, a, b, bias);
+  if (is_interleaved(c, mode)) return interleaved_conv(c, mode, a, b, bias);
+  return gathered_conv(c, mode, a, b, bias);
+}
+
+// Views the real (0) or imaginary (1) parts of a complex tensor.
+static TensorRef part(const Tensor& t, int i) {
+  const Dtype d = t.dtype == Dtype::kC128 ? Dtype::kF64 : Dtype::kF32;
+  Shape strides(t.strides());
+  for (int64_t k = 0; k < t.ndim; k++) strides[k] *= t.numel ? 2 : 1;
+  return new_alias(t, t.sizes(), strides, advance(t.data, i * item_size(d)), d);
+}
+// Computes (ar + i ai) (br + i bi) by four real convolutions.
+static TensorRef compute_complex(const Conv& c, ConvOperand operand, Dtype d, const Tensor& a,
+                                 const Tensor& b) {
+  TensorRef ar = part(a, 0);
+  TensorRef ai = part(a, 1);
+  TensorRef br = part(b, 0);
+  TensorRef bi = part(b, 1);
+  TensorRef re = op::sub(*compute_real(c, operand, *ar, *br, nullptr),
+                         *compute_real(c, operand, *ai, *bi, nullptr));
+  TensorRef im = op::add(*compute_real(c, operand, *ar, *bi, nullptr),
+                         *compute_real(c, operand, *ai, *br, nullptr));
+  TensorRef out = new_strided(re->sizes(), re->strides(), d, c.device);
+  TensorRef out_re = part(*out, 0);
+  TensorRef out_im = part(*out, 1);
+  copy_elements(*out_re, *re);
+  copy_elements(*out_im, *im);
+  return out;
+}
+// Returns a bias per channel in a shape that broadcasts to t.
+static TensorRef per_channel(const Tensor& bias, const Tensor& t) {
+  Shape sizes(t.sizes());
+  Shape strides(t.sizes());
+  for (int64_t k = 0; k < t.ndim; k++) {
+    sizes[k] = k == 1 ? t.size(1) : 1;
+    strides[k] = k == 1 ? bias.stride(0) : 0;
+  }
+  return new_alias(bias, sizes, strides);
+}
+
+// Computes the operand from a and b (see compute_real()), in dtype d and the memory order of
+// results.
+static TensorRef compute_operand(const Conv& c, ConvOperand operand, Dtype d, const Tensor& a,
+                                 const Tensor& b, const Tensor* bias) {
+  TensorRef out =
+      c.complex ? compute_complex(c, operand, d, a, b) : compute_real(c, operand, a, b, bias);
+  if (operand == ConvOperand::kWeight) return in_dtype(*out, d);
+  if (c.complex && bias) out = op::add(*out, *per_channel(*bias, *out));
+  return in_format(std::move(out), c.last, d);
+}
+
+namespace impl {
+
+TensorRef convolution(Call, const Tensor& input, const Tensor& weight, const Tensor* bias,
+                      Ints stride, Ints padding, Ints dilation, bool transposed,
+                      Ints output_padding, int64_t groups) {
+  const Conv c = check_conv(input, weight, bias,
+                            {stride, padding, dilation, transposed, output_padding, groups});
+  const ConvOperand result = transposed ? ConvOperand::kX : ConvOperand::kY;
+  return compute_operand(c, result, input.dtype, input, weight, bias);
+}
+
+TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
+                                  const Tensor& weight, Ints stride, Ints padding, Ints dilation,
+                                  bool transposed, Ints output_padding, int64_t groups,
+                                  bool want_input, bool want_weight, bool want_bias) {
+  const Conv c = check_conv(input, weight, nullptr,
+                            {stride, padding, dilation, transposed, output_padding, groups});
+  const Dtype d = input.dtype;
+  // If both gradients are gathered, grad is converted only once.
+  const bool gathered = !c.complex && !is_pointwise(c, grad, input, false) &&
+                        !is_interleaved(c, kConvForward) && !is_interleaved(c, kConvData);
+  const bool convert = want_input && want_weight && gathered;
+  TensorRef g = convert ? with_channels_last(grad, c.compute) : TensorRef::share(&grad);
+  const Tensor& x = transposed ? *g : input;
+  const Tensor& y = transposed ? input : *g;
+  TensorTriple out;
+  if (want_input) {
+    const ConvOperand of_input = transposed ? ConvOperand::kY : ConvOperand::kX;
+    out.first = compute_operand(c, of_input, d, *g, weight, nullptr);
+  }
+  if (want_weight) out.second = compute_operand(c, ConvOperand::kWeight, d, x, y, nullptr);
+  if (want_bias) {
+    Shape dims;
+    for (int64_t i = 0; i < grad.ndim; i++)
+      if (i != 1) dims.push_back(i);
+    out.third = op::sum_dim(*new_alias(grad), dims);
+  }
+  return out;
+}
+
+}  // namespace impl
+}  // namespace TT_NS

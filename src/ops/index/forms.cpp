@@ -1,0 +1,97 @@
+// Positions in the flattened tensor, and masks: take, put, masked_scatter; argwhere,
+// nonzero_static, unravel_index.
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/index/nest.h"
+
+namespace TT_NS::impl {
+
+static void check_same_dtype(const Tensor& self, const Tensor& t, const char* arg) {
+  if (t.dtype != self.dtype)
+    fail_arg(TT_DTYPE, arg, "{} is {}, self is {}: must be equal", arg, fmt(t.dtype),
+             fmt(self.dtype));
+}
+static void check_flat_index(const Tensor& self, const Tensor& index) {
+  check_same_device(self, "self", index, "index");
+  check_index_dtype(index, "index");
+  check_indices(index, "index", -self.numel, self.numel);
+}
+
+TensorRef take(Call, const Tensor& self, const Tensor& index) {
+  check_flat_index(self, index);
+  if (index.numel == 0) return op::reshape(*op::slice(*op::flatten(self), 0, 0, 0), index.sizes());
+  const Tensor* const indices[1] = {&index};
+  return op::index(*op::flatten(self), indices);
+}
+
+TensorRef put(Call, const Tensor& self, const Tensor& index, const Tensor& source,
+              bool accumulate) {
+  check_flat_index(self, index);
+  check_same_device(self, "self", source, "source");
+  check_same_dtype(self, source, "source");
+  if (source.numel != index.numel)
+    fail_arg(TT_SHAPE, "source", "source is {}, index is {}: must have as many elements",
+             source.sizes(), index.sizes());
+  if (index.numel == 0) return op::clone(self);
+  const Tensor* const indices[1] = {&index};
+  TensorRef out =
+      op::index_put(*op::flatten(self), indices, *op::reshape(source, index.sizes()), accumulate);
+  return op::reshape(*out, self.sizes());
+}
+
+// The k-th true element of mask gets source[k].
+TensorRef masked_scatter(Call, const Tensor& self, const Tensor& mask, const Tensor& source) {
+  if (mask.dtype != Dtype::kBool)
+    fail_arg(TT_DTYPE, "mask", "mask is {}: must be bool", fmt(mask.dtype));
+  check_same_device(self, "self", mask, "mask");
+  check_same_device(self, "self", source, "source");
+  check_same_dtype(self, source, "source");
+  const Shape shape = broadcast_shapes(self.sizes(), mask.sizes(), "self", "mask");
+  TensorRef wide = op::expand(mask, shape);
+  if (wide->numel == 0) return op::clone(*op::expand(self, shape), TT_CONTIGUOUS);
+  TensorRef count = op::cumsum(*op::flatten(*wide), 0, Dtype::kI64);
+  if (self.device.type != TT_META) {
+    const int64_t needed = read_scalar(*op::select(*count, 0, -1)).i;
+    if (needed > source.numel)
+      fail_arg(TT_SHAPE, "source", "source has {} elements, mask has {} true ones: not enough",
+               source.numel, needed);
+    if (needed == 0) return op::clone(*op::expand(self, shape), TT_CONTIGUOUS);
+  }
+  const Scalar first = 0;
+  TensorRef index = op::clamp(*op::sub(*count, 1), &first);
+  TensorRef values = op::reshape(*op::index_select(*op::flatten(source), 0, *index), shape);
+  return op::where(*wide, *values, self);
+}
+
+TensorRef argwhere(Call, const Tensor& self) { return op::nonzero(self); }
+
+TensorRef nonzero_static(Call, const Tensor& self, int64_t size, int64_t fill_value) {
+  if (size < 0) fail_arg(TT_INVALID_ARG, "size", "size is {}: must not be negative", size);
+  const int64_t shape[2] = {size, self.ndim};
+  TensorRef out = op::full(shape, fill_value, Dtype::kI64, self.device);
+  if (self.device.type == TT_META) return out;
+  TensorRef found = op::nonzero(self);
+  const int64_t n = TT_NS::min(size, found->size(0));
+  copy_elements(*op::slice(*out, 0, 0, n), *op::slice(*found, 0, 0, n));
+  return out;
+}
+
+TensorList unravel_index(Call, const Tensor& indices, Ints shape) {
+  if (category(indices.dtype) != 1)
+    fail_arg(TT_DTYPE, "indices", "indices is {}: must be integer", fmt(indices.dtype));
+  for (int64_t n : shape)
+    if (n < 0) fail_arg(TT_INVALID_ARG, "shape", "shape is {}: sizes must not be negative", shape);
+  const int64_t total = checked_numel(shape, Dtype::kI8, "shape");
+  check_indices(indices, "indices", -total, total);
+  TensorList out;
+  int64_t inner = total;
+  for (int64_t n : shape) {
+    inner = n ? inner / n : 1;
+    TensorRef whole = op::div(indices, inner ? inner : 1, kRoundingFloor);
+    out.push_back(op::remainder(*whole, n ? n : 1));
+  }
+  return out;
+}
+
+}  // namespace TT_NS::impl

@@ -1,0 +1,335 @@
+// gather, scatter, index_select, index_add, index_copy, index_fill, embedding: one index tensor for
+// one dimension.
+#include "ops/gen/impl_decl.h"
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/index/nest.h"
+
+namespace TT_NS {
+
+// Sizes and strides in bytes; a 0-dim tensor counts as one of shape [1].
+struct Geometry {
+  Shape size, stride;
+  explicit Geometry(const Tensor& t) : size(t.sizes()), stride(byte_strides(t)) {
+    if (!t.ndim) {
+      size.push_back(1);
+      stride.push_back(t.item_size());
+    }
+  }
+  int64_t ndim() const { return size.size(); }
+};
+
+static void check_devices(const Tensor& self, const Tensor& index, const Tensor* src,
+                          const char* src_name) {
+  check_same_device(self, "self", index, "index");
+  if (src) check_same_device(self, "self", *src, src_name);
+}
+static void check_same_dtype(const Tensor& self, const Tensor& src, const char* arg) {
+  if (self.dtype != src.dtype)
+    fail_arg(TT_DTYPE, arg, "self is {}, {} is {}: must be equal", fmt(self.dtype), arg,
+             fmt(src.dtype));
+}
+
+// Returns a copy of t if writing dst could change it.
+static TensorRef copy_if_shared(const Tensor& t, const Tensor& dst) {
+  if (!may_share_memory(t, dst)) return TensorRef::share(&t);
+  TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+static TensorRef row_major_copy(const Tensor& t) {
+  TensorRef out = new_tensor(t.sizes(), t.dtype, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+
+// ---- gather, scatter_add: the index has self's number of dimensions ----
+
+static int64_t check_along(const Tensor& self, int64_t dim, const Tensor& index) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  if (index.numel == 0) return d;  // may have any shape and dtype
+  check_index_dtype(index, "index");
+  if (TT_NS::max<int>(self.ndim, 1) != TT_NS::max<int>(index.ndim, 1))
+    fail_arg(TT_SHAPE, "index", "index is {}, self is {}: must have the same number of dimensions",
+             index.sizes(), self.sizes());
+  const Geometry s(self);
+  const Geometry i(index);
+  for (int64_t k = 0; k < s.ndim(); k++)
+    if (k != d && i.size[k] > s.size[k])
+      fail_arg(TT_SHAPE, "index",
+               "index is {}, self is {}: index must not be larger, except in dim {}", index.sizes(),
+               self.sizes(), d);
+  check_indices(index, "index", 0, s.size[d]);
+  return d;
+}
+
+static void along(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index,
+                  const Tensor& b) {
+  if (index.numel == 0) return;
+  const Geometry ga(a);
+  const Geometry gb(b);
+  const Geometry gi(index);
+  IndexNest nest;
+  for (int64_t d = 0; d < ga.ndim(); d++)
+    nest.add(gi.size[d], d == dim ? 0 : ga.stride[d], gb.stride[d], gi.stride[d]);
+  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
+}
+
+TensorRef impl::gather(Call, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_along(self, dim, index);
+  TensorRef out = new_tensor(index.sizes(), self.dtype, self.device);
+  along(kernel_index_get, self, d, index, *out);
+  return out;
+}
+
+int64_t check_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  check_devices(self, index, &src, "src");
+  check_same_dtype(self, src, "src");
+  if (index.numel == 0) return wrap_dim(dim, self.ndim);
+  const Geometry s(src);
+  const Geometry i(index);
+  if (s.ndim() != i.ndim())
+    fail_arg(TT_SHAPE, "src", "src is {}, index is {}: must have the same number of dimensions",
+             src.sizes(), index.sizes());
+  for (int64_t k = 0; k < s.ndim(); k++)
+    if (i.size[k] > s.size[k])
+      fail_arg(TT_SHAPE, "src", "src is {}, index is {}: src must not be smaller", src.sizes(),
+               index.sizes());
+  return check_along(self, dim, index);
+}
+
+TensorRef impl::scatter_add(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  TensorRef out = row_major_copy(self);
+  along(kernel_index_accumulate, *out, d, index, src);
+  return out;
+}
+
+void scatter_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  check_writable(self, "self");
+  along(kernel_index_accumulate, self, d, *copy_if_shared(index, self), *copy_if_shared(src, self));
+  self.bump_version();
+}
+
+TensorRef impl::scatter_put(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  TensorRef out = row_major_copy(self);
+  along(kernel_index_put, *out, d, index, src);
+  return out;
+}
+
+// Views a tensor of one element in any shape.
+static TensorRef number_as(const Scalar& value, const Tensor& like, Ints shape) {
+  check_fits(value, like.dtype, "value");
+  TensorRef one = new_tensor({}, like.dtype, like.device);
+  fill_elements(*one, value);
+  Shape strides;
+  strides.resize(shape.n, 0);
+  return new_alias(one, shape, strides);
+}
+
+TensorRef impl::scatter_fill(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                             const Scalar& value) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_along(self, dim, index);
+  TensorRef out = row_major_copy(self);
+  TensorRef src = number_as(value, self, index.sizes());
+  along(kernel_index_put, *out, d, index, src);
+  return out;
+}
+
+// Processes one position of `dim` after the other: within one position, no target repeats.
+static TensorRef scatter_multiply(const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& src) {
+  const int64_t d = check_scatter(self, dim, index, src);
+  const int64_t one[1] = {1};
+  TensorRef out = op::clone(self);
+  TensorRef at = index.ndim ? TensorRef::share(&index) : op::view(index, one);
+  TensorRef by = src.ndim ? TensorRef::share(&src) : op::view(src, one);
+  if (index.numel == 0) return out;
+  if (!self.ndim) out = op::view(out, one);
+  for (int64_t e = 0; e < at->ndim; e++) by = op::slice(by, e, 0, at->size(e));
+  for (int64_t k = 0; k < at->size(d); k++) {
+    TensorRef where = op::slice(at, d, k, k + 1);
+    out = op::scatter_put(out, d, where,
+                          *op::mul(*op::gather(out, d, where), *op::slice(by, d, k, k + 1)));
+  }
+  return self.ndim ? std::move(out) : op::view(out, {});
+}
+
+TensorRef impl::scatter(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                        const Tensor& src, int64_t reduce) {
+  if (reduce == kScatterAdd) return op::scatter_add(self, dim, index, src);
+  if (reduce == kScatterMultiply) return scatter_multiply(self, dim, index, src);
+  return op::scatter_put(self, dim, index, src);
+}
+
+TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                              const Scalar& value, int64_t reduce) {
+  if (!reduce) return op::scatter_fill(self, dim, index, value);
+  check_devices(self, index, nullptr, "");
+  return scatter(c, self, dim, index, *number_as(value, self, index.sizes()), reduce);
+}
+
+// ---- index_select, index_add, index_copy, index_fill: the index is a vector ----
+
+static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index,
+                            bool from_end = false) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  check_index_dtype(index, "index");
+  if (index.ndim > 1) fail_arg(TT_SHAPE, "index", "index is {}: must be 1-D or 0-D", index.sizes());
+  if (self.ndim == 0 && index.numel != 1)
+    fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed",
+             index.sizes());
+  const int64_t n = self.ndim ? self.size(d) : 1;
+  check_indices(index, "index", from_end ? -n : 0, n);
+  return d;
+}
+
+// Pairs whole slices of a at `dim` with those of b.
+static void slices(const Kernel& k, const Tensor& a, int64_t dim, const Tensor& index,
+                   const Tensor& b) {
+  if (b.numel == 0) return;
+  const Geometry ga(a);
+  const Geometry gb(b);
+  IndexNest nest;
+  for (int64_t d = 0; d < ga.ndim(); d++) {
+    const bool indexed = d == dim;
+    nest.add(indexed ? index.numel : ga.size[d], indexed ? 0 : ga.stride[d], gb.stride[d],
+             indexed && index.ndim ? index.byte_stride(0) : 0);
+  }
+  run_index(k, nest, a, a.data, b, index, {ga.size[dim], ga.stride[dim]});
+}
+
+TensorRef impl::index_select(Call, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_vector(self, dim, index);
+  Shape shape(self.sizes());
+  if (self.ndim) shape[d] = index.numel;
+  TensorRef out = new_tensor(shape, self.dtype, self.device);
+  slices(kernel_index_get, self, d, index, *out);
+  return out;
+}
+
+static void check_source(const Tensor& self, int64_t* dim, const Tensor& index,
+                         const Tensor& source) {
+  check_devices(self, index, &source, "source");
+  check_same_dtype(self, source, "source");
+  *dim = check_vector(self, *dim, index);
+  Geometry s(self);
+  Geometry b(source);
+  bool fits = s.ndim() == b.ndim() || (self.ndim == 0 && source.ndim <= 1);
+  for (int64_t d = 0; fits && d < s.ndim(); d++)
+    fits = b.size[d] == (d == *dim ? index.numel : s.size[d]);
+  if (!fits)
+    fail_arg(
+        TT_SHAPE, "source",
+        "source is {}, self is {}, index has {} elements: source must have self's sizes, except "
+        "{} in dim {}",
+        source.sizes(), self.sizes(), index.numel, index.numel, *dim);
+}
+
+// Returns alpha * source.
+static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index,
+                                 const Tensor& source, const Scalar& alpha) {
+  check_source(self, dim, index, source);
+  if (!can_cast(alpha.natural_dtype(), self.dtype))
+    fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: alpha cannot be cast to self's dtype",
+             fmt(alpha.natural_dtype()), fmt(self.dtype));
+  if (alpha.is_one()) return TensorRef::share(&source);
+  MaskGuard no_grad(bit(kKeyAutograd));
+  TensorRef scaled = op::mul(source, alpha);
+  return scaled->dtype == self.dtype ? std::move(scaled) : op::to_dtype(*scaled, self.dtype);
+}
+
+TensorRef impl::index_add(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Tensor& source, const Scalar& alpha) {
+  TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
+  TensorRef out = row_major_copy(self);
+  slices(kernel_index_accumulate, *out, dim, index, *scaled);
+  return out;
+}
+
+void index_add__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                     const Scalar& alpha) {
+  TensorRef scaled = check_index_add(self, &dim, index, source, alpha);
+  check_writable(self, "self");
+  slices(kernel_index_accumulate, self, dim, *copy_if_shared(index, self),
+         *copy_if_shared(*scaled, self));
+  self.bump_version();
+}
+
+TensorRef impl::index_copy(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& source) {
+  check_source(self, &dim, index, source);
+  TensorRef out = row_major_copy(self);
+  slices(kernel_index_put, *out, dim, index, source);
+  return out;
+}
+
+TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Scalar& value) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_vector(self, dim, index, true);
+  Shape shape(self.sizes());
+  if (self.ndim) shape[d] = index.numel;
+  TensorRef out = row_major_copy(self);
+  slices(kernel_index_put, *out, d, index, *number_as(value, self, shape));
+  return out;
+}
+
+// By a mask of the filled positions, so that value's gradient counts each of them once.
+TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& value) {
+  if (value.ndim) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
+  if (is_complex(value.dtype) && !is_complex(self.dtype))
+    fail_arg(TT_DTYPE, "value", "value is {}, self is {}: value cannot be cast to self's dtype",
+             fmt(value.dtype), fmt(self.dtype));
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_vector(self, dim, index, true);
+  Shape shape;
+  shape.resize(self.ndim, 1);
+  if (self.ndim) shape[d] = self.size(d);
+  TensorRef filled = op::index_fill(*op::zeros(shape, Dtype::kBool, self.device), d, index, true);
+  TensorRef v =
+      value.dtype == self.dtype ? TensorRef::share(&value) : op::to_dtype(value, self.dtype);
+  return op::where(*filled, *v, self);
+}
+
+// ---- embedding ----
+
+TensorRef impl::embedding(Call, const Tensor& weight, const Tensor& indices,
+                          Opt<int64_t> padding_idx) {
+  if (weight.ndim != 2)
+    fail_arg(TT_SHAPE, "weight", "weight is {}: must be (rows, features)", weight.sizes());
+  check_same_device(weight, "weight", indices, "indices");
+  check_index_dtype(indices, "indices");
+  if (padding_idx.has &&
+      (padding_idx.value < -weight.size(0) || padding_idx.value >= weight.size(0)))
+    fail_arg(TT_INVALID_ARG, "padding_idx", "padding_idx is {}: must be in [{}, {})",
+             padding_idx.value, -weight.size(0), weight.size(0));
+  check_indices(indices, "indices", 0, weight.size(0));
+  Shape shape(indices.sizes());
+  shape.push_back(weight.size(1));
+  checked_numel(shape, weight.dtype, "result");
+  TensorRef out = new_tensor(shape, weight.dtype, weight.device);
+  if (out->numel == 0) return out;
+  const int64_t item = out->item_size();
+  IndexNest nest;
+  for (int64_t d = 0; d < indices.ndim; d++)
+    nest.add(shape[d], 0, out->stride(d) * item, indices.stride(d) * indices.item_size());
+  nest.add(weight.size(1), weight.stride(1) * item, item, 0);
+  run_index(kernel_index_get, nest, weight, weight.data, *out, indices,
+            {weight.size(0), weight.stride(0) * item});
+  return out;
+}
+
+TensorRef impl::scale_gradient(Call, const Tensor& self, const Tensor&) { return op::clone(self); }
+
+}  // namespace TT_NS

@@ -1,0 +1,145 @@
+#include "ops/index/nest.h"
+
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+
+namespace TT_NS {
+
+// The smallest bad position, on the device of the indices.
+class FirstBad {
+ public:
+  explicit FirstBad(Device device) {
+    if (device.type == TT_CPU || device.type == TT_META) return;
+    t_ = new_tensor({}, Dtype::kI64, device);
+    fill_elements(*t_, Scalar(INT64_MAX));
+  }
+  int64_t* data() { return t_ ? t_->as<int64_t>() : &local_; }
+  int64_t read() const { return t_ ? read_scalar(t_).i : local_; }
+
+ private:
+  int64_t local_ = INT64_MAX;
+  TensorRef t_;
+};
+
+[[noreturn]] static TT_COLD void fail_position(const Tensor& index, Ints shape, Ints strides,
+                                               int64_t position, const char* arg, int64_t low,
+                                               int64_t size) {
+  Shape at(shape);
+  char* p = index.data;
+  for (int64_t d = shape.n - 1; d >= 0; d--) {
+    at[d] = position % shape[d];
+    position /= shape[d];
+    p += at[d] * strides[d] * index.item_size();
+  }
+  const int64_t value = read_scalar(*new_alias(index, {}, {}, p, index.dtype)).i;
+  fail_arg(TT_INDEX, arg, "{} holds {} at {}: must be in [{}, {})", arg, value, Ints(at), low,
+           size);
+}
+
+static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, Ints shape,
+                  Ints strides, const char* arg) {
+  if (plan.n == 0) return;
+  FirstBad bad(index.device);
+  plan.index = index.data;
+  plan.first_bad = bad.data();
+  launch_stages(k, index.device, &plan.run);
+  const int64_t position = bad.read();
+  if (TT_UNLIKELY(position != INT64_MAX))
+    fail_position(index, shape, strides, position, arg, plan.low, plan.size);
+}
+
+void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size,
+                   int64_t allowed) {
+  if (index.device.type == TT_EXT)
+    return check_indices(*op::to_device(index, kCpuDevice), arg, low, size, allowed);
+  IndexCheckPlan plan;
+  const Shape strides = byte_strides(index);
+  build_index_check(&plan, index.ndim, index.sizes_ptr(), strides.data(), int32_t(index.dtype),
+                    size);
+  plan.low = low;
+  plan.allowed = allowed;
+  check(plan, kernel_index_check, index, index.sizes(), index.strides(), arg);
+}
+
+void index_offsets(Tensor& offsets, const Tensor& index, const char* arg, const IndexedDim& dim,
+                   bool add) {
+  const Ints shape = offsets.sizes();
+  Shape strides, bytes;
+  strides.resize(shape.n, 0);
+  bytes.resize(shape.n, 0);
+  for (int64_t d = 1; d <= index.ndim; d++) {
+    if (index.size(-d) == 1) continue;
+    strides[shape.n - d] = index.stride(-d);
+    bytes[shape.n - d] = index.byte_stride(-d);
+  }
+  IndexCheckPlan plan;
+  build_index_check(&plan, int32_t(shape.n), shape.ptr, bytes.data(), int32_t(index.dtype),
+                    dim.size);
+  plan.offsets = offsets.as<int64_t>();
+  plan.step = dim.step;
+  plan.add = add;
+  check(plan, kernel_index_offsets, index, shape, strides, arg);
+}
+
+// Returns the number of bytes from the first element to the end of the last one.
+static int64_t span_of(const Tensor& t) {
+  int64_t last = 0;
+  for (int64_t d = 0; d < t.ndim; d++) last += (t.size(d) - 1) * t.stride(d);
+  return (last + 1) * t.item_size();
+}
+
+void run_index(const Kernel& k, const IndexNest& nest, const Tensor& a, char* a_data,
+               const Tensor& b, const Tensor& index, const IndexedDim& dim) {
+  IndexPlan plan;
+  IndexArgs args{.ndim = int32_t(nest.size.size()),
+                 .size = nest.size.data(),
+                 .a_stride = nest.a_stride.data(),
+                 .b_stride = nest.b_stride.data(),
+                 .index_stride = nest.index_stride.data(),
+                 .a_step = dim.step,
+                 .index_size = dim.size,
+                 .dtype = int32_t(a.dtype),
+                 .index_dtype = int32_t(index.dtype),
+                 .put = &k != &kernel_index_get};
+  // pool_threads takes a lock, which a single unit does not need
+  if (args.put && numel_of(nest.size) >= kIndexTask) {
+    args.threads = pool_threads(ctx().rt->pool);
+    args.extent = dim.size ? dim.size : span_of(a);
+    args.large = &k == &kernel_index_accumulate ? kIndexRangeOfSums : kIndexRangeOfPuts;
+  }
+  build_index(&plan, args);
+  plan.a = a_data;
+  plan.b = b.data;
+  plan.index = index.data;
+  launch_stages(k, a.device, &plan.run);
+}
+
+TensorRef nonzero_positions(const Tensor& t, bool flat) {
+  if (t.device.type == TT_META)
+    fail_arg(TT_NOT_IMPLEMENTED, "self",
+             "self is on meta: the shape of the result depends on its data");
+  TensorRef x = dense_input(t);
+  TensorRef total = new_tensor({}, Dtype::kI64, t.device);
+  fill_elements(*total, 0);
+  NonzeroPlan plan;
+  build_nonzero(&plan, int32_t(t.dtype), t.ndim, t.sizes_ptr());
+  const int64_t chunks[1] = {nonzero_chunks(plan.n)};
+  TensorRef starts = new_tensor(chunks, Dtype::kI64, t.device);
+  plan.x = x->data;
+  plan.starts = starts->as<int64_t>();
+  plan.total = total->as<int64_t>();
+  if (plan.n) launch_stages(kernel_nonzero_count, t.device, &plan.run);
+  const int64_t shape[2] = {flat ? 1 : t.ndim, read_scalar(total).i};
+  TensorRef out = new_tensor(shape, Dtype::kI64, t.device);
+  if (out->numel == 0) return out;
+  build_nonzero_write(&plan);
+  plan.out = out->as<int64_t>();
+  plan.row_stride = 1;
+  plan.dim_stride = shape[1];
+  if (flat) plan.ndim = 0;
+  launch_stages(kernel_nonzero_write, t.device, &plan.run);
+  return out;
+}
+
+}  // namespace TT_NS

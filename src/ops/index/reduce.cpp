@@ -1,0 +1,112 @@
+// scatter_reduce and index_reduce. Sums use the kernel of scatter_add; extremes are written in
+// ascending order, so that the last one stays.
+#include "ops/gen/impls.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/index/nest.h"
+
+namespace TT_NS::impl {
+
+// Whether each element of self receives a src.
+static TensorRef receives(const Tensor& self, int64_t dim, const Tensor& index) {
+  return op::scatter_fill(*op::zeros(self.sizes(), Dtype::kBool, self.device), dim, index, true);
+}
+
+static TensorRef mean_of(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                         bool include_self) {
+  TensorRef start = include_self ? TensorRef::share(&self) : op::scatter_fill(self, dim, index, 0);
+  TensorRef sum = op::scatter_add(*start, dim, index, src);
+  TensorRef count;
+  {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    count = op::scatter_add(*op::full(self.sizes(), include_self, Dtype::kI64, self.device), dim,
+                            index, *op::ones(src.sizes(), Dtype::kI64, src.device));
+    const Scalar one = 1;
+    count = op::clamp(*count, &one);
+    if (count->dtype != self.dtype) count = op::to_dtype(*count, self.dtype);
+  }
+  return is_differentiable(self.dtype) ? op::div_true(*sum, *count)
+                                       : op::div(*sum, *count, kRoundingFloor);
+}
+
+// Elements of src in ascending order (descending for minima) replace each other at their targets.
+TensorRef scatter_extreme(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Tensor& src, bool smallest, bool include_self) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  // positions in the flattened self of the elements that meet src
+  TensorRef positions =
+      op::reshape(*op::arange(0, self.numel, 1, Dtype::kI64, self.device), self.sizes());
+  TensorRef part = TensorRef::share(&src);
+  for (int64_t d = 0; d < src.ndim; d++)
+    if (src.size(d) != index.size(d)) part = op::slice(*part, d, 0, index.size(d));
+  TensorRef near = positions;
+  for (int64_t d = 0; d < self.ndim; d++)
+    if (d != wrap_dim(dim, self.ndim)) near = op::slice(*near, d, 0, index.size(d));
+  TensorRef target = op::ravel(*op::gather(*near, dim, index));
+  TensorRef values = op::ravel(*part);
+  TensorPair sorted = op::sort(*values, 0, smallest);
+  const int64_t flat[1] = {self.numel};
+  TensorRef base = op::reshape(self, flat);
+  TensorRef out =
+      op::scatter_put(*base, 0, *op::index_select(*target, 0, *sorted.second), *sorted.first);
+  if (smallest && is_differentiable(self.dtype)) {  // nan came first
+    TensorRef nans = op::zeros(flat, Dtype::kI64, self.device);
+    nans = op::scatter_add(*nans, 0, *target, *op::to_dtype(*op::isnan(*values), Dtype::kI64));
+    out = op::masked_fill(*out, *op::gt(*nans, 0), __builtin_nan(""));
+  }
+  if (include_self) {
+    TensorRef met = receives(*base, 0, *target);
+    TensorRef both = smallest ? op::minimum(*out, *base) : op::maximum(*out, *base);
+    out = op::where(*met, *both, *base);
+  }
+  return op::reshape(*out, self.sizes());
+}
+
+TensorRef scatter_reduce(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                         const Tensor& src, int64_t reduce, bool include_self) {
+  check_scatter(self, dim, index, src);
+  if (is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
+  if (index.numel == 0) return op::clone(self);
+  if (reduce == kScatterReduceSum || reduce == kScatterReduceProd) {
+    const bool adds = reduce == kScatterReduceSum;
+    TensorRef start =
+        include_self ? TensorRef::share(&self) : op::scatter_fill(self, dim, index, adds ? 0 : 1);
+    return op::scatter(*start, dim, index, src, adds ? kScatterAdd : kScatterMultiply);
+  }
+  if (reduce == kScatterReduceMean) return mean_of(self, dim, index, src, include_self);
+  return op::scatter_extreme(self, dim, index, src, reduce == kScatterReduceAmin, include_self);
+}
+
+TensorRef index_reduce(Call, const Tensor& self, int64_t dim, const Tensor& index,
+                       const Tensor& source, int64_t reduce, bool include_self) {
+  constexpr int64_t kReductions[] = {kScatterReduceProd, kScatterReduceMean, kScatterReduceAmax,
+                                     kScatterReduceAmin};
+  const int64_t d = wrap_dim(dim, self.ndim);
+  check_same_device(self, "self", index, "index");
+  check_same_device(self, "self", source, "source");
+  if (source.dtype != self.dtype)
+    fail_arg(TT_DTYPE, "source", "source is {}, self is {}: must be equal", fmt(source.dtype),
+             fmt(self.dtype));
+  check_index_dtype(index, "index");
+  if (index.ndim > 1) fail_arg(TT_SHAPE, "index", "index is {}: must be 1-D or 0-D", index.sizes());
+  bool fits = source.ndim == self.ndim;
+  if (self.ndim == 0) fits = source.numel == 1 && source.ndim <= 1 && index.numel == 1;
+  for (int64_t k = 0; fits && k < self.ndim; k++)
+    fits = source.size(k) == (k == d ? index.numel : self.size(k));
+  if (!fits)
+    fail_arg(TT_SHAPE, "source",
+             "source is {}, self is {}, index has {} elements: source must have self's sizes, "
+             "except {} in dim {}",
+             source.sizes(), self.sizes(), index.numel, index.numel, d);
+  Shape shape;
+  shape.resize(self.ndim, 1);
+  if (self.ndim) shape[d] = index.numel;
+  TensorRef wide = op::reshape(index, shape);
+  TensorRef values =
+      source.ndim == self.ndim ? TensorRef::share(&source) : op::reshape(source, self.sizes());
+  return op::scatter_reduce(self, d, *op::expand(*wide, values->sizes()), *values,
+                            kReductions[reduce], include_self);
+}
+
+}  // namespace TT_NS::impl

@@ -1,0 +1,183 @@
+// sort, argsort, topk, unique.
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
+#include "ops/sort/sort.h"
+#include "plan/sort_build.h"
+
+namespace TT_NS {
+
+TensorPair sorted_rows(const Tensor& self, int64_t d, int64_t k, bool descending,
+                       bool want_values) {
+  if (is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order",
+             fmt(self.dtype));
+  const int64_t n = self.ndim ? self.size(d) : 1;
+  int64_t inner = 1;
+  for (int64_t i = d + 1; i < self.ndim; i++) inner *= self.size(i);
+  Shape shape(self.sizes());
+  if (self.ndim) shape[d] = k;
+  checked_numel(shape, Dtype::kI64, "result");
+  TensorRef x = dense_input(self);
+  TensorRef values = want_values ? new_tensor(shape, self.dtype, self.device) : TensorRef();
+  TensorRef indices = new_tensor(shape, Dtype::kI64, self.device);
+  if (indices->numel) {
+    SortPlan plan;
+    const int64_t bytes =
+        build_sort(&plan, int32_t(self.dtype), self.numel / n / inner, n, inner, k, descending);
+    if (bytes < 0) fail_arg(TT_SHAPE, "self", "self is {}: too large to sort", self.sizes());
+    Workspace workspace(bytes, self.device);
+    plan.in = x->data;
+    plan.values = values ? values->data : nullptr;
+    plan.indices = indices->as<int64_t>();
+    plan.workspace = workspace.data();
+    const int64_t launches = plan.path == kSortRows ? 1 : self.numel / n;
+    for (; plan.row < launches; plan.row++) launch_stages(kernel_sort_rows, self.device, &plan.run);
+  }
+  return {std::move(values), std::move(indices)};
+}
+
+}  // namespace TT_NS
+
+namespace TT_NS::impl {
+
+static int64_t length(const Tensor& t, int64_t d) { return t.ndim ? t.size(d) : 1; }
+
+TensorPair sort(Call, const Tensor& self, int64_t dim, bool descending, bool) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  return sorted_rows(self, d, length(self, d), descending, true);
+}
+TensorRef argsort(Call, const Tensor& self, int64_t dim, bool descending, bool) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  return sorted_rows(self, d, length(self, d), descending, false).second;
+}
+TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
+  const int64_t d = wrap_dim(dim, self.ndim);
+  if (k < 0 || k > length(self, d))
+    fail_arg(TT_INVALID_ARG, "k", "k is {}: must be in [0, {}], the size of dimension {}", k,
+             length(self, d), d);
+  return sorted_rows(self, d, self.ndim ? k : 1, largest,
+                     true);  // for a 0-dim tensor itself, as in PyTorch
+}
+
+TensorRef msort(Call, const Tensor& self) { return op::sort(self, 0).first; }
+
+// ---- unique ----
+
+// Makes the results of unique from n sorted elements; fresh[i] tells whether element i + 1 differs
+// from its predecessor.
+static TensorTriple runs(const Tensor& perm, TensorRef fresh, Ints inverse_shape, bool want_inverse,
+                         bool want_counts) {
+  const int64_t n = perm.numel;
+  const int64_t one[1] = {1};
+  const int64_t none[1] = {0};
+  const int64_t whole[1] = {n};
+  TensorRef first = op::ones(one, Dtype::kBool, perm.device);
+  const Tensor* const parts[2] = {first.get(), fresh.get()};
+  TensorRef flags = n ? op::cat(parts, 0) : op::zeros(none, Dtype::kBool, perm.device);
+  TensorTriple out;
+  out.first = op::squeeze_dims(*op::nonzero(*flags), Ints(one, 1));
+  out.second = op::zeros(want_inverse ? Ints(whole) : Ints(none), Dtype::kI64, perm.device);
+  out.third = op::zeros(none, Dtype::kI64, perm.device);
+  if (want_inverse && n)
+    out.second = op::scatter(*out.second, 0, perm, *op::sub(*op::cumsum(*flags, 0), 1));
+  if (want_inverse) out.second = op::reshape(*out.second, inverse_shape);
+  if (want_counts && n) {
+    TensorRef end = op::full(one, n, Dtype::kI64, perm.device);
+    const Tensor* const bounds[2] = {out.first.get(), end.get()};
+    TensorRef all = op::cat(bounds, 0);
+    out.third = op::sub(*op::slice(*all, 0, 1), *out.first);
+  }
+  return out;
+}
+
+static TensorTriple unique_elements(const Tensor& self, bool want_inverse, bool want_counts) {
+  const int64_t flat[1] = {-1};
+  const int64_t n = self.numel;
+  TensorRef x = op::reshape(self, flat);
+  TensorPair sorted = sorted_rows(x, 0, n, false, true);
+  TensorRef fresh =
+      n ? op::ne(*op::slice(*sorted.first, 0, 1), *op::slice(*sorted.first, 0, 0, n - 1))
+        : TensorRef();
+  TensorTriple r = runs(*sorted.second, std::move(fresh), self.sizes(), want_inverse, want_counts);
+  r.first = op::index_select(*sorted.first, 0, *r.first);
+  return r;
+}
+
+// Sorts slices of a dimension by their elements: one stable sort per element, the last element
+// first.
+static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inverse,
+                                  bool want_counts) {
+  const int64_t n = length(self, d);
+  const int64_t m = n ? self.numel / n : 0;
+  if (self.numel == 0 && n)
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared",
+             self.sizes());
+  const int64_t flat[2] = {n, m};
+  const int64_t rows[1] = {n};
+  const int64_t last[1] = {1};
+  Shape order;  // with d first
+  order.push_back(d);
+  for (int64_t k = 0; k < self.ndim; k++)
+    if (k != d) order.push_back(k);
+  TensorRef table = op::reshape(*op::permute(self, order), flat);
+  TensorRef perm = op::arange(0, n, 1, Dtype::kI64, self.device);
+  for (int64_t c = m - 1; c >= 0; c--) {
+    TensorRef column = op::index_select(*op::select(*table, 1, c), 0, *perm);
+    perm = op::index_select(*perm, 0, *sorted_rows(*column, 0, n, false, false).second);
+  }
+  TensorRef sorted = op::index_select(*table, 0, *perm), fresh;
+  if (n)
+    fresh = op::any_dim(*op::ne(*op::slice(*sorted, 0, 1), *op::slice(*sorted, 0, 0, n - 1)), last);
+  TensorTriple r = runs(*perm, std::move(fresh), rows, want_inverse, want_counts);
+  r.first = op::index_select(self, d, *op::index_select(*perm, 0, *r.first));
+  return r;
+}
+
+TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool return_counts,
+                    Opt<int64_t> dim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  if (self.device.type == TT_META)
+    fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result depends on its data");
+  if (!dim.has) return unique_elements(self, return_inverse, return_counts);
+  if (self.ndim == 0) fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
+  return unique_slices(self, wrap_dim(dim.value, self.ndim), return_inverse, return_counts);
+}
+
+// As unique without sorting: runs of equal neighbours.
+static TensorRef runs_of_elements(const Tensor& x, int64_t n) {
+  return op::ne(*op::slice(x, 0, 1), *op::slice(x, 0, 0, n - 1));
+}
+static TensorRef runs_of_slices(const Tensor& self, int64_t d, int64_t n) {
+  const int64_t rows[2] = {n, self.numel / n};
+  const int64_t last[1] = {1};
+  const int64_t from[1] = {d};
+  const int64_t to[1] = {0};
+  TensorRef table = op::reshape(*op::movedim(self, from, to), rows);
+  return op::any_dim(*op::ne(*op::slice(*table, 0, 1), *op::slice(*table, 0, 0, n - 1)), last);
+}
+
+TensorTriple unique_consecutive(Call, const Tensor& self, bool return_inverse, bool return_counts,
+                                Opt<int64_t> dim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  if (self.device.type == TT_META)
+    fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result depends on its data");
+  if (dim.has && self.ndim == 0)
+    fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
+  const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
+  const int64_t flat[1] = {self.numel};
+  TensorRef x = dim.has ? TensorRef::share(&self) : op::reshape(self, flat);
+  const int64_t n = x->size(d);
+  if (self.numel == 0 && n)
+    fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared",
+             self.sizes());
+  TensorRef fresh;
+  if (n) fresh = dim.has ? runs_of_slices(*x, d, n) : runs_of_elements(*x, n);
+  const int64_t rows[1] = {n};
+  TensorTriple r = runs(*op::arange(0, n, 1, Dtype::kI64, self.device), std::move(fresh),
+                        dim.has ? Ints(rows) : self.sizes(), return_inverse, return_counts);
+  r.first = op::index_select(*x, d, *r.first);
+  return r;
+}
+
+}  // namespace TT_NS::impl
