@@ -10,6 +10,10 @@ from . import _dtypes, _lib, _ops, _types
 from ._dtypes import *  # noqa: F403
 from ._lib import VERSION as __version__
 from ._tensor import Tensor as Tensor
+from ._layout import layout as layout
+from ._layout import sparse_coo as sparse_coo
+from ._layout import sparse_csr as sparse_csr
+from ._layout import strided as strided
 from ._types import Size as Size
 from ._types import device as device
 from ._types import dtype as dtype
@@ -21,13 +25,25 @@ if TYPE_CHECKING:
     from builtins import bool as _bool
     from typing import Any
 
+    from . import accelerator as accelerator
     from . import autograd as autograd
+    from . import backends as backends
+    from . import compiler as compiler
+    from . import cpu as cpu
     from . import cuda as cuda
+    from . import distributed as distributed
     from . import distributions as distributions
     from . import errors as errors
+    from . import futures as futures
+    from . import fx as fx
+    from . import hub as hub
+    from . import jit as jit
     from . import library as library
     from . import linalg as linalg
+    from . import mps as mps
+    from . import multiprocessing as multiprocessing
     from . import nn as nn
+    from . import onnx as onnx
     from . import optim as optim
     from . import profiler as profiler
     from . import random as random
@@ -38,7 +54,9 @@ if TYPE_CHECKING:
     from . import testing as testing
     from . import utils as utils
     from . import version as version
+    from . import xpu as xpu
     from ._create import as_tensor as as_tensor
+    from ._create import asarray as asarray
     from ._create import from_numpy as from_numpy
     from ._create import frombuffer as frombuffer
     from ._create import scalar_tensor as scalar_tensor
@@ -62,9 +80,34 @@ if TYPE_CHECKING:
     from ._numbers import promote_types as promote_types
     from ._numbers import result_type as result_type
     from ._settings import as_torch as as_torch
+    from ._settings import (
+        are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    )
+    from ._settings import broadcast_shapes as broadcast_shapes
+    from ._settings import get_default_device as get_default_device
     from ._settings import get_default_dtype as get_default_dtype
+    from ._settings import get_device_module as get_device_module
+    from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
+    from ._settings import get_num_interop_threads as get_num_interop_threads
+    from ._settings import is_inference as is_inference
+    from ._settings import is_inference_mode_enabled as is_inference_mode_enabled
+    from ._settings import is_nonzero as is_nonzero
+    from ._settings import is_same_size as is_same_size
+    from ._settings import is_signed as is_signed
+    from ._settings import is_storage as is_storage
+    from ._settings import is_warn_always_enabled as is_warn_always_enabled
+    from ._settings import numel as numel
+    from ._settings import set_default_device as set_default_device
     from ._settings import set_default_dtype as set_default_dtype
+    from ._settings import set_default_tensor_type as set_default_tensor_type
+    from ._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+    from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
+    from ._settings import set_flush_denormal as set_flush_denormal
+    from ._settings import set_num_interop_threads as set_num_interop_threads
     from ._settings import set_printoptions as set_printoptions
+    from ._settings import set_warn_always as set_warn_always
+    from ._settings import typename as typename
+    from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
     from ._typed import BFloat16Tensor as BFloat16Tensor
     from ._typed import BoolTensor as BoolTensor
     from ._typed import ByteTensor as ByteTensor
@@ -81,6 +124,7 @@ if TYPE_CHECKING:
     from .autograd import is_grad_enabled as is_grad_enabled
     from .autograd import no_grad as no_grad
     from .autograd import set_grad_enabled as set_grad_enabled
+    from .compiler import compile as compile
     from .random import Generator as Generator
     from .random import default_generator as default_generator
     from .random import get_rng_state as get_rng_state
@@ -94,22 +138,33 @@ if TYPE_CHECKING:
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
-    "autograd cuda distributions errors library linalg nn optim profiler random runtime "
-    "safetensors serialization special testing utils version"
+    "accelerator autograd backends compiler cpu cuda distributed distributions errors futures fx "
+    "hub jit library linalg mps multiprocessing nn onnx optim profiler random runtime safetensors "
+    "serialization special testing utils version xpu"
 )
 # module -> names of it that users find here
 ELSEWHERE = {
-    "_create": "as_tensor from_numpy frombuffer scalar_tensor tensor",
+    "_create": "as_tensor asarray from_numpy frombuffer scalar_tensor tensor",
     "_dlpack": "from_dlpack",
     "_facts": "is_complex is_floating_point",
     "_handles": "build_info get_num_threads set_num_threads",
     "_limits": "finfo iinfo",
     "_numbers": "allclose can_cast e equal inf nan newaxis pi promote_types result_type",
-    "_settings": "as_torch get_default_dtype set_default_dtype set_printoptions",
+    "_settings": (
+        "as_torch are_deterministic_algorithms_enabled broadcast_shapes get_default_device "
+        "get_default_dtype get_device_module get_float32_matmul_precision "
+        "get_num_interop_threads is_inference "
+        "is_inference_mode_enabled is_nonzero is_same_size is_signed is_storage "
+        "is_warn_always_enabled numel set_default_device set_default_dtype "
+        "set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision "
+        "set_flush_denormal set_num_interop_threads set_printoptions set_warn_always typename "
+        "use_deterministic_algorithms"
+    ),
     "_typed": (
         "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
         "IntTensor LongTensor ShortTensor"
     ),
+    "compiler": "compile",
     "autograd": (
         "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled"
     ),
@@ -119,7 +174,9 @@ ELSEWHERE = {
     "serialization": "load save",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
-OWN = "Size Tensor TtError device dtype is_tensor memory_format"
+OWN = (
+    "Size Tensor TtError device dtype is_tensor layout memory_format sparse_coo sparse_csr strided"
+)
 __all__ = sorted(
     {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_dtypes.__all__, *OWN.split()}
 )

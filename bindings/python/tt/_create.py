@@ -70,6 +70,61 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None
     return tensor(data, dtype=dtype, device=device)
 
 
+def asarray(
+    obj: Any,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Returns obj, a tensor, an array, a buffer, numbers or nested lists of them, as a tensor.
+
+    Memory is shared if possible, and for a tensor its history kept. copy=True: never; copy=False:
+    raises ValueError where that is impossible. requires_grad=False detaches a tensor.
+    """
+    if copy:
+        return tensor(buffer_tensor(obj, dtype), dtype=dtype, device=device).requires_grad_(
+            requires_grad
+        )
+    made = as_tensor(buffer_tensor(obj, dtype), dtype=dtype, device=device)
+    source = obj if isinstance(obj, Tensor) else None
+    if copy is False:
+        shares = source is None and (is_array(obj) or is_buffer(obj)) and made.is_cpu
+        if not (shares and made.dtype is as_tensor(buffer_tensor(obj, dtype)).dtype) and (
+            source is None or made.data_ptr() != source.data_ptr()
+        ):
+            raise ValueError("asarray: copy is False: obj cannot be a tensor without a copy")
+    if requires_grad:
+        return made if made.requires_grad else made.detach().requires_grad_()
+    return made.detach() if made.requires_grad else made
+
+
+def is_buffer(x: Any) -> bool:
+    """Returns whether x is bytes, an array.array or another object with the buffer protocol."""
+    if isinstance(x, (Tensor, *SEQUENCES, str)) or is_array(x):
+        return False
+    try:
+        memoryview(x)
+    except TypeError:
+        return False
+    return True
+
+
+def buffer_tensor(x: Any, dtype: DType | None) -> Any:
+    """Returns a buffer as a tensor over its memory, of dtype or float32; others as they are.
+
+    Objects with __dlpack__ become tensors, too.
+    """
+    if is_buffer(x):
+        return frombuffer(x, dtype=dtype or float32)
+    if not isinstance(x, Tensor) and not is_array(x) and hasattr(x, "__dlpack__"):
+        from ._dlpack import from_dlpack
+
+        return from_dlpack(x)
+    return x
+
+
 def scalar_tensor(
     s: complex,
     *,

@@ -17,6 +17,7 @@ from . import errors
 from ._arithmetic import Arithmetic
 from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
+from ._layout import TensorLayout
 from ._lib import call, fail, filled, lib, local, quick, result
 from ._types import BY_NAME, contiguous_format, dtype, overload, preserve_format
 from ._types import float32 as FLOAT32
@@ -52,7 +53,7 @@ def number(kind: int, i: int, re: float, im: float) -> Any:
     return (None, bool(i), i, re, complex(re, im))[kind]
 
 
-class Tensor(Arithmetic):
+class Tensor(Arithmetic, TensorLayout):
     """An n-dimensional array with automatic differentiation.
 
     Tensor(2, 3) is uninitialised, of these sizes and float32. Tensor(data) has the values of data
@@ -97,9 +98,14 @@ class Tensor(Arithmetic):
         return self.numel() * self.itemsize
 
     def untyped_storage(self) -> SimpleNamespace:
-        """Returns the memory that self and its views share: an object with data_ptr() and
-        nbytes()."""
-        return SimpleNamespace(data_ptr=self._storage_data, nbytes=self._storage_bytes)
+        """Returns the memory that self and its views share: an object with data_ptr(),
+        nbytes(), size() and is_shared()."""
+        return SimpleNamespace(
+            data_ptr=self._storage_data,
+            nbytes=self._storage_bytes,
+            size=self._storage_bytes,
+            is_shared=self.is_shared,
+        )
 
     def is_contiguous(self, memory_format: _memory_format = contiguous_format) -> _bool:
         """Returns whether the elements are in the order of memory_format, without gaps."""
@@ -108,9 +114,6 @@ class Tensor(Arithmetic):
         if self.ndim != memory_format.ndim:
             return False
         return self.permute(0, *range(2, self.ndim), 1).is_contiguous()
-
-    is_sparse: _bool = False
-    is_quantized: _bool = False
 
     def is_same_size(self, other: Tensor) -> _bool:
         """Returns whether other has the same shape."""

@@ -1,4 +1,8 @@
 """Layers and models, by the names of torch.nn."""
+from __future__ import annotations
+
+from importlib import import_module
+
 from . import _layers, functional, init, utils
 from ._layers import *  # noqa: F403
 from .attention import MultiheadAttention
@@ -7,6 +11,12 @@ from .conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .embedding import Embedding
 from .module import Module
 from .parameter import Buffer, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import modules as modules
+    from . import parallel as parallel
+    from .parallel import DataParallel as DataParallel
 
 __all__ = [
     "Buffer",
@@ -28,3 +38,15 @@ __all__ = [
     "utils",
 ]
 __all__ += _layers.__all__
+LAZY = "DataParallel modules parallel"
+__all__ += LAZY.split()
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Loads what few programs use when it is first used."""
+        if name not in LAZY.split():
+            raise AttributeError(f"module 'tt.nn' has no attribute '{name}'")
+        if name == "DataParallel":
+            return import_module(".parallel", __name__).DataParallel
+        return import_module("." + name, __name__)

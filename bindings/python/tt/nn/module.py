@@ -567,6 +567,13 @@ class Module:
         """Is to(tt.bfloat16)."""
         return self.to(_types.bfloat16)
 
+    def share_memory(self) -> Self:
+        """Moves parameters and buffers into memory that other processes can be given. Returns
+        self."""
+        for t in (*self.parameters(), *self.buffers()):
+            t.share_memory_()
+        return self
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = self.__new__(type(self))
         memo[id(self)] = made

@@ -13,7 +13,6 @@ import queue
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -26,6 +25,7 @@ from multiprocessing.reduction import recv_handle, send_handle
 from ... import _handles
 from ... import _ops as ops
 from ..._create import from_bytes, imported
+from ..._shared_memory import Mapping, shared_file
 from ..._tensor import Tensor
 from ..._types import BY_NAME, int64
 from ...random import default_generator, manual_seed
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 ALIGNMENT = 64  # bytes
 WATCH_SECONDS = 5.0  # how often an idle worker looks whether its parent lives
 JOIN_SECONDS = 5.0  # what workers have to end by themselves
-READ_WRITE, MAP_SHARED, MAP_FAILED = 3, 1, ctypes.c_void_p(-1).value
-libc = ctypes.CDLL(None, use_errno=True)
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 parent_ends: Any = set()  # the callers' ends of all sockets, which forked workers close
 
 
@@ -302,34 +297,9 @@ def send(end: connection.Connection, number: int, answer: Any, where: str) -> No
         os.close(file)
 
 
-def shared_file() -> int:
-    """Returns a descriptor of an empty file in memory that has no name."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("tt-batch")
-    with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
-        return os.dup(file.fileno())
-
-
 def write_all(file: int, data: memoryview) -> None:
     while data:
         data = data[os.write(file, data) :]
-
-
-class Mapping:
-    """Memory of a file. It is unmapped when the last tensor over it is gone.
-
-    mmap.mmap is no substitute: it keeps a descriptor open, of which a process has few.
-    """
-
-    def __init__(self, file: int, size: int) -> None:
-        self.size = size
-        self.address = libc.mmap(None, size, READ_WRITE, MAP_SHARED, file, 0)
-        if self.address == MAP_FAILED:
-            raise OSError(ctypes.get_errno(), "DataLoader: mapping a batch failed")
-
-    def __del__(self, munmap: Any = libc.munmap) -> None:
-        if self.address != MAP_FAILED:
-            munmap(self.address, self.size)
 
 
 class BatchUnpickler(pickle.Unpickler):

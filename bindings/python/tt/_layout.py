@@ -1,0 +1,180 @@
+"""Layouts, and what PyTorch's tensors say of layouts and devices that tt lacks."""
+from __future__ import annotations
+
+from . import errors
+from ._types import Named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from typing_extensions import Self
+
+    from ._tensor import Tensor
+    from ._types import device as _device
+
+    _Function = Callable[..., Any]
+    _Layout = Any
+
+
+class layout(Named):
+    """How a tensor's elements are stored: strided, or as the values of a sparse matrix."""
+
+    __module__ = "tt"
+    __slots__ = ("name",)
+
+
+strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+
+
+class TensorLayout:
+    """A base of Tensor: attributes that are the same for all tensors, and shared memory."""
+
+    layout: _Layout = strided
+    is_sparse: bool = False
+    is_sparse_csr: bool = False
+    is_quantized: bool = False
+    is_nested: bool = False
+    is_mkldnn: bool = False
+    is_xpu: bool = False
+    is_mps: bool = False
+    is_ipu: bool = False
+    is_xla: bool = False
+    is_maia: bool = False
+    is_vulkan: bool = False
+    names: Any = property(lambda self: (None,) * self.ndim, doc="None for each dimension.")
+
+    def is_inference(self) -> bool:
+        """Returns False: inference_mode is no_grad."""
+        return False
+
+    def is_distributed(self) -> bool:
+        """Returns False."""
+        return False
+
+    def has_names(self) -> bool:
+        """Returns False: dimensions have no names."""
+        return False
+
+    @property
+    def retains_grad(self: Any) -> bool:
+        """Whether retain_grad() was called for a tensor that is not a leaf."""
+        return False if self.is_leaf else bool(getattr(self, "_retains", False))
+
+    @property
+    def output_nr(self) -> int:
+        """0: which result of its operator a tensor is, is not told."""
+        return 0
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Returns False: tt does not lock pages."""
+        return False
+
+    def pin_memory(self, device: Any = None) -> Self:
+        """Returns self: tt does not lock pages."""
+        return self
+
+    def record_stream(self, stream: Any) -> None:
+        """Does nothing: all work of a device is in order."""
+
+    # ---- shared memory ----
+
+    def is_shared(self: Any) -> bool:
+        """Returns whether the storage is in memory that other processes can be given."""
+        from ._shared_memory import block_of
+
+        return block_of(self) is not None
+
+    def share_memory_(self: Any) -> Tensor:
+        """Moves the storage into memory that other processes can be given. Returns self.
+
+        self is a leaf on the CPU. Views of it that exist already keep the former memory.
+        """
+        from ._shared_memory import share
+
+        share(self)
+        return self
+
+    # ---- Python functions on elements ----
+
+    def apply_(self: Any, callable: _Function) -> Tensor:
+        """Replaces each element x by callable(x), slowly. Returns self."""
+        if not self.is_cpu or self.requires_grad:
+            raise TypeError("apply_: self must be on the CPU and require no gradient")
+        return mapped(self, callable, self)
+
+    def map_(self: Any, tensor: Any, callable: _Function) -> Tensor:
+        """Replaces each element x by callable(x, y), y of tensor, slowly. Returns self."""
+        if not self.is_cpu or self.requires_grad or tensor.requires_grad:
+            raise TypeError("map_: the tensors must be on the CPU and require no gradient")
+        return mapped(self, callable, self, tensor.expand(self.shape))
+
+    # ---- other memory ----
+
+    def set_(self: Any, source: Any = None) -> Tensor:
+        """Makes self share memory, shape and strides with source; without it: empty. Returns
+        self."""
+        if source is None:
+            source = self.new_empty(0)
+        if source.dtype is not self.dtype:
+            raise errors.DtypeError(
+                f"set_: source is {source.dtype}: must be of self's dtype, {self.dtype}"
+            )
+        self._set_data(source)
+        return self
+
+    def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Tensor:
+        """Gives self another shape, row-major. Elements are kept as far as they go. Returns self.
+
+        Memory that is too small is replaced; views of self keep the former one.
+        """
+        size = tuple(sizes[0]) if len(sizes) == 1 and hasattr(sizes[0], "__len__") else sizes
+        if self.requires_grad:
+            raise errors.AutogradError("resize_: self requires a gradient: detach() it first")
+        if tuple(self.shape) == size:
+            return self
+        n = 1
+        for length in size:
+            n *= length
+        offset = self.storage_offset()
+        available = self._storage_bytes() // self.itemsize
+        if offset + n > available:
+            grown = self.new_empty(offset + n)
+            grown[:available].copy_(self.as_strided((available,), (1,), 0))
+            source = grown[offset:].view(size)
+        else:
+            strides = [1] * len(size)
+            for i in range(len(size) - 2, -1, -1):
+                strides[i] = strides[i + 1] * max(size[i + 1], 1)
+            source = self.as_strided(size, strides, offset)
+        self._set_data(source)
+        return self
+
+    def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Tensor:
+        """Gives self the shape of another tensor, as resize_. Returns self."""
+        return self.resize_(the_template.shape)
+
+    def new(self: Any, *args: Any, device: _device | str | None = None) -> Tensor:
+        """Returns an uninitialised tensor of these sizes, or one with the values of a sequence,
+        of self's dtype and device."""
+        if len(args) == 1 and not isinstance(args[0], int):
+            if isinstance(args[0], type(self)):
+                return args[0].detach()
+            if type(args[0]).__name__ != "Size":
+                return self.new_tensor(args[0], device=device)
+            args = tuple(args[0])
+        return self.new_empty(args or (0,), device=device)
+
+    def to_dense(self) -> Self:
+        """Returns self, which is dense."""
+        return self
+
+
+def mapped(target: Any, function: _Function, *sources: Any) -> Any:
+    """Writes function(x, …) of the sources' elements into target."""
+    columns = [source.reshape(-1).tolist() for source in sources]
+    values = [function(*row) for row in zip(*columns)]
+    target.copy_(target.new_tensor(values).view(target.shape))
+    return target

@@ -1,0 +1,97 @@
+"""Files in memory that processes share: batches of a DataLoader, tensors of tt.multiprocessing."""
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+from weakref import WeakValueDictionary
+
+from ._create import imported
+from ._tensor import Tensor
+from ._types import BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+READ_WRITE, MAP_SHARED, MAP_FAILED = 3, 1, ctypes.c_void_p(-1).value
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def shared_file() -> int:
+    """Returns a descriptor of an empty file in memory that has no name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("tt-shared")
+    with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
+        return os.dup(file.fileno())
+
+
+class Mapping:
+    """Memory of a file. It is unmapped when the last tensor over it is gone.
+
+    mmap.mmap is no substitute: it keeps a descriptor open, of which a process has few.
+    """
+
+    def __init__(self, file: int, size: int) -> None:
+        self.size = size
+        self.address = libc.mmap(None, size, READ_WRITE, MAP_SHARED, file, 0)
+        if self.address == MAP_FAILED:
+            raise OSError(ctypes.get_errno(), f"mapping {size} bytes of shared memory failed")
+
+    def __del__(self, munmap: Any = libc.munmap) -> None:
+        if self.address != MAP_FAILED:
+            munmap(self.address, self.size)
+
+
+class Block(Mapping):
+    """Shared memory that other processes may be given: it keeps its descriptor open."""
+
+    def __init__(self, file: int, size: int) -> None:
+        self.file = file
+        super().__init__(file, size)
+        blocks[self.address] = self
+
+    def __del__(self, munmap: Any = libc.munmap, close: Any = os.close) -> None:
+        super().__del__(munmap)
+        close(self.file)
+
+
+blocks: WeakValueDictionary[int, Block] = WeakValueDictionary()  # by address
+
+
+def block_of(t: Tensor) -> Block | None:
+    """Returns the shared memory that t's storage is; None if it is no such memory."""
+    return blocks.get(t._storage_data())
+
+
+def over(block: Block, name: str, shape: Any, strides: Any, offset: int) -> Tensor:
+    """Returns a tensor of the dtype with this name over shared memory."""
+    dtype = BY_NAME[name]
+    whole = imported(block.address, dtype, (block.size // dtype.itemsize,), None, True, block)
+    return whole.as_strided(shape, strides, offset)
+
+
+def share(t: Tensor) -> None:
+    """Moves the storage of t into shared memory, if it is not there yet. t is a leaf.
+
+    Views of t that exist already keep the former memory.
+    """
+    if block_of(t) is not None or not t._storage_bytes():
+        return
+    if not t.is_cpu or not t.is_leaf:
+        raise RuntimeError(
+            "share_memory_: self must be on the CPU and a leaf: move it, or detach() it, first"
+        )
+    size = t._storage_bytes()
+    file = shared_file()
+    try:
+        os.ftruncate(file, size)
+        block = Block(file, size)
+    except OSError:
+        os.close(file)
+        raise
+    ctypes.memmove(block.address, t._storage_data(), size)
+    t._set_data(over(block, t.dtype.name, t.shape, t.stride(), t.storage_offset()))

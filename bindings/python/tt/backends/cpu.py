@@ -1,0 +1,10 @@
+"""The instruction set of the CPU's kernels."""
+from .. import runtime
+
+__all__ = ["get_cpu_capability"]
+NAMES = {"baseline": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512"}
+
+
+def get_cpu_capability() -> str:
+    """Returns "DEFAULT", "AVX2" or "AVX512"."""
+    return NAMES[runtime.instruction_set()]

@@ -1,0 +1,48 @@
+"""cuDNN, which tt does not use: the switches are accepted and change nothing."""
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
+__all__ = [
+    "allow_tf32",
+    "benchmark",
+    "deterministic",
+    "enabled",
+    "flags",
+    "is_acceptable",
+    "is_available",
+    "version",
+]
+enabled = False
+benchmark = False
+deterministic = True
+allow_tf32 = False
+
+
+def is_available() -> bool:
+    """Returns False."""
+    return False
+
+
+def version() -> None:
+    """Returns None: there is no cuDNN."""
+
+
+def is_acceptable(tensor: object) -> bool:
+    """Returns False: no tensor is given to cuDNN."""
+    return False
+
+
+@contextmanager
+def flags(
+    enabled: bool = False,
+    benchmark: bool = False,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+) -> Iterator[None]:
+    """A block in which cuDNN's switches are set, which changes nothing."""
+    yield

@@ -1,0 +1,8 @@
+"""OpenMP, which tt does not use: its threads are its own, see tt.set_num_threads."""
+
+__all__ = ["is_available"]
+
+
+def is_available() -> bool:
+    """Returns False."""
+    return False

@@ -1,0 +1,27 @@
+"""The CPU as a device, by the names of torch.cpu."""
+from __future__ import annotations
+
+__all__ = ["current_device", "device_count", "is_available", "set_device", "synchronize"]
+
+
+def is_available() -> bool:
+    """Returns True."""
+    return True
+
+
+def device_count() -> int:
+    """Returns 1."""
+    return 1
+
+
+def current_device() -> str:
+    """Returns "cpu"."""
+    return "cpu"
+
+
+def set_device(device: object) -> None:
+    """Does nothing: there is one CPU."""
+
+
+def synchronize(device: object = None) -> None:
+    """Does nothing: operators on the CPU are complete when they return."""

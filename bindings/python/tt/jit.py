@@ -1,0 +1,103 @@
+"""torch.jit's names. tt has no TorchScript: script, trace, load and save raise UnimplementedError.
+
+What only marks functions for a compiler returns them as they are.
+"""
+from __future__ import annotations
+
+import builtins
+from contextlib import nullcontext
+
+from ._absent import absent_class, absent_function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+__all__ = [
+    "Final",
+    "ScriptFunction",
+    "ScriptModule",
+    "annotate",
+    "export",
+    "fork",
+    "freeze",
+    "fuser",
+    "ignore",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "optimize_for_inference",
+    "optimized_execution",
+    "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]
+WHY = "tt has no TorchScript: call the function or the module itself"
+FILES = "tt has no TorchScript: save and load state_dict() by tt.save and tt.load"
+ScriptFunction = absent_class("jit.ScriptFunction", WHY)
+ScriptModule = absent_class("jit.ScriptModule", WHY)
+script = absent_function("jit.script", WHY)
+script_method = absent_function("jit.script_method", WHY)
+trace = absent_function("jit.trace", WHY)
+trace_module = absent_function("jit.trace_module", WHY)
+freeze = absent_function("jit.freeze", WHY)
+optimize_for_inference = absent_function("jit.optimize_for_inference", WHY)
+fork = absent_function("jit.fork", "tt has no TorchScript: use Python's threads")
+wait = absent_function("jit.wait", "tt has no TorchScript: use Python's threads")
+load = absent_function("jit.load", FILES)
+save = absent_function("jit.save", FILES)
+
+
+class Final:
+    """Final[T] is T: a mark for TorchScript's compiler."""
+
+    def __class_getitem__(cls, type: Any) -> Any:
+        return type
+
+
+def export(fn: Any) -> Any:
+    """Returns fn."""
+    return fn
+
+
+unused = script_if_tracing = export
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Returns a function as it is; without one, a decorator that does so."""
+    return drop if callable(drop) else export
+
+
+def is_scripting() -> bool:
+    """Returns False: functions run as they are."""
+    return False
+
+
+is_tracing = is_scripting
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """Returns the_value."""
+    return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Is Python's isinstance, for classes and tuples of them."""
+    return builtins.isinstance(obj, target_type)
+
+
+def fuser(name: str) -> AbstractContextManager[None]:
+    """Returns a block that changes nothing."""
+    return nullcontext()
+
+
+def optimized_execution(should_optimize: bool) -> AbstractContextManager[None]:
+    """Returns a block that changes nothing."""
+    return nullcontext()

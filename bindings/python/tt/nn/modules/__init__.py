@@ -1,0 +1,10 @@
+"""torch.nn.modules: the layers once more. Its modules, such as batchnorm, find all layers."""
+from importlib import import_module
+
+from .. import _layers
+from .._layers import *  # noqa: F403
+from ..containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from ..module import Module
+
+TYPE_CHECKING = False
+__all__ = ["Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

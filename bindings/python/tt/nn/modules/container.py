@@ -1,0 +1,3 @@
+"""The layers, under the name of PyTorch's module."""
+from .. import *  # noqa: F403
+from .. import __all__ as __all__

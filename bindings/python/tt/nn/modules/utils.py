@@ -1,0 +1,32 @@
+"""Tuples of one number repeated, as layers take them for sizes."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+__all__: list[str] = []
+
+
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    """Returns a function that makes a tuple of an iterable, or of n times any other value."""
+
+    def parse(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
+
+    parse.__name__ = name
+    return parse
+
+
+_single = _ntuple(1, "_single")
+_pair = _ntuple(2, "_pair")
+_triple = _ntuple(3, "_triple")
+_quadruple = _ntuple(4, "_quadruple")
+
+
+def _reverse_repeat_tuple(t: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """Returns the items of t from the last to the first, each n times."""
+    return tuple(x for x in reversed(t) for _ in range(n))

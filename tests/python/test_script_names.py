@@ -1,0 +1,294 @@
+"""Modules that PyTorch scripts import around tensors: devices, processes, compilers."""
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import tt
+from tt import distributed as dist
+from tt import multiprocessing as mp
+from tt import nn
+
+# ---- devices ----
+
+
+@pytest.mark.skipif(tt.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_cuda_device():
+    assert tt.cuda.device_count() == 0 and not tt.cuda.is_initialized()
+    assert not tt.cuda.is_bf16_supported() and tt.cuda.memory_allocated() == 0
+    assert tt.cuda.max_memory_allocated() == tt.cuda.memory_reserved() == 0
+    assert tt.accelerator.current_accelerator() is None and not tt.accelerator.is_available()
+    state = tt.get_rng_state()
+    tt.cuda.manual_seed(3)
+    tt.cuda.manual_seed_all(3)
+    tt.cuda.synchronize()
+    assert tt.equal(tt.get_rng_state(), state) and tt.cuda.get_rng_state_all() == []
+    for needs in ("current_device", "get_device_name", "init", "get_rng_state", "Stream"):
+        with pytest.raises(tt.errors.DeviceError, match=f"cuda.{needs}: device is cuda:0"):
+            getattr(tt.cuda, needs)()
+    with pytest.raises(tt.errors.DeviceError, match="set_device"):
+        tt.cuda.set_device(1)
+    with pytest.raises(tt.errors.DeviceError), tt.cuda.device("cuda:0"):
+        pass
+    with tt.cuda.device(-1):
+        pass
+
+
+def test_backends():
+    for name in ("cudnn", "mps", "mkldnn", "mkl", "openmp"):
+        assert not getattr(tt.backends, name).is_available()
+    tt.backends.cudnn.benchmark = True
+    tt.backends.cudnn.deterministic = True
+    tt.backends.cuda.matmul.allow_tf32 = True
+    with tt.backends.cudnn.flags(enabled=False):
+        pass
+    assert tt.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
+    assert not tt.xpu.is_available() and not tt.mps.is_available() and tt.cpu.is_available()
+
+
+def test_settings():
+    tt.set_default_device("cpu")
+    assert tt.get_default_device() == tt.device("cpu")
+    with pytest.raises(NotImplementedError, match="set_default_device: device is cuda"):
+        tt.set_default_device("cuda")
+    tt.set_default_tensor_type(tt.FloatTensor)
+    tt.set_default_tensor_type("torch.FloatTensor")
+    tt.use_deterministic_algorithms(True)
+    assert tt.are_deterministic_algorithms_enabled()
+    tt.set_float32_matmul_precision("high")
+    assert tt.get_float32_matmul_precision() == "highest"
+    with pytest.raises(ValueError):
+        tt.set_float32_matmul_precision("low")
+    assert tt.typename(tt.ones(1)) == "tt.FloatTensor" and tt.typename(3) == "int"
+    assert tt.numel(tt.ones(2, 3)) == 6 and tt.is_nonzero(tt.ones(1))
+    assert tt.broadcast_shapes((2, 1), (3,), 1) == (2, 3) and tt.broadcast_shapes() == ()
+    for wrong in (((2,), (3,)), ((-1,),)):
+        with pytest.raises(ValueError, match="broadcast_shapes"):
+            tt.broadcast_shapes(*wrong)
+
+
+def test_attributes_of_tensors():
+    x = tt.ones(2, 3)
+    assert x.layout is tt.strided and str(tt.strided) == "tt.strided"
+    assert not (x.is_sparse or x.is_xpu or x.is_mps or x.is_nested or x.is_pinned())
+    assert x.pin_memory() is x and x.to_dense() is x and x.names == (None, None)
+    assert x.new(2, 2).shape == (2, 2) and x.new([1, 2]).tolist() == [1.0, 2.0]
+    x.apply_(lambda v: v + 1)
+    assert x.tolist() == [[2.0] * 3] * 2
+    x.map_(tt.arange(3.0), lambda a, b: a * b)
+    assert x.tolist() == [[0.0, 2.0, 4.0]] * 2
+
+
+def test_resize():
+    x = tt.arange(6.0)
+    assert x.resize_(2, 3) is x and x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert x.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+    x.resize_((3, 4))
+    assert x.shape == (3, 4) and x.flatten()[:6].tolist() == [0, 1, 2, 3, 4, 5]
+    assert tt.empty(0).resize_as_(x).shape == (3, 4)
+    y = tt.ones(2)
+    x.set_(y)
+    assert x.data_ptr() == y.data_ptr() and x.set_().shape == (0,)
+    with pytest.raises(RuntimeError, match="set_: source is"):
+        x.set_(tt.ones(2).long())
+
+
+def test_asarray():
+    x = tt.ones(2, requires_grad=True)
+    assert not tt.asarray(x).requires_grad and tt.asarray(x).data_ptr() == x.data_ptr()
+    assert tt.asarray(x, copy=True).data_ptr() != x.data_ptr()
+    assert tt.asarray([1, 2]).dtype is tt.int64 and tt.asarray(3.0).shape == ()
+    assert tt.asarray(bytes(8)).tolist() == [0.0, 0.0]
+    data = bytearray(8)
+    assert tt.asarray(data, copy=False).data_ptr() and tt.asarray(memoryview(data)).numel() == 2
+    for wrong in ([1, 2], tt.ones(2).long()):
+        with pytest.raises(ValueError, match="copy is False"):
+            tt.asarray(wrong, dtype=tt.float32, copy=False)
+
+
+# ---- compilers ----
+
+
+def test_compile_returns_the_function():
+    def f(x):
+        return x + 1
+
+    model = nn.Linear(2, 2)
+    assert tt.compile(f) is f and tt.compile(model, mode="max-autotune") is model
+    assert tt.compile(fullgraph=True)(f) is f and tt.compiler.disable(f) is f
+    assert not tt.compiler.is_compiling()
+    for wrong in (lambda: tt.compile(3), lambda: tt.compile(f, mode="a", options={})):
+        with pytest.raises(RuntimeError, match="compile"):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    "name",
+    "jit.script jit.trace jit.load jit.save jit.ScriptModule fx.symbolic_trace fx.Tracer "
+    "fx.GraphModule onnx.export".split(),
+)
+def test_absent_tools_say_so_by_name(name):
+    module, _, attribute = name.partition(".")
+    absent = getattr(getattr(tt, module), attribute)
+    with pytest.raises(NotImplementedError, match=f"^{name}: tt "):
+        absent(nn.Linear(2, 2))
+
+
+def test_marks_for_compilers():
+    def f():
+        return 1
+
+    assert tt.jit.ignore(f) is f and tt.jit.ignore(drop=True)(f) is f and tt.jit.unused(f) is f
+    assert tt.fx.wrap("len") == "len" and not tt.jit.is_scripting()
+    assert not isinstance(nn.Linear(1, 1), tt.jit.ScriptModule) and tt.jit.isinstance(1, int)
+
+
+# ---- processes ----
+
+
+def test_a_group_of_one(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.delenv("RANK", raising=False)
+    assert dist.is_available() and not dist.is_initialized()
+    with pytest.raises(ValueError, match="init_process_group"):
+        dist.get_rank()
+    with pytest.raises(NotImplementedError, match="world_size is 2"):
+        dist.init_process_group("gloo", world_size=2, rank=0)
+    dist.init_process_group("gloo", rank=0, world_size=1)
+    try:
+        assert dist.get_rank() == 0 and dist.get_world_size() == 1 and dist.get_backend() == "gloo"
+        x = tt.arange(3.0)
+        dist.all_reduce(x, op=dist.ReduceOp.SUM)
+        dist.broadcast(x, 0)
+        gathered = [tt.zeros(3)]
+        assert dist.all_gather(gathered, x, async_op=True).wait()
+        assert gathered[0].tolist() == x.tolist() == [0, 1, 2]
+        dist.barrier()
+        for wrong in (lambda: dist.broadcast(x, 1), lambda: dist.all_gather([], x)):
+            with pytest.raises(ValueError):
+                wrong()
+        model = nn.parallel.DistributedDataParallel(nn.Linear(3, 1))
+        with model.no_sync():
+            model(x).backward()
+        assert list(model.state_dict()) == ["module.weight", "module.bias"]
+        assert model.module.weight.grad is not None
+    finally:
+        dist.destroy_process_group()
+    assert not dist.is_initialized()
+
+
+def test_data_parallel():
+    inner = nn.Linear(2, 1)
+    model = nn.DataParallel(inner, device_ids=[0])
+    x = tt.ones(3, 2)
+    assert tt.equal(model(x), inner(x)) and model.module is inner
+    assert tt.equal(nn.parallel.data_parallel(inner, x), inner(x))
+
+
+def add_one(rank, x, queue=None, received=None):
+    x[rank] += 1
+    if rank == 0 and queue is not None:
+        queue.put(x[:1])
+        received.wait(60)  # a sender must live until its tensors have arrived
+
+
+def fail(rank):
+    if rank == 1:
+        raise ValueError("rank 1 is unwell")
+    time.sleep(30)
+
+
+def die(rank):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_tensors(method):
+    context = mp.get_context(method)
+    queue, arrived = context.Queue(), context.Event()
+    x = tt.zeros(2).share_memory_()
+    assert x.is_shared() and not tt.zeros(2).is_shared()
+    processes = [context.Process(target=add_one, args=(i, x, queue, arrived)) for i in range(2)]
+    for process in processes:
+        process.start()
+    received = queue.get(timeout=60)
+    arrived.set()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert x.tolist() == [1.0, 1.0] and received.tolist() == [1.0]
+    received.fill_(5)  # the same memory
+    assert x.tolist() == [5.0, 1.0]
+
+
+def test_modules_in_shared_memory():
+    model = nn.Linear(2, 2)
+    before = model.weight.detach().clone()
+    assert model.share_memory() is model and model.weight.is_shared()
+    assert tt.equal(model.weight, before)
+    model(tt.ones(1, 2)).sum().backward()
+    tt.optim.SGD(model.parameters(), lr=0.1).step()
+    assert model.weight.is_shared() and not tt.equal(model.weight, before)
+    y = model.weight * 2
+    with pytest.raises(RuntimeError, match="leaf"):
+        y.share_memory_()
+
+
+def test_spawn():
+    x = tt.zeros(2)
+    x.share_memory_()
+    mp.spawn(add_one, args=(x,), nprocs=2)
+    assert x.tolist() == [1.0, 1.0]
+    with pytest.raises(mp.ProcessRaisedException, match="rank 1 is unwell") as raised:
+        mp.start_processes(fail, nprocs=2, start_method="fork")
+    assert raised.value.error_index == 1
+    with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
+        mp.start_processes(die, nprocs=1, start_method="fork")
+
+
+# ---- others ----
+
+
+def test_futures():
+    future = tt.futures.Future()
+    doubled = future.then(lambda f: f.value() * 2)
+    both = tt.futures.collect_all([future, doubled])
+    with pytest.raises(RuntimeError, match="has not been set"):
+        future.value()
+    threading.Timer(0.01, future.set_result, [3]).start()
+    assert future.wait() == 3 and doubled.wait() == 6 and [f.value() for f in both.wait()] == [3, 6]
+    with pytest.raises(RuntimeError, match="complete already"):
+        future.set_result(4)
+    failed = tt.futures.Future()
+    failed.set_exception(KeyError("k"))
+    with pytest.raises(KeyError):
+        tt.futures.wait_all([failed])
+
+
+def test_hub(tmp_path):
+    (tmp_path / "hubconf.py").write_text(
+        "import tt\n\n\ndef small(n=2):\n    'A small model.'\n    return tt.nn.Linear(n, 1)\n"
+    )
+    folder = str(tmp_path)
+    assert tt.hub.load(folder, "small", 3, source="local").in_features == 3
+    assert tt.hub.list(folder, source="local") == ["small"]
+    assert tt.hub.help(folder, "small", source="local") == "A small model."
+    with pytest.raises(NotImplementedError, match="source is 'github'"):
+        tt.hub.load("owner/name", "small")
+    with pytest.raises(RuntimeError, match="no model 'large'"):
+        tt.hub.load(folder, "large", source="local")
+    tt.save({"w": tt.ones(2)}, tmp_path / "weights.pt")
+    url = (tmp_path / "weights.pt").as_uri()
+    state = tt.hub.load_state_dict_from_url(url, model_dir=str(tmp_path / "cache"))
+    assert state["w"].tolist() == [1.0, 1.0]
+
+
+def test_modules_of_nn():
+    from tt.nn.modules.batchnorm import BatchNorm2d
+    from tt.nn.modules.module import Module
+    from tt.nn.modules.utils import _pair
+
+    assert BatchNorm2d is nn.BatchNorm2d and Module is nn.Module
+    assert _pair(2) == (2, 2) and _pair([1, 3]) == (1, 3)
