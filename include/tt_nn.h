@@ -8,6 +8,97 @@
 extern "C" {
 #endif
 
+/* Computes x if x > 0, else weight * x, elementwise. weight is one number, or one for each
+   channel: for each index in dimension 1.
+     num_parameters: number of weights: 1, or the number of channels
+     init: initial value of weight
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_prelu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t num_parameters; /* number of weights: 1, or the number of channels; default: 1 */
+  double init; /* initial value of weight; default: 0.25 */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_prelu_opts;
+#define TT_NN_PRELU_NUM_PARAMETERS (UINT64_C(1) << 0)
+#define TT_NN_PRELU_INIT (UINT64_C(1) << 1)
+#define TT_NN_PRELU_DEVICE (UINT64_C(1) << 2)
+#define TT_NN_PRELU_DTYPE (UINT64_C(1) << 3)
+tt_status tt_nn_prelu(tt_ctx *c, const tt_nn_prelu_opts *opts, tt_module **out);
+
+/* Computes 1.0507 * x if x > 0, else 1.0507 * 1.6733 * (exp(x) - 1), elementwise; the constants
+   keep mean 0 and variance 1 from layer to layer.
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_selu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_selu_opts;
+#define TT_NN_SELU_INPLACE (UINT64_C(1) << 0)
+tt_status tt_nn_selu(tt_ctx *c, const tt_nn_selu_opts *opts, tt_module **out);
+
+/* Computes x if x > 0, else alpha * (exp(x / alpha) - 1), elementwise.
+     alpha: minus the limit for large negative inputs; not 0
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_celu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double alpha; /* minus the limit for large negative inputs; not 0; default: 1.0 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_celu_opts;
+#define TT_NN_CELU_ALPHA (UINT64_C(1) << 0)
+#define TT_NN_CELU_INPLACE (UINT64_C(1) << 1)
+tt_status tt_nn_celu(tt_ctx *c, const tt_nn_celu_opts *opts, tt_module **out);
+
+/* Computes x if |x| > lambd, else 0, elementwise.
+     lambd: largest absolute value that becomes 0 */
+typedef struct tt_nn_hardshrink_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lambd; /* largest absolute value that becomes 0; default: 0.5 */
+} tt_nn_hardshrink_opts;
+#define TT_NN_HARDSHRINK_LAMBD (UINT64_C(1) << 0)
+tt_status tt_nn_hardshrink(tt_ctx *c, const tt_nn_hardshrink_opts *opts, tt_module **out);
+
+/* Computes x - lambd if x > lambd, x + lambd if x < -lambd, else 0, elementwise.
+     lambd: by how much absolute values shrink; not negative */
+typedef struct tt_nn_softshrink_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lambd; /* by how much absolute values shrink; not negative; default: 0.5 */
+} tt_nn_softshrink_opts;
+#define TT_NN_SOFTSHRINK_LAMBD (UINT64_C(1) << 0)
+tt_status tt_nn_softshrink(tt_ctx *c, const tt_nn_softshrink_opts *opts, tt_module **out);
+
+/* Computes x - tanh(x), elementwise. */
+tt_status tt_nn_tanhshrink(tt_ctx *c, tt_module **out);
+
+/* Computes x / (1 + |x|), elementwise. */
+tt_status tt_nn_softsign(tt_ctx *c, tt_module **out);
+
+/* Computes x if x > threshold, else value, elementwise.
+     threshold: largest input that is replaced
+     value: what replaces it
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_threshold_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_threshold_opts;
+#define TT_NN_THRESHOLD_INPLACE (UINT64_C(1) << 0)
+tt_status tt_nn_threshold(tt_ctx *c, double threshold, double value,
+                          const tt_nn_threshold_opts *opts, tt_module **out);
+
+/* Computes exp(-x) / sum(exp(-x)), with the sum along dim.
+     dim: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
+       dimensions, else 1 */
+typedef struct tt_nn_softmin_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
+                  dimensions, else 1; default: none */
+} tt_nn_softmin_opts;
+#define TT_NN_SOFTMIN_DIM (UINT64_C(1) << 0)
+tt_status tt_nn_softmin(tt_ctx *c, const tt_nn_softmin_opts *opts, tt_module **out);
+
+/* Softmax over the channels at each position of images (N, C, H, W) or (C, H, W). */
+tt_status tt_nn_softmax2d(tt_ctx *c, tt_module **out);
+
 /* Calls its children in order and passes the result of each to the next. Children are added by
    tt_module_append or by name. */
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out);
@@ -1044,6 +1135,432 @@ tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kern
        in Python) keeps the size of the input */
 tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
                                     tt_module **out);
+
+/* Normalizes each channel of each sample of input (N, C, L) or (C, L): (x - mean) / sqrt(var +
+   eps) * weight + bias. Mean and variance are the sample's; with track_running_stats, evaluation
+   uses the running statistics instead.
+     num_features: C, the number of channels
+     eps: added to the variance for numerical stability
+     momentum: weight of the batch in the running statistics
+     affine: whether to learn weight, initially 1, and bias
+     track_running_stats: whether to keep running statistics and use them in evaluation
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
+typedef struct tt_nn_instance_norm1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  double momentum; /* weight of the batch in the running statistics; default: 0.1 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: false */
+  int32_t track_running_stats; /* whether to keep running statistics and use them in evaluation;
+                                  default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
+} tt_nn_instance_norm1d_opts;
+#define TT_NN_INSTANCE_NORM1D_EPS (UINT64_C(1) << 0)
+#define TT_NN_INSTANCE_NORM1D_MOMENTUM (UINT64_C(1) << 1)
+#define TT_NN_INSTANCE_NORM1D_AFFINE (UINT64_C(1) << 2)
+#define TT_NN_INSTANCE_NORM1D_TRACK_RUNNING_STATS (UINT64_C(1) << 3)
+#define TT_NN_INSTANCE_NORM1D_DEVICE (UINT64_C(1) << 4)
+#define TT_NN_INSTANCE_NORM1D_DTYPE (UINT64_C(1) << 5)
+#define TT_NN_INSTANCE_NORM1D_BIAS (UINT64_C(1) << 6)
+tt_status tt_nn_instance_norm1d(tt_ctx *c, int64_t num_features,
+                                const tt_nn_instance_norm1d_opts *opts, tt_module **out);
+
+/* Normalizes each channel of each sample of input (N, C, H, W) or (C, H, W): (x - mean) /
+   sqrt(var + eps) * weight + bias. Mean and variance are the sample's; with track_running_stats,
+   evaluation uses the running statistics instead.
+     num_features: C, the number of channels
+     eps: added to the variance for numerical stability
+     momentum: weight of the batch in the running statistics
+     affine: whether to learn weight, initially 1, and bias
+     track_running_stats: whether to keep running statistics and use them in evaluation
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
+typedef struct tt_nn_instance_norm2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  double momentum; /* weight of the batch in the running statistics; default: 0.1 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: false */
+  int32_t track_running_stats; /* whether to keep running statistics and use them in evaluation;
+                                  default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
+} tt_nn_instance_norm2d_opts;
+#define TT_NN_INSTANCE_NORM2D_EPS (UINT64_C(1) << 0)
+#define TT_NN_INSTANCE_NORM2D_MOMENTUM (UINT64_C(1) << 1)
+#define TT_NN_INSTANCE_NORM2D_AFFINE (UINT64_C(1) << 2)
+#define TT_NN_INSTANCE_NORM2D_TRACK_RUNNING_STATS (UINT64_C(1) << 3)
+#define TT_NN_INSTANCE_NORM2D_DEVICE (UINT64_C(1) << 4)
+#define TT_NN_INSTANCE_NORM2D_DTYPE (UINT64_C(1) << 5)
+#define TT_NN_INSTANCE_NORM2D_BIAS (UINT64_C(1) << 6)
+tt_status tt_nn_instance_norm2d(tt_ctx *c, int64_t num_features,
+                                const tt_nn_instance_norm2d_opts *opts, tt_module **out);
+
+/* Normalizes each channel of each sample of input (N, C, D, H, W) or (C, D, H, W): (x - mean) /
+   sqrt(var + eps) * weight + bias. Mean and variance are the sample's; with track_running_stats,
+   evaluation uses the running statistics instead.
+     num_features: C, the number of channels
+     eps: added to the variance for numerical stability
+     momentum: weight of the batch in the running statistics
+     affine: whether to learn weight, initially 1, and bias
+     track_running_stats: whether to keep running statistics and use them in evaluation
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
+typedef struct tt_nn_instance_norm3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  double momentum; /* weight of the batch in the running statistics; default: 0.1 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: false */
+  int32_t track_running_stats; /* whether to keep running statistics and use them in evaluation;
+                                  default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
+} tt_nn_instance_norm3d_opts;
+#define TT_NN_INSTANCE_NORM3D_EPS (UINT64_C(1) << 0)
+#define TT_NN_INSTANCE_NORM3D_MOMENTUM (UINT64_C(1) << 1)
+#define TT_NN_INSTANCE_NORM3D_AFFINE (UINT64_C(1) << 2)
+#define TT_NN_INSTANCE_NORM3D_TRACK_RUNNING_STATS (UINT64_C(1) << 3)
+#define TT_NN_INSTANCE_NORM3D_DEVICE (UINT64_C(1) << 4)
+#define TT_NN_INSTANCE_NORM3D_DTYPE (UINT64_C(1) << 5)
+#define TT_NN_INSTANCE_NORM3D_BIAS (UINT64_C(1) << 6)
+tt_status tt_nn_instance_norm3d(tt_ctx *c, int64_t num_features,
+                                const tt_nn_instance_norm3d_opts *opts, tt_module **out);
+
+/* Batch normalisation of input (N, C, …) of any number of dimensions from 2. The batch is that
+   of this process.
+     num_features: C, the number of channels
+     eps: added to the variance for numerical stability
+     momentum: weight of the batch in the running statistics; if negative (None in Python), they
+       are cumulative averages
+     affine: whether to learn weight, initially 1, and bias
+     track_running_stats: whether to keep running statistics; without them, the batch's are used
+       in evaluation, too
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     bias: whether to learn bias, initially 0; only if affine */
+typedef struct tt_nn_sync_batch_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double eps; /* added to the variance for numerical stability; default: 1e-5 */
+  double momentum; /* weight of the batch in the running statistics; if negative (None in Python),
+                      they are cumulative averages; default: 0.1 */
+  int32_t affine; /* whether to learn weight, initially 1, and bias; default: true */
+  int32_t track_running_stats; /* whether to keep running statistics; without them, the batch's are
+                                  used in evaluation, too; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t bias; /* whether to learn bias, initially 0; only if affine; default: true */
+} tt_nn_sync_batch_norm_opts;
+#define TT_NN_SYNC_BATCH_NORM_EPS (UINT64_C(1) << 0)
+#define TT_NN_SYNC_BATCH_NORM_MOMENTUM (UINT64_C(1) << 1)
+#define TT_NN_SYNC_BATCH_NORM_AFFINE (UINT64_C(1) << 2)
+#define TT_NN_SYNC_BATCH_NORM_TRACK_RUNNING_STATS (UINT64_C(1) << 3)
+#define TT_NN_SYNC_BATCH_NORM_DEVICE (UINT64_C(1) << 4)
+#define TT_NN_SYNC_BATCH_NORM_DTYPE (UINT64_C(1) << 5)
+#define TT_NN_SYNC_BATCH_NORM_BIAS (UINT64_C(1) << 6)
+tt_status tt_nn_sync_batch_norm(tt_ctx *c, int64_t num_features,
+                                const tt_nn_sync_batch_norm_opts *opts, tt_module **out);
+
+/* Divides input (N, C, H, W) by (k + alpha / size * s)^beta, where s is the sum of the squares
+   of the channels around each: as many on both sides, size in all, or size - 1 if size is even.
+     size: number of channels
+     alpha: factor of the sum
+     beta: exponent
+     k: added to the sum */
+typedef struct tt_nn_cross_map_lrn2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double alpha; /* factor of the sum; default: 1e-4 */
+  double beta; /* exponent; default: 0.75 */
+  double k; /* added to the sum; default: 1.0 */
+} tt_nn_cross_map_lrn2d_opts;
+#define TT_NN_CROSS_MAP_LRN2D_ALPHA (UINT64_C(1) << 0)
+#define TT_NN_CROSS_MAP_LRN2D_BETA (UINT64_C(1) << 1)
+#define TT_NN_CROSS_MAP_LRN2D_K (UINT64_C(1) << 2)
+tt_status tt_nn_cross_map_lrn2d(tt_ctx *c, int64_t size, const tt_nn_cross_map_lrn2d_opts *opts,
+                                tt_module **out);
+
+/* Pads the last dimension of the input with a number.
+     padding: (left, right): numbers of elements added before and after the last dimension, or
+       one number for all; negative numbers remove elements
+     value: what is added */
+tt_status tt_nn_constant_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
+                               tt_module **out);
+
+/* Pads the last 2 dimensions of the input with a number.
+     padding: (left, right, top, bottom): numbers of elements added before and after the last
+       dimension, then the one before it, or one number for all; negative numbers remove elements
+     value: what is added */
+tt_status tt_nn_constant_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
+                               tt_module **out);
+
+/* Pads the last 3 dimensions of the input with a number.
+     padding: (left, right, top, bottom, front, back): numbers of elements added before and after
+       the last dimension, then those before it, or one number for all; negative numbers remove
+       elements
+     value: what is added */
+tt_status tt_nn_constant_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
+                               tt_module **out);
+
+/* Pads the last dimension of the input with zeros.
+     padding: (left, right): numbers of elements added before and after the last dimension, or
+       one number for all; negative numbers remove elements */
+tt_status tt_nn_zero_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding, tt_module **out);
+
+/* Pads the last 2 dimensions of the input with zeros.
+     padding: (left, right, top, bottom): numbers of elements added before and after the last
+       dimension, then the one before it, or one number for all; negative numbers remove elements */
+tt_status tt_nn_zero_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding, tt_module **out);
+
+/* Pads the last 3 dimensions of the input with zeros.
+     padding: (left, right, top, bottom, front, back): numbers of elements added before and after
+       the last dimension, then those before it, or one number for all; negative numbers remove
+       elements */
+tt_status tt_nn_zero_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding, tt_module **out);
+
+/* Pads the last dimension of the input by reflection at its borders, whose elements are not
+   repeated.
+     padding: (left, right): numbers of elements added before and after the last dimension, or
+       one number for all; less than the size; negative numbers remove elements */
+tt_status tt_nn_reflection_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                 tt_module **out);
+
+/* Pads the last 2 dimensions of the input by reflection at its borders, whose elements are not
+   repeated.
+     padding: (left, right, top, bottom): numbers of elements added before and after the last
+       dimension, then the one before it, or one number for all; less than the size; negative
+       numbers remove elements */
+tt_status tt_nn_reflection_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                 tt_module **out);
+
+/* Pads the last 3 dimensions of the input by reflection at its borders, whose elements are not
+   repeated.
+     padding: (left, right, top, bottom, front, back): numbers of elements added before and after
+       the last dimension, then those before it, or one number for all; less than the size;
+       negative numbers remove elements */
+tt_status tt_nn_reflection_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                 tt_module **out);
+
+/* Pads the last dimension of the input by copies of the elements at its borders.
+     padding: (left, right): numbers of elements added before and after the last dimension, or
+       one number for all; negative numbers remove elements */
+tt_status tt_nn_replication_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                  tt_module **out);
+
+/* Pads the last 2 dimensions of the input by copies of the elements at its borders.
+     padding: (left, right, top, bottom): numbers of elements added before and after the last
+       dimension, then the one before it, or one number for all; negative numbers remove elements */
+tt_status tt_nn_replication_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                  tt_module **out);
+
+/* Pads the last 3 dimensions of the input by copies of the elements at its borders.
+     padding: (left, right, top, bottom, front, back): numbers of elements added before and after
+       the last dimension, then those before it, or one number for all; negative numbers remove
+       elements */
+tt_status tt_nn_replication_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                  tt_module **out);
+
+/* Pads the last dimension of the input by elements of its other end, as if it were a ring.
+     padding: (left, right): numbers of elements added before and after the last dimension, or
+       one number for all; at most the size; negative numbers remove elements */
+tt_status tt_nn_circular_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                               tt_module **out);
+
+/* Pads the last 2 dimensions of the input by elements of its other end, as if it were a ring.
+     padding: (left, right, top, bottom): numbers of elements added before and after the last
+       dimension, then the one before it, or one number for all; at most the size; negative
+       numbers remove elements */
+tt_status tt_nn_circular_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                               tt_module **out);
+
+/* Pads the last 3 dimensions of the input by elements of its other end, as if it were a ring.
+     padding: (left, right, top, bottom, front, back): numbers of elements added before and after
+       the last dimension, then those before it, or one number for all; at most the size;
+       negative numbers remove elements */
+tt_status tt_nn_circular_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                               tt_module **out);
+
+/* Takes the maximum of input (N, C, L) or (C, L) over windows that cover it and are chosen so
+   that the result has the spatial size output_size.
+     output_size: size of the result; a negative number (None in Python) keeps the size of the
+       input
+     return_indices: whether to return the indices of the maxima, too */
+typedef struct tt_nn_adaptive_max_pool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+} tt_nn_adaptive_max_pool1d_opts;
+#define TT_NN_ADAPTIVE_MAX_POOL1D_RETURN_INDICES (UINT64_C(1) << 0)
+tt_status tt_nn_adaptive_max_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    const tt_nn_adaptive_max_pool1d_opts *opts, tt_module **out);
+
+/* Takes the maximum of input (N, C, H, W) or (C, H, W) over windows that cover it and are chosen
+   so that the result has the spatial size output_size.
+     output_size: (height, width) of the result, or one number for both; a negative number (None
+       in Python) keeps the size of the input
+     return_indices: whether to return the indices of the maxima, too */
+typedef struct tt_nn_adaptive_max_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+} tt_nn_adaptive_max_pool2d_opts;
+#define TT_NN_ADAPTIVE_MAX_POOL2D_RETURN_INDICES (UINT64_C(1) << 0)
+tt_status tt_nn_adaptive_max_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    const tt_nn_adaptive_max_pool2d_opts *opts, tt_module **out);
+
+/* Takes the p-norm of each window of input (N, C, L) or (C, L): sum(x^p)^(1/p), with p =
+   norm_type.
+     norm_type: p
+     kernel_size: size of the windows: one number
+     stride: step between windows; kernel_size if absent
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input */
+typedef struct tt_nn_lp_pool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
+} tt_nn_lp_pool1d_opts;
+#define TT_NN_LP_POOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_LP_POOL1D_CEIL_MODE (UINT64_C(1) << 1)
+tt_status tt_nn_lp_pool1d(tt_ctx *c, double norm_type, const int64_t *kernel_size,
+                          int64_t n_kernel_size, const tt_nn_lp_pool1d_opts *opts, tt_module **out);
+
+/* Takes the p-norm of each window of input (N, C, H, W) or (C, H, W): sum(x^p)^(1/p), with p =
+   norm_type.
+     norm_type: p
+     kernel_size: size of the windows: (height, width), or one number for both
+     stride: step between windows; kernel_size if absent
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input */
+typedef struct tt_nn_lp_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
+} tt_nn_lp_pool2d_opts;
+#define TT_NN_LP_POOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_LP_POOL2D_CEIL_MODE (UINT64_C(1) << 1)
+tt_status tt_nn_lp_pool2d(tt_ctx *c, double norm_type, const int64_t *kernel_size,
+                          int64_t n_kernel_size, const tt_nn_lp_pool2d_opts *opts, tt_module **out);
+
+/* Divides a dimension into several.
+     dim: dimension to divide
+     unflattened_size: sizes in its place; one may be -1, which is the size that fits */
+tt_status tt_nn_unflatten(tt_ctx *c, int64_t dim, const int64_t *unflattened_size,
+                          int64_t n_unflattened_size, tt_module **out);
+
+/* Resizes the dimensions behind the first two to size or by scale_factor.
+     size: spatial sizes of the result, or one number for all
+     scale_factor: factor of all spatial sizes, instead of size
+     mode: how values between elements are computed: linear for one spatial dimension, bilinear
+       or bicubic for two, trilinear for three, the others for any
+     align_corners: whether the centres of the corner elements of input and result coincide,
+       instead of their edges
+     recompute_scale_factor: whether to compute the factors from the rounded sizes
+     scale_d: factor of the third spatial size from the end, instead of scale_factor
+     scale_h: factor of the second from the end
+     scale_w: factor of the last */
+typedef struct tt_nn_upsample_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *size; /* spatial sizes of the result, or one number for all; default: none */
+  int64_t n_size;
+  double scale_factor; /* factor of all spatial sizes, instead of size; default: none */
+  int32_t mode; /* how values between elements are computed: linear for one spatial dimension,
+                   bilinear or bicubic for two, trilinear for three, the others for any; default:
+                   "nearest" */
+  int32_t align_corners; /* whether the centres of the corner elements of input and result coincide,
+                            instead of their edges; default: none */
+  int32_t recompute_scale_factor; /* whether to compute the factors from the rounded sizes; default:
+                                     none */
+  double scale_d; /* factor of the third spatial size from the end, instead of scale_factor;
+                     default: none */
+  double scale_h; /* factor of the second from the end; default: none */
+  double scale_w; /* factor of the last; default: none */
+} tt_nn_upsample_opts;
+#define TT_NN_UPSAMPLE_SIZE (UINT64_C(1) << 0)
+#define TT_NN_UPSAMPLE_SCALE_FACTOR (UINT64_C(1) << 1)
+#define TT_NN_UPSAMPLE_MODE (UINT64_C(1) << 2)
+#define TT_NN_UPSAMPLE_ALIGN_CORNERS (UINT64_C(1) << 3)
+#define TT_NN_UPSAMPLE_RECOMPUTE_SCALE_FACTOR (UINT64_C(1) << 4)
+#define TT_NN_UPSAMPLE_SCALE_D (UINT64_C(1) << 5)
+#define TT_NN_UPSAMPLE_SCALE_H (UINT64_C(1) << 6)
+#define TT_NN_UPSAMPLE_SCALE_W (UINT64_C(1) << 7)
+tt_status tt_nn_upsample(tt_ctx *c, const tt_nn_upsample_opts *opts, tt_module **out);
+
+/* Resizes images (N, C, H, W) to size or by scale_factor, by the nearest element.
+     size: (height, width) of the result, or one number for both
+     scale_factor: factor of both sizes, instead of size
+     scale_h: factor of the height, instead of scale_factor
+     scale_w: factor of the width */
+typedef struct tt_nn_upsampling_nearest2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *size; /* (height, width) of the result, or one number for both; default: none */
+  int64_t n_size;
+  double scale_factor; /* factor of both sizes, instead of size; default: none */
+  double scale_h; /* factor of the height, instead of scale_factor; default: none */
+  double scale_w; /* factor of the width; default: none */
+} tt_nn_upsampling_nearest2d_opts;
+#define TT_NN_UPSAMPLING_NEAREST2D_SIZE (UINT64_C(1) << 0)
+#define TT_NN_UPSAMPLING_NEAREST2D_SCALE_FACTOR (UINT64_C(1) << 1)
+#define TT_NN_UPSAMPLING_NEAREST2D_SCALE_H (UINT64_C(1) << 2)
+#define TT_NN_UPSAMPLING_NEAREST2D_SCALE_W (UINT64_C(1) << 3)
+tt_status tt_nn_upsampling_nearest2d(tt_ctx *c, const tt_nn_upsampling_nearest2d_opts *opts,
+                                     tt_module **out);
+
+/* Resizes images (N, C, H, W) to size or by scale_factor, by bilinear interpolation, which keeps
+   the corner elements.
+     size: (height, width) of the result, or one number for both
+     scale_factor: factor of both sizes, instead of size
+     scale_h: factor of the height, instead of scale_factor
+     scale_w: factor of the width */
+typedef struct tt_nn_upsampling_bilinear2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *size; /* (height, width) of the result, or one number for both; default: none */
+  int64_t n_size;
+  double scale_factor; /* factor of both sizes, instead of size; default: none */
+  double scale_h; /* factor of the height, instead of scale_factor; default: none */
+  double scale_w; /* factor of the width; default: none */
+} tt_nn_upsampling_bilinear2d_opts;
+#define TT_NN_UPSAMPLING_BILINEAR2D_SIZE (UINT64_C(1) << 0)
+#define TT_NN_UPSAMPLING_BILINEAR2D_SCALE_FACTOR (UINT64_C(1) << 1)
+#define TT_NN_UPSAMPLING_BILINEAR2D_SCALE_H (UINT64_C(1) << 2)
+#define TT_NN_UPSAMPLING_BILINEAR2D_SCALE_W (UINT64_C(1) << 3)
+tt_status tt_nn_upsampling_bilinear2d(tt_ctx *c, const tt_nn_upsampling_bilinear2d_opts *opts,
+                                      tt_module **out);
+
+/* Computes the cosine of the angle between vectors along dim: x1 . x2 / (|x1| |x2|).
+     dim: dimension of the vectors
+     eps: smallest norm by which is divided */
+typedef struct tt_nn_cosine_similarity_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension of the vectors; default: 1 */
+  double eps; /* smallest norm by which is divided; default: 1e-8 */
+} tt_nn_cosine_similarity_opts;
+#define TT_NN_COSINE_SIMILARITY_DIM (UINT64_C(1) << 0)
+#define TT_NN_COSINE_SIMILARITY_EPS (UINT64_C(1) << 1)
+tt_status tt_nn_cosine_similarity(tt_ctx *c, const tt_nn_cosine_similarity_opts *opts,
+                                  tt_module **out);
+
+/* Computes the p-norm of x1 - x2 + eps along the last dimension.
+     p: exponent of the norm
+     eps: added to the difference, so that its gradient exists
+     keepdim: whether the result keeps the last dimension, of size 1 */
+typedef struct tt_nn_pairwise_distance_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* exponent of the norm; default: 2.0 */
+  double eps; /* added to the difference, so that its gradient exists; default: 1e-6 */
+  int32_t keepdim; /* whether the result keeps the last dimension, of size 1; default: false */
+} tt_nn_pairwise_distance_opts;
+#define TT_NN_PAIRWISE_DISTANCE_P (UINT64_C(1) << 0)
+#define TT_NN_PAIRWISE_DISTANCE_EPS (UINT64_C(1) << 1)
+#define TT_NN_PAIRWISE_DISTANCE_KEEPDIM (UINT64_C(1) << 2)
+tt_status tt_nn_pairwise_distance(tt_ctx *c, const tt_nn_pairwise_distance_opts *opts,
+                                  tt_module **out);
 
 #ifdef __cplusplus
 }

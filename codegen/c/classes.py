@@ -50,7 +50,7 @@ MODULE_KEYS = {  # of codegen/cxx/modules.py
     "forward": str,
     "describe": (str, list),
     "build": bool,
-    "spatial_dims": int,
+    "list_length": int,
     "sequential": bool,
     "container": bool,
 }

@@ -98,7 +98,7 @@ class Layer:
                 table = ", ".join(f'"{k}"' for k in ENUMS[a.enum])
                 put = f"static constexpr const char* k_{n}[] = {{{table}}}; put(t, {label}, k_{n}[{value}]);"
             else:
-                put = f"put(t, {label}, {value}{', true' if a.type == 'Shape' or a.type == 'Int[]' and self.cls.get('spatial_dims') else ''});"
+                put = f"put(t, {label}, {value}{', true' if a.type == 'Shape' or a.type == 'Int[]' and self.cls.get('list_length') else ''});"
             if item.endswith("?"):
                 put = (
                     f"if (differs({value}, {self.default_of(a)})) {{ {put} }}"
@@ -121,9 +121,9 @@ class Layer:
     def construct(self):
         lines = [f"TT_COLD Ref<{what(self.cls)}> construct(const {self.args_struct}& a) {{"]
         followers = [
-            a.name for a in self.cls.args if a.type == "Int[]" and a.default == "None"
+            a.name for a in self.cls.args if a.name == "stride" and a.default == "None"
         ]  # not given: as kernel_size
-        fixed = self.cls.get("spatial_dims")
+        fixed = self.cls.get("list_length")
         lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
         required = [a.name for a in self.cls.args if a.type == "Int[]" and a.default is None]
         changed = bool(self.tensor_args or required or followers or lists)

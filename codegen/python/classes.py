@@ -43,8 +43,8 @@ def value(a):
     return {"true": "True", "false": "False", "none": "None"}.get(text.lower(), text)
 
 
-def hint(a):
-    if a.type in INTS_TYPES and a.name == "padding":  # also by name: "same"
+def hint(cls, a):
+    if a.name == "padding" and cls.arg("auto_padding"):  # also by name: "same"
         return f"{INTS} | _str"
     return kind_of(a, of_class=True)
 
@@ -99,7 +99,7 @@ def parameters(cls, more=(), kinds=None):
     keyword = cls.get("keyword", [])
     parts = {True: [], False: []}
     for a in cls.args:
-        kind = (kinds or {}).get(a.type) or hint(a)
+        kind = (kinds or {}).get(a.type) or hint(cls, a)
         default = value(a)
         if default == "None":
             kind = optional(kind)
@@ -152,7 +152,7 @@ def layer(cls):
     for a in cls.args:
         if a.name not in (*slots, "device", "dtype"):
             kind = "_int | tuple[_int, ...]" if a.type in INTS_TYPES else kind_of(a, of_class=True)
-            if a.name == "padding" and a.type in INTS_TYPES:
+            if a.name == "padding" and cls.arg("auto_padding"):
                 kind += " | _str"
             out.append(f"    {a.name}: {plain(optional(kind) if value(a) == 'None' else kind)}")
     inputs = [name.rstrip("?") for name in of.inputs]
@@ -160,6 +160,8 @@ def layer(cls):
         out.append("")
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
     out += table("_arguments", list(rows(cls)))
+    if cls.get("list_length"):
+        out.append(f"    _list_length = {cls.get('list_length')}")
     out += [f"    _slots = {quoted(slots)}", f"    _buffer_flags = {tuple(of.buffers)!r}"]
     out += [f"    _inputs = {quoted(inputs)}", "", *constructor(cls)]
     parts = ["self"]

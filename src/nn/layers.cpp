@@ -1,6 +1,7 @@
 // Layers with a hand-written forward or parameters; all others follow from src/nn/decl/nn.toml.
 #include "nn/gen/layers.h"
 #include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 
@@ -30,6 +31,14 @@ void describe_of(const Module&, const LayerNormArgs& a, Text& t) {
   put(t, "eps", a.eps);
   put(t, "elementwise_affine", a.elementwise_affine);
   put(t, "bias", a.elementwise_affine && a.bias);
+}
+
+void build(Module& m, const PReLUArgs& a) {
+  const Place place(a.dtype, a.device);
+  const int64_t n[1] = {a.num_parameters};
+  check_size(a.num_parameters, "num_parameters");
+  check_fits(a.init, place.dtype, "init");
+  m.slots[0].tensor = parameter(place, n, a.init, "num_parameters");
 }
 
 // ---- embedding ----
@@ -105,6 +114,15 @@ TensorList forward_of(Module&, const SoftmaxArgs& a, TensorSpan in) {
 }
 TensorList forward_of(Module&, const LogSoftmaxArgs& a, TensorSpan in) {
   return one(op::log_softmax(*in[0], softmax_dim(a.dim, *in[0])));
+}
+TensorList forward_of(Module&, const SoftminArgs& a, TensorSpan in) {
+  return one(op::softmin(*in[0], softmax_dim(a.dim, *in[0])));
+}
+TensorList forward_of(Module&, const Softmax2dArgs&, TensorSpan in) {
+  if (in[0]->ndim != 3 && in[0]->ndim != 4)
+    fail_arg(TT_INVALID_ARG, "input", "input is {}: must be (N, C, H, W) or (C, H, W)",
+             in[0]->sizes());
+  return one(op::softmax(*in[0], -3));
 }
 
 }  // namespace TT_NS

@@ -61,6 +61,27 @@ template <class A> void describe_batch_norm(const A& a, Text& t) {
   put(t, "track_running_stats", a.track_running_stats);
 }
 
+// dims: the number of dimensions of a batch; without one, the input has one dimension less.
+template <class A>
+TensorList run_instance_norm(Module& m, const A& a, const Tensor& input, int64_t dims) {
+  const bool batched = input.ndim == dims;
+  if (!batched && input.ndim != dims - 1)
+    fail_arg(TT_INVALID_ARG, "input", "input is {}: {} takes {} or {} dimensions", input.sizes(),
+             m.type->name, dims - 1, dims);
+  const int64_t channels = input.size(batched ? 1 : 0);
+  if (a.affine && channels != a.num_features)
+    fail_arg(TT_INVALID_ARG, "input", "input is {}: has {} channels, num_features is {}",
+             input.sizes(), channels, a.num_features);
+  const bool tracks = a.track_running_stats && m.slots[kMean].tensor && m.slots[kVar].tensor;
+  const double momentum = a.momentum < 0 ? 0 : a.momentum;
+  TensorRef x = batched ? TensorRef::share(&input) : op::unsqueeze(input, 0);
+  TensorRef out =
+      op::instance_norm(*x, tracks ? m.slots[kMean].tensor.get() : nullptr,
+                        tracks ? m.slots[kVar].tensor.get() : nullptr, m.slot_opt(kWeight),
+                        m.slot_opt(kBias), m.training || !tracks, momentum, a.eps);
+  return one(batched ? std::move(out) : op::reshape(*out, input.sizes()));
+}
+
 // Replaces negative numbers by the input's own sizes.
 Shape adaptive_size(const Shape& wanted, const Tensor& input, int64_t n) {
   Shape out(wanted);
@@ -94,6 +115,45 @@ TensorList forward_of(Module& m, const BatchNorm3dArgs& a, TensorSpan in) {
 void describe_of(const Module&, const BatchNorm1dArgs& a, Text& t) { describe_batch_norm(a, t); }
 void describe_of(const Module&, const BatchNorm2dArgs& a, Text& t) { describe_batch_norm(a, t); }
 void describe_of(const Module&, const BatchNorm3dArgs& a, Text& t) { describe_batch_norm(a, t); }
+
+void build(Module& m, const SyncBatchNormArgs& a) { build_batch_norm(m, a); }
+TensorList forward_of(Module& m, const SyncBatchNormArgs& a, TensorSpan in) {
+  return run_batch_norm(m, a, *in[0], 2, kMaxDims);
+}
+void describe_of(const Module&, const SyncBatchNormArgs& a, Text& t) { describe_batch_norm(a, t); }
+
+void build(Module& m, const InstanceNorm1dArgs& a) { build_batch_norm(m, a); }
+void build(Module& m, const InstanceNorm2dArgs& a) { build_batch_norm(m, a); }
+void build(Module& m, const InstanceNorm3dArgs& a) { build_batch_norm(m, a); }
+TensorList forward_of(Module& m, const InstanceNorm1dArgs& a, TensorSpan in) {
+  return run_instance_norm(m, a, *in[0], 3);
+}
+TensorList forward_of(Module& m, const InstanceNorm2dArgs& a, TensorSpan in) {
+  return run_instance_norm(m, a, *in[0], 4);
+}
+TensorList forward_of(Module& m, const InstanceNorm3dArgs& a, TensorSpan in) {
+  return run_instance_norm(m, a, *in[0], 5);
+}
+void describe_of(const Module&, const InstanceNorm1dArgs& a, Text& t) { describe_batch_norm(a, t); }
+void describe_of(const Module&, const InstanceNorm2dArgs& a, Text& t) { describe_batch_norm(a, t); }
+void describe_of(const Module&, const InstanceNorm3dArgs& a, Text& t) { describe_batch_norm(a, t); }
+
+// The sums over channels are a pooling of the images (channels, pixels).
+TensorList forward_of(Module&, const CrossMapLRN2dArgs& a, TensorSpan in) {
+  const Tensor& x = *in[0];
+  if (x.ndim != 4) fail_arg(TT_SHAPE, "input", "input is {}: must be (N, C, H, W)", x.sizes());
+  check_positive(a.size, "size");
+  const int64_t side = (a.size - 1) / 2;
+  const int64_t pads[4] = {0, 0, side, side};
+  const int64_t window[2] = {2 * side + 1, 1};
+  const int64_t stride[2] = {1, 1};
+  const int64_t no_padding[2] = {0, 0};
+  TensorRef squares = op::unsqueeze(*op::flatten(*op::square(x), 2, 3), 1);
+  TensorRef means = op::avg_pool2d(*op::constant_pad_nd(*squares, pads, 0), window, stride,
+                                   no_padding, false, true, a.size);
+  TensorRef sums = op::add(*op::mul(*op::reshape(*means, x.sizes()), a.alpha), a.k);
+  return one(op::div(x, *op::pow(*sums, a.beta)));
+}
 
 void build(Module& m, const GroupNormArgs& a) {
   const Place place(a.dtype, a.device);
@@ -147,6 +207,31 @@ TensorList forward_of(Module&, const AdaptiveAvgPool1dArgs& a, TensorSpan in) {
 }
 TensorList forward_of(Module&, const AdaptiveAvgPool2dArgs& a, TensorSpan in) {
   return one(op::adaptive_avg_pool2d(*in[0], adaptive_size(a.output_size, *in[0], 2)));
+}
+
+TensorList forward_of(Module&, const AdaptiveMaxPool1dArgs& a, TensorSpan in) {
+  TensorPair p = op::adaptive_max_pool1d(*in[0], adaptive_size(a.output_size, *in[0], 1));
+  return a.return_indices ? both(std::move(p)) : one(std::move(p.first));
+}
+TensorList forward_of(Module&, const AdaptiveMaxPool2dArgs& a, TensorSpan in) {
+  TensorPair p = op::adaptive_max_pool2d(*in[0], adaptive_size(a.output_size, *in[0], 2));
+  return a.return_indices ? both(std::move(p)) : one(std::move(p.first));
+}
+
+// The p-norms of windows from the means of x^p. By relu, the gradient of a sum of 0 is 0, not nan.
+template <class A> static TensorList norms_of_means(const A& a, const Tensor& means, int64_t dims) {
+  double n = 1;
+  for (int64_t i = 0; i < dims; i++) n *= double(a.kernel_size[a.kernel_size.size() > 1 ? i : 0]);
+  TensorRef signed_means = op::mul(*op::sign(means), *op::relu(*op::abs(means)));
+  return one(op::pow(*op::mul(*signed_means, n), 1 / a.norm_type));
+}
+TensorList forward_of(Module&, const LPPool1dArgs& a, TensorSpan in) {
+  TensorRef powers = op::pow(*in[0], a.norm_type);
+  return norms_of_means(a, *op::avg_pool1d(*powers, a.kernel_size, a.stride, {}, a.ceil_mode), 1);
+}
+TensorList forward_of(Module&, const LPPool2dArgs& a, TensorSpan in) {
+  TensorRef powers = op::pow(*in[0], a.norm_type);
+  return norms_of_means(a, *op::avg_pool2d(*powers, a.kernel_size, a.stride, {}, a.ceil_mode), 2);
 }
 
 }  // namespace TT_NS

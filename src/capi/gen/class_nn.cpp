@@ -5,6 +5,98 @@
 
 using namespace TT_NS;
 
+tt_status tt_nn_prelu(tt_ctx *c, const tt_nn_prelu_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_prelu", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 4);
+    const int64_t o_num_parameters = opts_has(opts, 0) ? int64_t(opts->num_parameters) : int64_t(1);
+    const double o_init = opts_has(opts, 1) ? double(opts->init) : double(0.25);
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 3) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(PReLUArgs{o_num_parameters, o_init, o_device,
+        o_dtype}).leak());
+  });
+}
+tt_status tt_nn_selu(tt_ctx *c, const tt_nn_selu_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_selu", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    check_opts(opts, 1);
+    const bool o_inplace = opts_has(opts, 0) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(SELUArgs{o_inplace}).leak());
+  });
+}
+tt_status tt_nn_celu(tt_ctx *c, const tt_nn_celu_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_celu", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1.0);
+    const bool o_inplace = opts_has(opts, 1) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(CELUArgs{o_alpha, o_inplace}).leak());
+  });
+}
+tt_status tt_nn_hardshrink(tt_ctx *c, const tt_nn_hardshrink_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_hardshrink", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    check_opts(opts, 1);
+    const double o_lambd = opts_has(opts, 0) ? double(opts->lambd) : double(0.5);
+    *out = reinterpret_cast<tt_module*>(construct(HardshrinkArgs{o_lambd}).leak());
+  });
+}
+tt_status tt_nn_softshrink(tt_ctx *c, const tt_nn_softshrink_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_softshrink", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    check_opts(opts, 1);
+    const double o_lambd = opts_has(opts, 0) ? double(opts->lambd) : double(0.5);
+    *out = reinterpret_cast<tt_module*>(construct(SoftshrinkArgs{o_lambd}).leak());
+  });
+}
+tt_status tt_nn_tanhshrink(tt_ctx *c, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_tanhshrink", [&](Ctx&) {
+    out_arg(out, "out", 0);
+    *out = reinterpret_cast<tt_module*>(construct(TanhshrinkArgs{}).leak());
+  });
+}
+tt_status tt_nn_softsign(tt_ctx *c, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_softsign", [&](Ctx&) {
+    out_arg(out, "out", 0);
+    *out = reinterpret_cast<tt_module*>(construct(SoftsignArgs{}).leak());
+  });
+}
+tt_status tt_nn_threshold(tt_ctx *c, double threshold, double value,
+                          const tt_nn_threshold_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_threshold", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_inplace = opts_has(opts, 0) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(ThresholdArgs{threshold, value,
+        o_inplace}).leak());
+  });
+}
+tt_status tt_nn_softmin(tt_ctx *c, const tt_nn_softmin_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_softmin", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    check_opts(opts, 1);
+    const Opt<int64_t> o_dim = opts_has(opts, 0) ? Opt<int64_t>(opts->dim) : Opt<int64_t>();
+    *out = reinterpret_cast<tt_module*>(construct(SoftminArgs{o_dim}).leak());
+  });
+}
+tt_status tt_nn_softmax2d(tt_ctx *c, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_softmax2d", [&](Ctx&) {
+    out_arg(out, "out", 0);
+    *out = reinterpret_cast<tt_module*>(construct(Softmax2dArgs{}).leak());
+  });
+}
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_sequential", [&](Ctx&) {
@@ -748,5 +840,377 @@ tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64
     *out = reinterpret_cast<tt_module*>(
         construct(AdaptiveAvgPool2dArgs{Shape(int_list_arg(output_size, n_output_size,
         "output_size", 0))}).leak());
+  });
+}
+tt_status tt_nn_instance_norm1d(tt_ctx *c, int64_t num_features,
+                                const tt_nn_instance_norm1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_instance_norm1d", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
+    const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(false);
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0)
+        : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(InstanceNorm1dArgs{num_features, o_eps,
+        o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_instance_norm2d(tt_ctx *c, int64_t num_features,
+                                const tt_nn_instance_norm2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_instance_norm2d", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
+    const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(false);
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0)
+        : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(InstanceNorm2dArgs{num_features, o_eps,
+        o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_instance_norm3d(tt_ctx *c, int64_t num_features,
+                                const tt_nn_instance_norm3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_instance_norm3d", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
+    const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(false);
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0)
+        : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(InstanceNorm3dArgs{num_features, o_eps,
+        o_momentum, o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_sync_batch_norm(tt_ctx *c, int64_t num_features,
+                                const tt_nn_sync_batch_norm_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_sync_batch_norm", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_eps = opts_has(opts, 0) ? double(opts->eps) : double(1e-5);
+    const double o_momentum = opts_has(opts, 1) ? double(opts->momentum) : double(0.1);
+    const bool o_affine = opts_has(opts, 2) ? bool(opts->affine != 0) : bool(true);
+    const bool o_track_running_stats = opts_has(opts, 3) ? bool(opts->track_running_stats != 0)
+        : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 4)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 5) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    *out = reinterpret_cast<tt_module*>(construct(SyncBatchNormArgs{num_features, o_eps, o_momentum,
+        o_affine, o_track_running_stats, o_device, o_dtype, o_bias}).leak());
+  });
+}
+tt_status tt_nn_cross_map_lrn2d(tt_ctx *c, int64_t size, const tt_nn_cross_map_lrn2d_opts *opts,
+                                tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_cross_map_lrn2d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1e-4);
+    const double o_beta = opts_has(opts, 1) ? double(opts->beta) : double(0.75);
+    const double o_k = opts_has(opts, 2) ? double(opts->k) : double(1.0);
+    *out = reinterpret_cast<tt_module*>(construct(CrossMapLRN2dArgs{size, o_alpha, o_beta,
+        o_k}).leak());
+  });
+}
+tt_status tt_nn_constant_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
+                               tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_constant_pad1d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ConstantPad1dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0)),
+                                    value}).leak());
+  });
+}
+tt_status tt_nn_constant_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
+                               tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_constant_pad2d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ConstantPad2dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0)),
+                                    value}).leak());
+  });
+}
+tt_status tt_nn_constant_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
+                               tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_constant_pad3d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ConstantPad3dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0)),
+                                    value}).leak());
+  });
+}
+tt_status tt_nn_zero_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_zero_pad1d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ZeroPad1dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak());
+  });
+}
+tt_status tt_nn_zero_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_zero_pad2d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ZeroPad2dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak());
+  });
+}
+tt_status tt_nn_zero_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_zero_pad3d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ZeroPad3dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak());
+  });
+}
+tt_status tt_nn_reflection_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                 tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_reflection_pad1d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ReflectionPad1dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak(
+        ));
+  });
+}
+tt_status tt_nn_reflection_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                 tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_reflection_pad2d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ReflectionPad2dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak(
+        ));
+  });
+}
+tt_status tt_nn_reflection_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                 tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_reflection_pad3d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ReflectionPad3dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak(
+        ));
+  });
+}
+tt_status tt_nn_replication_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                  tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_replication_pad1d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ReplicationPad1dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak(
+        ));
+  });
+}
+tt_status tt_nn_replication_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                  tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_replication_pad2d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ReplicationPad2dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak(
+        ));
+  });
+}
+tt_status tt_nn_replication_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                                  tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_replication_pad3d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(ReplicationPad3dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak(
+        ));
+  });
+}
+tt_status tt_nn_circular_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                               tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_circular_pad1d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(CircularPad1dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak());
+  });
+}
+tt_status tt_nn_circular_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                               tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_circular_pad2d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(CircularPad2dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak());
+  });
+}
+tt_status tt_nn_circular_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
+                               tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_circular_pad3d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(CircularPad3dArgs{Shape(int_list_arg(padding, n_padding, "padding", 0))}).leak());
+  });
+}
+tt_status tt_nn_adaptive_max_pool1d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    const tt_nn_adaptive_max_pool1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_adaptive_max_pool1d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const bool o_return_indices = opts_has(opts, 0) ? bool(opts->return_indices != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(
+        construct(AdaptiveMaxPool1dArgs{Shape(int_list_arg(output_size, n_output_size,
+        "output_size", 0)), o_return_indices}).leak());
+  });
+}
+tt_status tt_nn_adaptive_max_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    const tt_nn_adaptive_max_pool2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_adaptive_max_pool2d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const bool o_return_indices = opts_has(opts, 0) ? bool(opts->return_indices != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(
+        construct(AdaptiveMaxPool2dArgs{Shape(int_list_arg(output_size, n_output_size,
+        "output_size", 0)), o_return_indices}).leak());
+  });
+}
+tt_status tt_nn_lp_pool1d(tt_ctx *c, double norm_type, const int64_t *kernel_size,
+                          int64_t n_kernel_size, const tt_nn_lp_pool1d_opts *opts,
+                          tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_lp_pool1d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 1) ? bool(opts->ceil_mode != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(LPPool1dArgs{norm_type,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1)), Shape(o_stride),
+        o_ceil_mode}).leak());
+  });
+}
+tt_status tt_nn_lp_pool2d(tt_ctx *c, double norm_type, const int64_t *kernel_size,
+                          int64_t n_kernel_size, const tt_nn_lp_pool2d_opts *opts,
+                          tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_lp_pool2d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 1) ? bool(opts->ceil_mode != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(LPPool2dArgs{norm_type,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1)), Shape(o_stride),
+        o_ceil_mode}).leak());
+  });
+}
+tt_status tt_nn_unflatten(tt_ctx *c, int64_t dim, const int64_t *unflattened_size,
+                          int64_t n_unflattened_size, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_unflatten", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    *out = reinterpret_cast<tt_module*>(construct(UnflattenArgs{dim,
+        Shape(ints_arg(unflattened_size, n_unflattened_size, "unflattened_size", 1))}).leak());
+  });
+}
+tt_status tt_nn_upsample(tt_ctx *c, const tt_nn_upsample_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_upsample", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 8);
+    const Ints o_size = opts_has(opts, 0) ? int_list_arg(opts->size, opts->n_size, "size", 0)
+        : Ints();
+    const Opt<double> o_scale_factor = opts_has(opts, 1) ? Opt<double>(opts->scale_factor)
+        : Opt<double>();
+    const int64_t o_mode = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->mode, "mode", 2, kInterpolationValues)) : int64_t(0);
+    const Opt<bool> o_align_corners = opts_has(opts, 3) ? Opt<bool>(opts->align_corners != 0)
+        : Opt<bool>();
+    const Opt<bool> o_recompute_scale_factor = opts_has(opts, 4)
+        ? Opt<bool>(opts->recompute_scale_factor != 0) : Opt<bool>();
+    const Opt<double> o_scale_d = opts_has(opts, 5) ? Opt<double>(opts->scale_d) : Opt<double>();
+    const Opt<double> o_scale_h = opts_has(opts, 6) ? Opt<double>(opts->scale_h) : Opt<double>();
+    const Opt<double> o_scale_w = opts_has(opts, 7) ? Opt<double>(opts->scale_w) : Opt<double>();
+    *out = reinterpret_cast<tt_module*>(construct(UpsampleArgs{Shape(o_size), o_scale_factor,
+        o_mode, o_align_corners, o_recompute_scale_factor, o_scale_d, o_scale_h,
+        o_scale_w}).leak());
+  });
+}
+tt_status tt_nn_upsampling_nearest2d(tt_ctx *c, const tt_nn_upsampling_nearest2d_opts *opts,
+                                     tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_upsampling_nearest2d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 4);
+    const Ints o_size = opts_has(opts, 0) ? int_list_arg(opts->size, opts->n_size, "size", 0)
+        : Ints();
+    const Opt<double> o_scale_factor = opts_has(opts, 1) ? Opt<double>(opts->scale_factor)
+        : Opt<double>();
+    const Opt<double> o_scale_h = opts_has(opts, 2) ? Opt<double>(opts->scale_h) : Opt<double>();
+    const Opt<double> o_scale_w = opts_has(opts, 3) ? Opt<double>(opts->scale_w) : Opt<double>();
+    *out = reinterpret_cast<tt_module*>(construct(UpsamplingNearest2dArgs{Shape(o_size),
+        o_scale_factor, o_scale_h, o_scale_w}).leak());
+  });
+}
+tt_status tt_nn_upsampling_bilinear2d(tt_ctx *c, const tt_nn_upsampling_bilinear2d_opts *opts,
+                                      tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_upsampling_bilinear2d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 4);
+    const Ints o_size = opts_has(opts, 0) ? int_list_arg(opts->size, opts->n_size, "size", 0)
+        : Ints();
+    const Opt<double> o_scale_factor = opts_has(opts, 1) ? Opt<double>(opts->scale_factor)
+        : Opt<double>();
+    const Opt<double> o_scale_h = opts_has(opts, 2) ? Opt<double>(opts->scale_h) : Opt<double>();
+    const Opt<double> o_scale_w = opts_has(opts, 3) ? Opt<double>(opts->scale_w) : Opt<double>();
+    *out = reinterpret_cast<tt_module*>(construct(UpsamplingBilinear2dArgs{Shape(o_size),
+        o_scale_factor, o_scale_h, o_scale_w}).leak());
+  });
+}
+tt_status tt_nn_cosine_similarity(tt_ctx *c, const tt_nn_cosine_similarity_opts *opts,
+                                  tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_cosine_similarity", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(1);
+    const double o_eps = opts_has(opts, 1) ? double(opts->eps) : double(1e-8);
+    *out = reinterpret_cast<tt_module*>(construct(CosineSimilarityArgs{o_dim, o_eps}).leak());
+  });
+}
+tt_status tt_nn_pairwise_distance(tt_ctx *c, const tt_nn_pairwise_distance_opts *opts,
+                                  tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_pairwise_distance", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(2.0);
+    const double o_eps = opts_has(opts, 1) ? double(opts->eps) : double(1e-6);
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(PairwiseDistanceArgs{o_p, o_eps,
+        o_keepdim}).leak());
   });
 }

@@ -5,6 +5,59 @@
 
 namespace TT_NS {
 
+struct PReLUArgs {
+  int64_t num_parameters;
+  double init;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const PReLUArgs& a);
+
+struct SELUArgs {
+  bool inplace;
+};
+Ref<Module> construct(const SELUArgs& a);
+
+struct CELUArgs {
+  double alpha;
+  bool inplace;
+};
+Ref<Module> construct(const CELUArgs& a);
+
+struct HardshrinkArgs {
+  double lambd;
+};
+Ref<Module> construct(const HardshrinkArgs& a);
+
+struct SoftshrinkArgs {
+  double lambd;
+};
+Ref<Module> construct(const SoftshrinkArgs& a);
+
+struct TanhshrinkArgs {
+};
+Ref<Module> construct(const TanhshrinkArgs& a);
+
+struct SoftsignArgs {
+};
+Ref<Module> construct(const SoftsignArgs& a);
+
+struct ThresholdArgs {
+  double threshold;
+  double value;
+  bool inplace;
+};
+Ref<Module> construct(const ThresholdArgs& a);
+
+struct SoftminArgs {
+  Opt<int64_t> dim;
+};
+Ref<Module> construct(const SoftminArgs& a);
+
+struct Softmax2dArgs {
+};
+Ref<Module> construct(const Softmax2dArgs& a);
+
 struct SequentialArgs {
 };
 Ref<Module> construct(const SequentialArgs& a);
@@ -423,5 +476,214 @@ struct AdaptiveAvgPool2dArgs {
   Shape output_size;
 };
 Ref<Module> construct(const AdaptiveAvgPool2dArgs& a);
+
+struct InstanceNorm1dArgs {
+  int64_t num_features;
+  double eps;
+  double momentum;
+  bool affine;
+  bool track_running_stats;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const InstanceNorm1dArgs& a);
+
+struct InstanceNorm2dArgs {
+  int64_t num_features;
+  double eps;
+  double momentum;
+  bool affine;
+  bool track_running_stats;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const InstanceNorm2dArgs& a);
+
+struct InstanceNorm3dArgs {
+  int64_t num_features;
+  double eps;
+  double momentum;
+  bool affine;
+  bool track_running_stats;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const InstanceNorm3dArgs& a);
+
+struct SyncBatchNormArgs {
+  int64_t num_features;
+  double eps;
+  double momentum;
+  bool affine;
+  bool track_running_stats;
+  Opt<Device> device;
+  Dtype dtype;
+  bool bias;
+};
+Ref<Module> construct(const SyncBatchNormArgs& a);
+
+struct CrossMapLRN2dArgs {
+  int64_t size;
+  double alpha;
+  double beta;
+  double k;
+};
+Ref<Module> construct(const CrossMapLRN2dArgs& a);
+
+struct ConstantPad1dArgs {
+  Shape padding;
+  double value;
+};
+Ref<Module> construct(const ConstantPad1dArgs& a);
+
+struct ConstantPad2dArgs {
+  Shape padding;
+  double value;
+};
+Ref<Module> construct(const ConstantPad2dArgs& a);
+
+struct ConstantPad3dArgs {
+  Shape padding;
+  double value;
+};
+Ref<Module> construct(const ConstantPad3dArgs& a);
+
+struct ZeroPad1dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ZeroPad1dArgs& a);
+
+struct ZeroPad2dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ZeroPad2dArgs& a);
+
+struct ZeroPad3dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ZeroPad3dArgs& a);
+
+struct ReflectionPad1dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ReflectionPad1dArgs& a);
+
+struct ReflectionPad2dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ReflectionPad2dArgs& a);
+
+struct ReflectionPad3dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ReflectionPad3dArgs& a);
+
+struct ReplicationPad1dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ReplicationPad1dArgs& a);
+
+struct ReplicationPad2dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ReplicationPad2dArgs& a);
+
+struct ReplicationPad3dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const ReplicationPad3dArgs& a);
+
+struct CircularPad1dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const CircularPad1dArgs& a);
+
+struct CircularPad2dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const CircularPad2dArgs& a);
+
+struct CircularPad3dArgs {
+  Shape padding;
+};
+Ref<Module> construct(const CircularPad3dArgs& a);
+
+struct AdaptiveMaxPool1dArgs {
+  Shape output_size;
+  bool return_indices;
+};
+Ref<Module> construct(const AdaptiveMaxPool1dArgs& a);
+
+struct AdaptiveMaxPool2dArgs {
+  Shape output_size;
+  bool return_indices;
+};
+Ref<Module> construct(const AdaptiveMaxPool2dArgs& a);
+
+struct LPPool1dArgs {
+  double norm_type;
+  Shape kernel_size;
+  Shape stride;
+  bool ceil_mode;
+};
+Ref<Module> construct(const LPPool1dArgs& a);
+
+struct LPPool2dArgs {
+  double norm_type;
+  Shape kernel_size;
+  Shape stride;
+  bool ceil_mode;
+};
+Ref<Module> construct(const LPPool2dArgs& a);
+
+struct UnflattenArgs {
+  int64_t dim;
+  Shape unflattened_size;
+};
+Ref<Module> construct(const UnflattenArgs& a);
+
+struct UpsampleArgs {
+  Shape size;
+  Opt<double> scale_factor;
+  int64_t mode;
+  Opt<bool> align_corners;
+  Opt<bool> recompute_scale_factor;
+  Opt<double> scale_d;
+  Opt<double> scale_h;
+  Opt<double> scale_w;
+};
+Ref<Module> construct(const UpsampleArgs& a);
+
+struct UpsamplingNearest2dArgs {
+  Shape size;
+  Opt<double> scale_factor;
+  Opt<double> scale_h;
+  Opt<double> scale_w;
+};
+Ref<Module> construct(const UpsamplingNearest2dArgs& a);
+
+struct UpsamplingBilinear2dArgs {
+  Shape size;
+  Opt<double> scale_factor;
+  Opt<double> scale_h;
+  Opt<double> scale_w;
+};
+Ref<Module> construct(const UpsamplingBilinear2dArgs& a);
+
+struct CosineSimilarityArgs {
+  int64_t dim;
+  double eps;
+};
+Ref<Module> construct(const CosineSimilarityArgs& a);
+
+struct PairwiseDistanceArgs {
+  double p;
+  double eps;
+  bool keepdim;
+};
+Ref<Module> construct(const PairwiseDistanceArgs& a);
 
 }  // namespace TT_NS

@@ -8,6 +8,9 @@
 
 namespace TT_NS {
 
+void build(Module& m, const PReLUArgs& a);
+TensorList forward_of(Module& m, const SoftminArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const Softmax2dArgs& a, TensorSpan in);
 TensorList forward_of(Module& m, const IdentityArgs& a, TensorSpan in);
 void build(Module& m, const LinearArgs& a);
 void build(Module& m, const EmbeddingArgs& a);
@@ -53,5 +56,37 @@ void describe_of(const Module& m, const AvgPool1dArgs& a, Text& t);
 TensorList forward_of(Module& m, const AdaptiveAvgPool1dArgs& a, TensorSpan in);
 TensorList forward_of(Module& m, const MaxPool2dArgs& a, TensorSpan in);
 TensorList forward_of(Module& m, const AdaptiveAvgPool2dArgs& a, TensorSpan in);
+void build(Module& m, const InstanceNorm1dArgs& a);
+TensorList forward_of(Module& m, const InstanceNorm1dArgs& a, TensorSpan in);
+void describe_of(const Module& m, const InstanceNorm1dArgs& a, Text& t);
+void build(Module& m, const InstanceNorm2dArgs& a);
+TensorList forward_of(Module& m, const InstanceNorm2dArgs& a, TensorSpan in);
+void describe_of(const Module& m, const InstanceNorm2dArgs& a, Text& t);
+void build(Module& m, const InstanceNorm3dArgs& a);
+TensorList forward_of(Module& m, const InstanceNorm3dArgs& a, TensorSpan in);
+void describe_of(const Module& m, const InstanceNorm3dArgs& a, Text& t);
+void build(Module& m, const SyncBatchNormArgs& a);
+TensorList forward_of(Module& m, const SyncBatchNormArgs& a, TensorSpan in);
+void describe_of(const Module& m, const SyncBatchNormArgs& a, Text& t);
+TensorList forward_of(Module& m, const CrossMapLRN2dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const ReflectionPad1dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const ReflectionPad2dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const ReflectionPad3dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const ReplicationPad1dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const ReplicationPad2dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const ReplicationPad3dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const CircularPad1dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const CircularPad2dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const CircularPad3dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const AdaptiveMaxPool1dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const AdaptiveMaxPool2dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const LPPool1dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const LPPool2dArgs& a, TensorSpan in);
+TensorList forward_of(Module& m, const UpsampleArgs& a, TensorSpan in);
+void describe_of(const Module& m, const UpsampleArgs& a, Text& t);
+TensorList forward_of(Module& m, const UpsamplingNearest2dArgs& a, TensorSpan in);
+void describe_of(const Module& m, const UpsamplingNearest2dArgs& a, Text& t);
+TensorList forward_of(Module& m, const UpsamplingBilinear2dArgs& a, TensorSpan in);
+void describe_of(const Module& m, const UpsamplingBilinear2dArgs& a, Text& t);
 
 }  // namespace TT_NS

@@ -4,6 +4,186 @@
 
 namespace TT_NS {
 
+static TensorList PReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("PReLU");
+  [[maybe_unused]] const auto& a = args_of<PReLUArgs>(m);
+  return one(op::prelu(*in[0], m.slot(0)));
+}
+TT_COLD static void PReLU_describe(const Module& m, Text& t) {
+  const auto& a = args_of<PReLUArgs>(m);
+  put(t, "num_parameters", a.num_parameters);
+}
+static constinit const ModuleType PReLU_type = {"PReLU", 1, 1, PReLU_forward, PReLU_describe,
+                                                copy_module<PReLUArgs>, destroy_module<PReLUArgs>,
+                                                false};
+TT_COLD Ref<Module> construct(const PReLUArgs& a) {
+  ModuleRef m = new_module(&PReLU_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  build(*m, args_of<PReLUArgs>(*m));
+  return m;
+}
+
+static TensorList SELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("SELU");
+  [[maybe_unused]] const auto& a = args_of<SELUArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::selu_(x);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::selu(*in[0]));
+}
+TT_COLD static void SELU_describe(const Module& m, Text& t) {
+  const auto& a = args_of<SELUArgs>(m);
+  if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
+}
+static constinit const ModuleType SELU_type = {"SELU", 1, 1, SELU_forward, SELU_describe,
+                                               copy_module<SELUArgs>, destroy_module<SELUArgs>,
+                                               false};
+TT_COLD Ref<Module> construct(const SELUArgs& a) {
+  ModuleRef m = new_module(&SELU_type, a);
+  return m;
+}
+
+static TensorList CELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CELU");
+  [[maybe_unused]] const auto& a = args_of<CELUArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::celu_(x, a.alpha);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::celu(*in[0], a.alpha));
+}
+TT_COLD static void CELU_describe(const Module& m, Text& t) {
+  const auto& a = args_of<CELUArgs>(m);
+  put(t, "alpha", a.alpha);
+  if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
+}
+static constinit const ModuleType CELU_type = {"CELU", 1, 1, CELU_forward, CELU_describe,
+                                               copy_module<CELUArgs>, destroy_module<CELUArgs>,
+                                               false};
+TT_COLD Ref<Module> construct(const CELUArgs& a) {
+  ModuleRef m = new_module(&CELU_type, a);
+  return m;
+}
+
+static TensorList Hardshrink_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Hardshrink");
+  [[maybe_unused]] const auto& a = args_of<HardshrinkArgs>(m);
+  return one(op::hardshrink(*in[0], a.lambd));
+}
+TT_COLD static void Hardshrink_describe(const Module& m, Text& t) {
+  const auto& a = args_of<HardshrinkArgs>(m);
+  put(t, nullptr, a.lambd);
+}
+static constinit const ModuleType Hardshrink_type = {"Hardshrink", 1, 1, Hardshrink_forward,
+                                                     Hardshrink_describe,
+                                                     copy_module<HardshrinkArgs>,
+                                                     destroy_module<HardshrinkArgs>, false};
+TT_COLD Ref<Module> construct(const HardshrinkArgs& a) {
+  ModuleRef m = new_module(&Hardshrink_type, a);
+  return m;
+}
+
+static TensorList Softshrink_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Softshrink");
+  [[maybe_unused]] const auto& a = args_of<SoftshrinkArgs>(m);
+  return one(op::softshrink(*in[0], a.lambd));
+}
+TT_COLD static void Softshrink_describe(const Module& m, Text& t) {
+  const auto& a = args_of<SoftshrinkArgs>(m);
+  put(t, nullptr, a.lambd);
+}
+static constinit const ModuleType Softshrink_type = {"Softshrink", 1, 1, Softshrink_forward,
+                                                     Softshrink_describe,
+                                                     copy_module<SoftshrinkArgs>,
+                                                     destroy_module<SoftshrinkArgs>, false};
+TT_COLD Ref<Module> construct(const SoftshrinkArgs& a) {
+  ModuleRef m = new_module(&Softshrink_type, a);
+  return m;
+}
+
+static TensorList Tanhshrink_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Tanhshrink");
+  [[maybe_unused]] const auto& a = args_of<TanhshrinkArgs>(m);
+  return one(op::tanhshrink(*in[0]));
+}
+static constinit const ModuleType Tanhshrink_type = {"Tanhshrink", 1, 1, Tanhshrink_forward,
+                                                     nullptr, copy_module<TanhshrinkArgs>,
+                                                     destroy_module<TanhshrinkArgs>, false};
+TT_COLD Ref<Module> construct(const TanhshrinkArgs& a) {
+  ModuleRef m = new_module(&Tanhshrink_type, a);
+  return m;
+}
+
+static TensorList Softsign_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Softsign");
+  [[maybe_unused]] const auto& a = args_of<SoftsignArgs>(m);
+  return one(op::softsign(*in[0]));
+}
+static constinit const ModuleType Softsign_type = {"Softsign", 1, 1, Softsign_forward, nullptr,
+                                                   copy_module<SoftsignArgs>,
+                                                   destroy_module<SoftsignArgs>, false};
+TT_COLD Ref<Module> construct(const SoftsignArgs& a) {
+  ModuleRef m = new_module(&Softsign_type, a);
+  return m;
+}
+
+static TensorList Threshold_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Threshold");
+  [[maybe_unused]] const auto& a = args_of<ThresholdArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::threshold_(x, a.threshold, a.value);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::threshold(*in[0], a.threshold, a.value));
+}
+TT_COLD static void Threshold_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ThresholdArgs>(m);
+  put(t, "threshold", a.threshold);
+  put(t, "value", a.value);
+  if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
+}
+static constinit const ModuleType Threshold_type = {"Threshold", 1, 1, Threshold_forward,
+                                                    Threshold_describe, copy_module<ThresholdArgs>,
+                                                    destroy_module<ThresholdArgs>, false};
+TT_COLD Ref<Module> construct(const ThresholdArgs& a) {
+  ModuleRef m = new_module(&Threshold_type, a);
+  return m;
+}
+
+static TensorList Softmin_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Softmin");
+  [[maybe_unused]] const auto& a = args_of<SoftminArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void Softmin_describe(const Module& m, Text& t) {
+  const auto& a = args_of<SoftminArgs>(m);
+  put(t, "dim", a.dim);
+}
+static constinit const ModuleType Softmin_type = {"Softmin", 1, 1, Softmin_forward,
+                                                  Softmin_describe, copy_module<SoftminArgs>,
+                                                  destroy_module<SoftminArgs>, false};
+TT_COLD Ref<Module> construct(const SoftminArgs& a) {
+  ModuleRef m = new_module(&Softmin_type, a);
+  return m;
+}
+
+static TensorList Softmax2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Softmax2d");
+  [[maybe_unused]] const auto& a = args_of<Softmax2dArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType Softmax2d_type = {"Softmax2d", 1, 1, Softmax2d_forward, nullptr,
+                                                    copy_module<Softmax2dArgs>,
+                                                    destroy_module<Softmax2dArgs>, false};
+TT_COLD Ref<Module> construct(const Softmax2dArgs& a) {
+  ModuleRef m = new_module(&Softmax2d_type, a);
+  return m;
+}
+
 static constinit const ModuleType Sequential_type = {"Sequential", 1, 1, nullptr, nullptr,
                                                      copy_module<SequentialArgs>,
                                                      destroy_module<SequentialArgs>, true};
@@ -1036,6 +1216,609 @@ TT_COLD Ref<Module> construct(const AdaptiveAvgPool2dArgs& a) {
   AdaptiveAvgPool2dArgs own = a;
   check_given(own.output_size, "output_size");
   ModuleRef m = new_module(&AdaptiveAvgPool2d_type, own);
+  return m;
+}
+
+static TensorList InstanceNorm1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("InstanceNorm1d");
+  [[maybe_unused]] const auto& a = args_of<InstanceNorm1dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void InstanceNorm1d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<InstanceNorm1dArgs>(m), t);
+}
+static constinit const ModuleType InstanceNorm1d_type = {"InstanceNorm1d", 1, 1,
+    InstanceNorm1d_forward, InstanceNorm1d_describe, copy_module<InstanceNorm1dArgs>,
+    destroy_module<InstanceNorm1dArgs>, false};
+TT_COLD Ref<Module> construct(const InstanceNorm1dArgs& a) {
+  ModuleRef m = new_module(&InstanceNorm1d_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
+  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
+  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  build(*m, args_of<InstanceNorm1dArgs>(*m));
+  return m;
+}
+
+static TensorList InstanceNorm2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("InstanceNorm2d");
+  [[maybe_unused]] const auto& a = args_of<InstanceNorm2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void InstanceNorm2d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<InstanceNorm2dArgs>(m), t);
+}
+static constinit const ModuleType InstanceNorm2d_type = {"InstanceNorm2d", 1, 1,
+    InstanceNorm2d_forward, InstanceNorm2d_describe, copy_module<InstanceNorm2dArgs>,
+    destroy_module<InstanceNorm2dArgs>, false};
+TT_COLD Ref<Module> construct(const InstanceNorm2dArgs& a) {
+  ModuleRef m = new_module(&InstanceNorm2d_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
+  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
+  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  build(*m, args_of<InstanceNorm2dArgs>(*m));
+  return m;
+}
+
+static TensorList InstanceNorm3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("InstanceNorm3d");
+  [[maybe_unused]] const auto& a = args_of<InstanceNorm3dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void InstanceNorm3d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<InstanceNorm3dArgs>(m), t);
+}
+static constinit const ModuleType InstanceNorm3d_type = {"InstanceNorm3d", 1, 1,
+    InstanceNorm3d_forward, InstanceNorm3d_describe, copy_module<InstanceNorm3dArgs>,
+    destroy_module<InstanceNorm3dArgs>, false};
+TT_COLD Ref<Module> construct(const InstanceNorm3dArgs& a) {
+  ModuleRef m = new_module(&InstanceNorm3d_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
+  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
+  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  build(*m, args_of<InstanceNorm3dArgs>(*m));
+  return m;
+}
+
+static TensorList SyncBatchNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("SyncBatchNorm");
+  [[maybe_unused]] const auto& a = args_of<SyncBatchNormArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void SyncBatchNorm_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<SyncBatchNormArgs>(m), t);
+}
+static constinit const ModuleType SyncBatchNorm_type = {"SyncBatchNorm", 1, 1,
+                                                        SyncBatchNorm_forward,
+                                                        SyncBatchNorm_describe,
+                                                        copy_module<SyncBatchNormArgs>,
+                                                        destroy_module<SyncBatchNormArgs>, false};
+TT_COLD Ref<Module> construct(const SyncBatchNormArgs& a) {
+  ModuleRef m = new_module(&SyncBatchNorm_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
+  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
+  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  build(*m, args_of<SyncBatchNormArgs>(*m));
+  return m;
+}
+
+static TensorList CrossMapLRN2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CrossMapLRN2d");
+  [[maybe_unused]] const auto& a = args_of<CrossMapLRN2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void CrossMapLRN2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<CrossMapLRN2dArgs>(m);
+  put(t, nullptr, a.size);
+  put(t, "alpha", a.alpha);
+  put(t, "beta", a.beta);
+  put(t, "k", a.k);
+}
+static constinit const ModuleType CrossMapLRN2d_type = {"CrossMapLRN2d", 1, 1,
+                                                        CrossMapLRN2d_forward,
+                                                        CrossMapLRN2d_describe,
+                                                        copy_module<CrossMapLRN2dArgs>,
+                                                        destroy_module<CrossMapLRN2dArgs>, false};
+TT_COLD Ref<Module> construct(const CrossMapLRN2dArgs& a) {
+  ModuleRef m = new_module(&CrossMapLRN2d_type, a);
+  return m;
+}
+
+static TensorList ConstantPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ConstantPad1d");
+  [[maybe_unused]] const auto& a = args_of<ConstantPad1dArgs>(m);
+  return one(op::constant_pad_nd(*in[0], a.padding, a.value));
+}
+TT_COLD static void ConstantPad1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ConstantPad1dArgs>(m);
+  put(t, "padding", a.padding, true);
+  put(t, "value", a.value);
+}
+static constinit const ModuleType ConstantPad1d_type = {"ConstantPad1d", 1, 1,
+                                                        ConstantPad1d_forward,
+                                                        ConstantPad1d_describe,
+                                                        copy_module<ConstantPad1dArgs>,
+                                                        destroy_module<ConstantPad1dArgs>, false};
+TT_COLD Ref<Module> construct(const ConstantPad1dArgs& a) {
+  ConstantPad1dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 2, "padding");
+  ModuleRef m = new_module(&ConstantPad1d_type, own);
+  return m;
+}
+
+static TensorList ConstantPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ConstantPad2d");
+  [[maybe_unused]] const auto& a = args_of<ConstantPad2dArgs>(m);
+  return one(op::constant_pad_nd(*in[0], a.padding, a.value));
+}
+TT_COLD static void ConstantPad2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ConstantPad2dArgs>(m);
+  put(t, "padding", a.padding, true);
+  put(t, "value", a.value);
+}
+static constinit const ModuleType ConstantPad2d_type = {"ConstantPad2d", 1, 1,
+                                                        ConstantPad2d_forward,
+                                                        ConstantPad2d_describe,
+                                                        copy_module<ConstantPad2dArgs>,
+                                                        destroy_module<ConstantPad2dArgs>, false};
+TT_COLD Ref<Module> construct(const ConstantPad2dArgs& a) {
+  ConstantPad2dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 4, "padding");
+  ModuleRef m = new_module(&ConstantPad2d_type, own);
+  return m;
+}
+
+static TensorList ConstantPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ConstantPad3d");
+  [[maybe_unused]] const auto& a = args_of<ConstantPad3dArgs>(m);
+  return one(op::constant_pad_nd(*in[0], a.padding, a.value));
+}
+TT_COLD static void ConstantPad3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ConstantPad3dArgs>(m);
+  put(t, "padding", a.padding, true);
+  put(t, "value", a.value);
+}
+static constinit const ModuleType ConstantPad3d_type = {"ConstantPad3d", 1, 1,
+                                                        ConstantPad3d_forward,
+                                                        ConstantPad3d_describe,
+                                                        copy_module<ConstantPad3dArgs>,
+                                                        destroy_module<ConstantPad3dArgs>, false};
+TT_COLD Ref<Module> construct(const ConstantPad3dArgs& a) {
+  ConstantPad3dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 6, "padding");
+  ModuleRef m = new_module(&ConstantPad3d_type, own);
+  return m;
+}
+
+static TensorList ZeroPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ZeroPad1d");
+  [[maybe_unused]] const auto& a = args_of<ZeroPad1dArgs>(m);
+  return one(op::constant_pad_nd(*in[0], a.padding, 0));
+}
+TT_COLD static void ZeroPad1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ZeroPad1dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ZeroPad1d_type = {"ZeroPad1d", 1, 1, ZeroPad1d_forward,
+                                                    ZeroPad1d_describe, copy_module<ZeroPad1dArgs>,
+                                                    destroy_module<ZeroPad1dArgs>, false};
+TT_COLD Ref<Module> construct(const ZeroPad1dArgs& a) {
+  ZeroPad1dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 2, "padding");
+  ModuleRef m = new_module(&ZeroPad1d_type, own);
+  return m;
+}
+
+static TensorList ZeroPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ZeroPad2d");
+  [[maybe_unused]] const auto& a = args_of<ZeroPad2dArgs>(m);
+  return one(op::constant_pad_nd(*in[0], a.padding, 0));
+}
+TT_COLD static void ZeroPad2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ZeroPad2dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ZeroPad2d_type = {"ZeroPad2d", 1, 1, ZeroPad2d_forward,
+                                                    ZeroPad2d_describe, copy_module<ZeroPad2dArgs>,
+                                                    destroy_module<ZeroPad2dArgs>, false};
+TT_COLD Ref<Module> construct(const ZeroPad2dArgs& a) {
+  ZeroPad2dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 4, "padding");
+  ModuleRef m = new_module(&ZeroPad2d_type, own);
+  return m;
+}
+
+static TensorList ZeroPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ZeroPad3d");
+  [[maybe_unused]] const auto& a = args_of<ZeroPad3dArgs>(m);
+  return one(op::constant_pad_nd(*in[0], a.padding, 0));
+}
+TT_COLD static void ZeroPad3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ZeroPad3dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ZeroPad3d_type = {"ZeroPad3d", 1, 1, ZeroPad3d_forward,
+                                                    ZeroPad3d_describe, copy_module<ZeroPad3dArgs>,
+                                                    destroy_module<ZeroPad3dArgs>, false};
+TT_COLD Ref<Module> construct(const ZeroPad3dArgs& a) {
+  ZeroPad3dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 6, "padding");
+  ModuleRef m = new_module(&ZeroPad3d_type, own);
+  return m;
+}
+
+static TensorList ReflectionPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReflectionPad1d");
+  [[maybe_unused]] const auto& a = args_of<ReflectionPad1dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void ReflectionPad1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ReflectionPad1dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ReflectionPad1d_type = {"ReflectionPad1d", 1, 1,
+    ReflectionPad1d_forward, ReflectionPad1d_describe, copy_module<ReflectionPad1dArgs>,
+    destroy_module<ReflectionPad1dArgs>, false};
+TT_COLD Ref<Module> construct(const ReflectionPad1dArgs& a) {
+  ReflectionPad1dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 2, "padding");
+  ModuleRef m = new_module(&ReflectionPad1d_type, own);
+  return m;
+}
+
+static TensorList ReflectionPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReflectionPad2d");
+  [[maybe_unused]] const auto& a = args_of<ReflectionPad2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void ReflectionPad2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ReflectionPad2dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ReflectionPad2d_type = {"ReflectionPad2d", 1, 1,
+    ReflectionPad2d_forward, ReflectionPad2d_describe, copy_module<ReflectionPad2dArgs>,
+    destroy_module<ReflectionPad2dArgs>, false};
+TT_COLD Ref<Module> construct(const ReflectionPad2dArgs& a) {
+  ReflectionPad2dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 4, "padding");
+  ModuleRef m = new_module(&ReflectionPad2d_type, own);
+  return m;
+}
+
+static TensorList ReflectionPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReflectionPad3d");
+  [[maybe_unused]] const auto& a = args_of<ReflectionPad3dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void ReflectionPad3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ReflectionPad3dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ReflectionPad3d_type = {"ReflectionPad3d", 1, 1,
+    ReflectionPad3d_forward, ReflectionPad3d_describe, copy_module<ReflectionPad3dArgs>,
+    destroy_module<ReflectionPad3dArgs>, false};
+TT_COLD Ref<Module> construct(const ReflectionPad3dArgs& a) {
+  ReflectionPad3dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 6, "padding");
+  ModuleRef m = new_module(&ReflectionPad3d_type, own);
+  return m;
+}
+
+static TensorList ReplicationPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReplicationPad1d");
+  [[maybe_unused]] const auto& a = args_of<ReplicationPad1dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void ReplicationPad1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ReplicationPad1dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ReplicationPad1d_type = {"ReplicationPad1d", 1, 1,
+    ReplicationPad1d_forward, ReplicationPad1d_describe, copy_module<ReplicationPad1dArgs>,
+    destroy_module<ReplicationPad1dArgs>, false};
+TT_COLD Ref<Module> construct(const ReplicationPad1dArgs& a) {
+  ReplicationPad1dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 2, "padding");
+  ModuleRef m = new_module(&ReplicationPad1d_type, own);
+  return m;
+}
+
+static TensorList ReplicationPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReplicationPad2d");
+  [[maybe_unused]] const auto& a = args_of<ReplicationPad2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void ReplicationPad2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ReplicationPad2dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ReplicationPad2d_type = {"ReplicationPad2d", 1, 1,
+    ReplicationPad2d_forward, ReplicationPad2d_describe, copy_module<ReplicationPad2dArgs>,
+    destroy_module<ReplicationPad2dArgs>, false};
+TT_COLD Ref<Module> construct(const ReplicationPad2dArgs& a) {
+  ReplicationPad2dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 4, "padding");
+  ModuleRef m = new_module(&ReplicationPad2d_type, own);
+  return m;
+}
+
+static TensorList ReplicationPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ReplicationPad3d");
+  [[maybe_unused]] const auto& a = args_of<ReplicationPad3dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void ReplicationPad3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ReplicationPad3dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType ReplicationPad3d_type = {"ReplicationPad3d", 1, 1,
+    ReplicationPad3d_forward, ReplicationPad3d_describe, copy_module<ReplicationPad3dArgs>,
+    destroy_module<ReplicationPad3dArgs>, false};
+TT_COLD Ref<Module> construct(const ReplicationPad3dArgs& a) {
+  ReplicationPad3dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 6, "padding");
+  ModuleRef m = new_module(&ReplicationPad3d_type, own);
+  return m;
+}
+
+static TensorList CircularPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CircularPad1d");
+  [[maybe_unused]] const auto& a = args_of<CircularPad1dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void CircularPad1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<CircularPad1dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType CircularPad1d_type = {"CircularPad1d", 1, 1,
+                                                        CircularPad1d_forward,
+                                                        CircularPad1d_describe,
+                                                        copy_module<CircularPad1dArgs>,
+                                                        destroy_module<CircularPad1dArgs>, false};
+TT_COLD Ref<Module> construct(const CircularPad1dArgs& a) {
+  CircularPad1dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 2, "padding");
+  ModuleRef m = new_module(&CircularPad1d_type, own);
+  return m;
+}
+
+static TensorList CircularPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CircularPad2d");
+  [[maybe_unused]] const auto& a = args_of<CircularPad2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void CircularPad2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<CircularPad2dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType CircularPad2d_type = {"CircularPad2d", 1, 1,
+                                                        CircularPad2d_forward,
+                                                        CircularPad2d_describe,
+                                                        copy_module<CircularPad2dArgs>,
+                                                        destroy_module<CircularPad2dArgs>, false};
+TT_COLD Ref<Module> construct(const CircularPad2dArgs& a) {
+  CircularPad2dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 4, "padding");
+  ModuleRef m = new_module(&CircularPad2d_type, own);
+  return m;
+}
+
+static TensorList CircularPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CircularPad3d");
+  [[maybe_unused]] const auto& a = args_of<CircularPad3dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void CircularPad3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<CircularPad3dArgs>(m);
+  put(t, nullptr, a.padding, true);
+}
+static constinit const ModuleType CircularPad3d_type = {"CircularPad3d", 1, 1,
+                                                        CircularPad3d_forward,
+                                                        CircularPad3d_describe,
+                                                        copy_module<CircularPad3dArgs>,
+                                                        destroy_module<CircularPad3dArgs>, false};
+TT_COLD Ref<Module> construct(const CircularPad3dArgs& a) {
+  CircularPad3dArgs own = a;
+  check_given(own.padding, "padding");
+  expand(own.padding, 6, "padding");
+  ModuleRef m = new_module(&CircularPad3d_type, own);
+  return m;
+}
+
+static TensorList AdaptiveMaxPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AdaptiveMaxPool1d");
+  [[maybe_unused]] const auto& a = args_of<AdaptiveMaxPool1dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void AdaptiveMaxPool1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AdaptiveMaxPool1dArgs>(m);
+  put(t, "output_size", a.output_size);
+}
+static constinit const ModuleType AdaptiveMaxPool1d_type = {"AdaptiveMaxPool1d", 1, 1,
+    AdaptiveMaxPool1d_forward, AdaptiveMaxPool1d_describe, copy_module<AdaptiveMaxPool1dArgs>,
+    destroy_module<AdaptiveMaxPool1dArgs>, false};
+TT_COLD Ref<Module> construct(const AdaptiveMaxPool1dArgs& a) {
+  AdaptiveMaxPool1dArgs own = a;
+  check_given(own.output_size, "output_size");
+  ModuleRef m = new_module(&AdaptiveMaxPool1d_type, own);
+  return m;
+}
+
+static TensorList AdaptiveMaxPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AdaptiveMaxPool2d");
+  [[maybe_unused]] const auto& a = args_of<AdaptiveMaxPool2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void AdaptiveMaxPool2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AdaptiveMaxPool2dArgs>(m);
+  put(t, "output_size", a.output_size);
+}
+static constinit const ModuleType AdaptiveMaxPool2d_type = {"AdaptiveMaxPool2d", 1, 1,
+    AdaptiveMaxPool2d_forward, AdaptiveMaxPool2d_describe, copy_module<AdaptiveMaxPool2dArgs>,
+    destroy_module<AdaptiveMaxPool2dArgs>, false};
+TT_COLD Ref<Module> construct(const AdaptiveMaxPool2dArgs& a) {
+  AdaptiveMaxPool2dArgs own = a;
+  check_given(own.output_size, "output_size");
+  ModuleRef m = new_module(&AdaptiveMaxPool2d_type, own);
+  return m;
+}
+
+static TensorList LPPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LPPool1d");
+  [[maybe_unused]] const auto& a = args_of<LPPool1dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void LPPool1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<LPPool1dArgs>(m);
+  put(t, "norm_type", a.norm_type);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "ceil_mode", a.ceil_mode);
+}
+static constinit const ModuleType LPPool1d_type = {"LPPool1d", 1, 1, LPPool1d_forward,
+                                                   LPPool1d_describe, copy_module<LPPool1dArgs>,
+                                                   destroy_module<LPPool1dArgs>, false};
+TT_COLD Ref<Module> construct(const LPPool1dArgs& a) {
+  LPPool1dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&LPPool1d_type, own);
+  return m;
+}
+
+static TensorList LPPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LPPool2d");
+  [[maybe_unused]] const auto& a = args_of<LPPool2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void LPPool2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<LPPool2dArgs>(m);
+  put(t, "norm_type", a.norm_type);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "ceil_mode", a.ceil_mode);
+}
+static constinit const ModuleType LPPool2d_type = {"LPPool2d", 1, 1, LPPool2d_forward,
+                                                   LPPool2d_describe, copy_module<LPPool2dArgs>,
+                                                   destroy_module<LPPool2dArgs>, false};
+TT_COLD Ref<Module> construct(const LPPool2dArgs& a) {
+  LPPool2dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&LPPool2d_type, own);
+  return m;
+}
+
+static TensorList Unflatten_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Unflatten");
+  [[maybe_unused]] const auto& a = args_of<UnflattenArgs>(m);
+  return one(op::unflatten(*in[0], a.dim, a.unflattened_size));
+}
+TT_COLD static void Unflatten_describe(const Module& m, Text& t) {
+  const auto& a = args_of<UnflattenArgs>(m);
+  put(t, "dim", a.dim);
+  put(t, "unflattened_size", a.unflattened_size, true);
+}
+static constinit const ModuleType Unflatten_type = {"Unflatten", 1, 1, Unflatten_forward,
+                                                    Unflatten_describe, copy_module<UnflattenArgs>,
+                                                    destroy_module<UnflattenArgs>, false};
+TT_COLD Ref<Module> construct(const UnflattenArgs& a) {
+  ModuleRef m = new_module(&Unflatten_type, a);
+  return m;
+}
+
+static TensorList Upsample_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Upsample");
+  [[maybe_unused]] const auto& a = args_of<UpsampleArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void Upsample_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<UpsampleArgs>(m), t);
+}
+static constinit const ModuleType Upsample_type = {"Upsample", 1, 1, Upsample_forward,
+                                                   Upsample_describe, copy_module<UpsampleArgs>,
+                                                   destroy_module<UpsampleArgs>, false};
+TT_COLD Ref<Module> construct(const UpsampleArgs& a) {
+  ModuleRef m = new_module(&Upsample_type, a);
+  return m;
+}
+
+static TensorList UpsamplingNearest2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("UpsamplingNearest2d");
+  [[maybe_unused]] const auto& a = args_of<UpsamplingNearest2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void UpsamplingNearest2d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<UpsamplingNearest2dArgs>(m), t);
+}
+static constinit const ModuleType UpsamplingNearest2d_type = {"UpsamplingNearest2d", 1, 1,
+    UpsamplingNearest2d_forward, UpsamplingNearest2d_describe, copy_module<UpsamplingNearest2dArgs>,
+    destroy_module<UpsamplingNearest2dArgs>, false};
+TT_COLD Ref<Module> construct(const UpsamplingNearest2dArgs& a) {
+  ModuleRef m = new_module(&UpsamplingNearest2d_type, a);
+  return m;
+}
+
+static TensorList UpsamplingBilinear2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("UpsamplingBilinear2d");
+  [[maybe_unused]] const auto& a = args_of<UpsamplingBilinear2dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void UpsamplingBilinear2d_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<UpsamplingBilinear2dArgs>(m), t);
+}
+static constinit const ModuleType UpsamplingBilinear2d_type = {"UpsamplingBilinear2d", 1, 1,
+    UpsamplingBilinear2d_forward, UpsamplingBilinear2d_describe,
+    copy_module<UpsamplingBilinear2dArgs>, destroy_module<UpsamplingBilinear2dArgs>, false};
+TT_COLD Ref<Module> construct(const UpsamplingBilinear2dArgs& a) {
+  ModuleRef m = new_module(&UpsamplingBilinear2d_type, a);
+  return m;
+}
+
+static TensorList CosineSimilarity_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CosineSimilarity");
+  [[maybe_unused]] const auto& a = args_of<CosineSimilarityArgs>(m);
+  return one(op::cosine_similarity(*in[0], *in[1], a.dim, a.eps));
+}
+static constinit const ModuleType CosineSimilarity_type = {"CosineSimilarity", 2, 2,
+    CosineSimilarity_forward, nullptr, copy_module<CosineSimilarityArgs>,
+    destroy_module<CosineSimilarityArgs>, false};
+TT_COLD Ref<Module> construct(const CosineSimilarityArgs& a) {
+  ModuleRef m = new_module(&CosineSimilarity_type, a);
+  return m;
+}
+
+static TensorList PairwiseDistance_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("PairwiseDistance");
+  [[maybe_unused]] const auto& a = args_of<PairwiseDistanceArgs>(m);
+  return one(op::pairwise_distance(*in[0], *in[1], a.p, a.eps, a.keepdim));
+}
+static constinit const ModuleType PairwiseDistance_type = {"PairwiseDistance", 2, 2,
+    PairwiseDistance_forward, nullptr, copy_module<PairwiseDistanceArgs>,
+    destroy_module<PairwiseDistanceArgs>, false};
+TT_COLD Ref<Module> construct(const PairwiseDistanceArgs& a) {
+  ModuleRef m = new_module(&PairwiseDistance_type, a);
   return m;
 }
 }  // namespace TT_NS

@@ -10,7 +10,9 @@ from .containers import Identity, ModuleDict, ModuleList, ParameterDict, Paramet
 from .conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .embedding import Embedding
 from .module import Module
+from .normalization import SyncBatchNorm
 from .parameter import Buffer, Parameter
+from .resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +35,10 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "Sequential",
+    "SyncBatchNorm",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "functional",
     "init",
     "utils",

@@ -12,6 +12,250 @@ if TYPE_CHECKING:
     from .parameter import Parameter
 
 
+class PReLU(ParameterLayer):
+    """Computes x if x > 0, else weight * x, elementwise. weight is one number, or one for each
+    channel: for each index in dimension 1.
+
+    num_parameters: number of weights: 1, or the number of channels
+    init: initial value of weight
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Parameter
+    num_parameters: int
+    init: float
+
+    _class, _function = "PReLU", "tt_nn_prelu"
+    _arguments = (
+        ("num_parameters", "Int", (1,), False),
+        ("init", "Float", (0.25,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ("weight",)
+    _buffer_flags = (False,)
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(num_parameters=num_parameters, init=init, device=device, dtype=dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class SELU(Layer):
+    """Computes 1.0507 * x if x > 0, else 1.0507 * 1.6733 * (exp(x) - 1), elementwise; the constants
+    keep mean 0 and variance 1 from layer to layer.
+
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    inplace: bool
+
+    _class, _function = "SELU", "tt_nn_selu"
+    _arguments = (("inplace", "Bool", (False,), False),)
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, inplace: bool = False) -> None:
+        self._initialize(inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class CELU(Layer):
+    """Computes x if x > 0, else alpha * (exp(x / alpha) - 1), elementwise.
+
+    alpha: minus the limit for large negative inputs; not 0
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    alpha: float
+    inplace: bool
+
+    _class, _function = "CELU", "tt_nn_celu"
+    _arguments = (("alpha", "Float", (1.0,), False), ("inplace", "Bool", (False,), False))
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        self._initialize(alpha=alpha, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Hardshrink(Layer):
+    """Computes x if |x| > lambd, else 0, elementwise.
+
+    lambd: largest absolute value that becomes 0
+    """
+
+    __module__ = "tt.nn"
+
+    lambd: float
+
+    _class, _function = "Hardshrink", "tt_nn_hardshrink"
+    _arguments = (("lambd", "Float", (0.5,), False),)
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self._initialize(lambd=lambd)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Softshrink(Layer):
+    """Computes x - lambd if x > lambd, x + lambd if x < -lambd, else 0, elementwise.
+
+    lambd: by how much absolute values shrink; not negative
+    """
+
+    __module__ = "tt.nn"
+
+    lambd: float
+
+    _class, _function = "Softshrink", "tt_nn_softshrink"
+    _arguments = (("lambd", "Float", (0.5,), False),)
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self._initialize(lambd=lambd)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Tanhshrink(Layer):
+    """Computes x - tanh(x), elementwise."""
+
+    __module__ = "tt.nn"
+
+    _class, _function = "Tanhshrink", "tt_nn_tanhshrink"
+    _arguments = ()
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self) -> None:
+        self._initialize()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Softsign(Layer):
+    """Computes x / (1 + |x|), elementwise."""
+
+    __module__ = "tt.nn"
+
+    _class, _function = "Softsign", "tt_nn_softsign"
+    _arguments = ()
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self) -> None:
+        self._initialize()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Threshold(Layer):
+    """Computes x if x > threshold, else value, elementwise.
+
+    threshold: largest input that is replaced
+    value: what replaces it
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    threshold: float
+    value: float
+    inplace: bool
+
+    _class, _function = "Threshold", "tt_nn_threshold"
+    _arguments = (
+        ("threshold", "Float", None, True),
+        ("value", "Float", None, True),
+        ("inplace", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        self._initialize(threshold=threshold, value=value, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Softmin(Layer):
+    """Computes exp(-x) / sum(exp(-x)), with the sum along dim.
+
+    dim: dimension along which the results sum to 1; if absent, 0 for inputs of 0, 1 or 3
+        dimensions, else 1
+    """
+
+    __module__ = "tt.nn"
+
+    dim: int | None
+
+    _class, _function = "Softmin", "tt_nn_softmin"
+    _arguments = (("dim", "Dim?", (None,), False),)
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, dim: int | None = None) -> None:
+        self._initialize(dim=dim)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Softmax2d(Layer):
+    """Softmax over the channels at each position of images (N, C, H, W) or (C, H, W)."""
+
+    __module__ = "tt.nn"
+
+    _class, _function = "Softmax2d", "tt_nn_softmax2d"
+    _arguments = ()
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self) -> None:
+        self._initialize()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
 class Linear(ParameterLayer):
     """Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features).
     weight is (out_features, in_features) and bias is (out_features); both are initialized uniformly
@@ -204,10 +448,7 @@ class Dropout(Layer):
     inplace: bool
 
     _class, _function = "Dropout", "tt_nn_dropout"
-    _arguments = (
-        ("p", "Float", (0.5,), False),
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("p", "Float", (0.5,), False), ("inplace", "Bool", (False,), False))
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -230,9 +471,7 @@ class ReLU(Layer):
     inplace: bool
 
     _class, _function = "ReLU", "tt_nn_relu"
-    _arguments = (
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("inplace", "Bool", (False,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -255,9 +494,7 @@ class ReLU6(Layer):
     inplace: bool
 
     _class, _function = "ReLU6", "tt_nn_relu6"
-    _arguments = (
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("inplace", "Bool", (False,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -282,10 +519,7 @@ class LeakyReLU(Layer):
     inplace: bool
 
     _class, _function = "LeakyReLU", "tt_nn_leaky_relu"
-    _arguments = (
-        ("negative_slope", "Float", (0.01,), False),
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("negative_slope", "Float", (0.01,), False), ("inplace", "Bool", (False,), False))
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -310,10 +544,7 @@ class ELU(Layer):
     inplace: bool
 
     _class, _function = "ELU", "tt_nn_elu"
-    _arguments = (
-        ("alpha", "Float", (1.0,), False),
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("alpha", "Float", (1.0,), False), ("inplace", "Bool", (False,), False))
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -334,17 +565,15 @@ class GELU(Layer):
 
     __module__ = "tt.nn"
 
-    approximate: Literal['none', 'tanh']
+    approximate: Literal["none", "tanh"]
 
     _class, _function = "GELU", "tt_nn_gelu"
-    _arguments = (
-        ("approximate", {"none": 0, "tanh": 1}, ('none',), False),
-    )
+    _arguments = (("approximate", {"none": 0, "tanh": 1}, ("none",), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
 
-    def __init__(self, approximate: Literal['none', 'tanh'] = 'none') -> None:
+    def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
         self._initialize(approximate=approximate)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -362,9 +591,7 @@ class SiLU(Layer):
     inplace: bool
 
     _class, _function = "SiLU", "tt_nn_silu"
-    _arguments = (
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("inplace", "Bool", (False,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -387,9 +614,7 @@ class Mish(Layer):
     inplace: bool
 
     _class, _function = "Mish", "tt_nn_mish"
-    _arguments = (
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("inplace", "Bool", (False,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -414,10 +639,7 @@ class Softplus(Layer):
     threshold: float
 
     _class, _function = "Softplus", "tt_nn_softplus"
-    _arguments = (
-        ("beta", "Float", (1.0,), False),
-        ("threshold", "Float", (20.0,), False),
-    )
+    _arguments = (("beta", "Float", (1.0,), False), ("threshold", "Float", (20.0,), False))
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -440,9 +662,7 @@ class Hardswish(Layer):
     inplace: bool
 
     _class, _function = "Hardswish", "tt_nn_hardswish"
-    _arguments = (
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("inplace", "Bool", (False,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -465,9 +685,7 @@ class Hardsigmoid(Layer):
     inplace: bool
 
     _class, _function = "Hardsigmoid", "tt_nn_hardsigmoid"
-    _arguments = (
-        ("inplace", "Bool", (False,), False),
-    )
+    _arguments = (("inplace", "Bool", (False,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -522,9 +740,7 @@ class GLU(Layer):
     dim: int
 
     _class, _function = "GLU", "tt_nn_glu"
-    _arguments = (
-        ("dim", "Dim", (-1,), False),
-    )
+    _arguments = (("dim", "Dim", (-1,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -602,9 +818,7 @@ class Softmax(Layer):
     dim: int | None
 
     _class, _function = "Softmax", "tt_nn_softmax"
-    _arguments = (
-        ("dim", "Dim?", (None,), False),
-    )
+    _arguments = (("dim", "Dim?", (None,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -628,9 +842,7 @@ class LogSoftmax(Layer):
     dim: int | None
 
     _class, _function = "LogSoftmax", "tt_nn_log_softmax"
-    _arguments = (
-        ("dim", "Dim?", (None,), False),
-    )
+    _arguments = (("dim", "Dim?", (None,), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -655,10 +867,7 @@ class Flatten(Layer):
     end_dim: int
 
     _class, _function = "Flatten", "tt_nn_flatten"
-    _arguments = (
-        ("start_dim", "Dim", (1,), False),
-        ("end_dim", "Dim", (-1,), False),
-    )
+    _arguments = (("start_dim", "Dim", (1,), False), ("end_dim", "Dim", (-1,), False))
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -678,17 +887,15 @@ class L1Loss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
 
     _class, _function = "L1Loss", "tt_nn_l1_loss"
-    _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
-    )
+    _arguments = (("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input", "target")
 
-    def __init__(self, reduction: Literal['none', 'mean', 'sum'] = 'mean') -> None:
+    def __init__(self, reduction: Literal["none", "mean", "sum"] = "mean") -> None:
         self._initialize(reduction=reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -703,17 +910,15 @@ class MSELoss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
 
     _class, _function = "MSELoss", "tt_nn_mse_loss"
-    _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
-    )
+    _arguments = (("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input", "target")
 
-    def __init__(self, reduction: Literal['none', 'mean', 'sum'] = 'mean') -> None:
+    def __init__(self, reduction: Literal["none", "mean", "sum"] = "mean") -> None:
         self._initialize(reduction=reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -729,12 +934,12 @@ class SmoothL1Loss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
     beta: float
 
     _class, _function = "SmoothL1Loss", "tt_nn_smooth_l1_loss"
     _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
         ("beta", "Float", (1.0,), False),
     )
     _slots = ()
@@ -742,7 +947,7 @@ class SmoothL1Loss(Layer):
     _inputs = ("input", "target")
 
     def __init__(
-        self, reduction: Literal['none', 'mean', 'sum'] = 'mean', beta: float = 1.0
+        self, reduction: Literal["none", "mean", "sum"] = "mean", beta: float = 1.0
     ) -> None:
         self._initialize(reduction=reduction, beta=beta)
 
@@ -759,12 +964,12 @@ class HuberLoss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
     delta: float
 
     _class, _function = "HuberLoss", "tt_nn_huber_loss"
     _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
         ("delta", "Float", (1.0,), False),
     )
     _slots = ()
@@ -772,7 +977,7 @@ class HuberLoss(Layer):
     _inputs = ("input", "target")
 
     def __init__(
-        self, reduction: Literal['none', 'mean', 'sum'] = 'mean', delta: float = 1.0
+        self, reduction: Literal["none", "mean", "sum"] = "mean", delta: float = 1.0
     ) -> None:
         self._initialize(reduction=reduction, delta=delta)
 
@@ -791,19 +996,19 @@ class BCELoss(Layer):
     __module__ = "tt.nn"
 
     weight: Tensor | None
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
 
     _class, _function = "BCELoss", "tt_nn_bce_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
     )
     _slots = ("weight",)
     _buffer_flags = (True,)
     _inputs = ("input", "target")
 
     def __init__(
-        self, weight: Tensor | None = None, reduction: Literal['none', 'mean', 'sum'] = 'mean'
+        self, weight: Tensor | None = None, reduction: Literal["none", "mean", "sum"] = "mean"
     ) -> None:
         self._initialize(weight=weight, reduction=reduction)
 
@@ -825,12 +1030,12 @@ class BCEWithLogitsLoss(Layer):
 
     weight: Tensor | None
     pos_weight: Tensor | None
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
 
     _class, _function = "BCEWithLogitsLoss", "tt_nn_bce_with_logits_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
         ("pos_weight", "Tensor?", (None,), False),
     )
     _slots = ("weight", "pos_weight")
@@ -840,7 +1045,7 @@ class BCEWithLogitsLoss(Layer):
     def __init__(
         self,
         weight: Tensor | None = None,
-        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+        reduction: Literal["none", "mean", "sum"] = "mean",
         pos_weight: Tensor | None = None,
     ) -> None:
         self._initialize(weight=weight, reduction=reduction, pos_weight=pos_weight)
@@ -860,12 +1065,12 @@ class KLDivLoss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal['none', 'mean', 'sum', 'batchmean']
+    reduction: Literal["none", "mean", "sum", "batchmean"]
     log_target: bool
 
     _class, _function = "KLDivLoss", "tt_nn_kl_div_loss"
     _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2, "batchmean": 3}, ('mean',), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2, "batchmean": 3}, ("mean",), False),
         ("log_target", "Bool", (False,), False),
     )
     _slots = ()
@@ -874,7 +1079,7 @@ class KLDivLoss(Layer):
 
     def __init__(
         self,
-        reduction: Literal['none', 'mean', 'sum', 'batchmean'] = 'mean',
+        reduction: Literal["none", "mean", "sum", "batchmean"] = "mean",
         log_target: bool = False,
     ) -> None:
         self._initialize(reduction=reduction, log_target=log_target)
@@ -897,13 +1102,13 @@ class NLLLoss(Layer):
 
     weight: Tensor | None
     ignore_index: int
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
 
     _class, _function = "NLLLoss", "tt_nn_nll_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
         ("ignore_index", "Int", (-100,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
     )
     _slots = ("weight",)
     _buffer_flags = (True,)
@@ -913,7 +1118,7 @@ class NLLLoss(Layer):
         self,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+        reduction: Literal["none", "mean", "sum"] = "mean",
     ) -> None:
         self._initialize(weight=weight, ignore_index=ignore_index, reduction=reduction)
 
@@ -936,14 +1141,14 @@ class CrossEntropyLoss(Layer):
 
     weight: Tensor | None
     ignore_index: int
-    reduction: Literal['none', 'mean', 'sum']
+    reduction: Literal["none", "mean", "sum"]
     label_smoothing: float
 
     _class, _function = "CrossEntropyLoss", "tt_nn_cross_entropy_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
         ("ignore_index", "Int", (-100,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
         ("label_smoothing", "Float", (0.0,), False),
     )
     _slots = ("weight",)
@@ -954,7 +1159,7 @@ class CrossEntropyLoss(Layer):
         self,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+        reduction: Literal["none", "mean", "sum"] = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
         self._initialize(
@@ -1019,8 +1224,15 @@ class MultiheadAttention(ParameterLayer):
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
-    _slots = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias",
-              "bias_k", "bias_v")
+    _slots = (
+        "in_proj_weight",
+        "q_proj_weight",
+        "k_proj_weight",
+        "v_proj_weight",
+        "in_proj_bias",
+        "bias_k",
+        "bias_v",
+    )
     _buffer_flags = (False, False, False, False, False, False, False)
     _inputs = ("query", "key", "value", "key_padding_mask", "attn_mask")
 
@@ -1095,8 +1307,8 @@ class Conv1d(ParameterLayer):
     padding: int | tuple[int, ...] | str
     dilation: int | tuple[int, ...]
     groups: int
-    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
-    auto_padding: Literal['none', 'valid', 'same']
+    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
+    auto_padding: Literal["none", "valid", "same"]
 
     _class, _function = "Conv1d", "tt_nn_conv1d"
     _arguments = (
@@ -1108,12 +1320,17 @@ class Conv1d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
-         False),
-        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
+        (
+            "padding_mode",
+            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
+            ("zeros",),
+            False,
+        ),
+        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ("none",), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
+    _list_length = 1
     _slots = ("weight", "bias")
     _buffer_flags = (False, False)
     _inputs = ("input",)
@@ -1128,11 +1345,11 @@ class Conv1d(ParameterLayer):
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: device | str | None = None,
         dtype: dtype | None = None,
         *,
-        auto_padding: Literal['none', 'valid', 'same'] = 'none',
+        auto_padding: Literal["none", "valid", "same"] = "none",
     ) -> None:
         self._initialize(
             in_channels=in_channels,
@@ -1186,8 +1403,8 @@ class Conv2d(ParameterLayer):
     padding: int | tuple[int, ...] | str
     dilation: int | tuple[int, ...]
     groups: int
-    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
-    auto_padding: Literal['none', 'valid', 'same']
+    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
+    auto_padding: Literal["none", "valid", "same"]
 
     _class, _function = "Conv2d", "tt_nn_conv2d"
     _arguments = (
@@ -1199,12 +1416,17 @@ class Conv2d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
-         False),
-        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
+        (
+            "padding_mode",
+            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
+            ("zeros",),
+            False,
+        ),
+        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ("none",), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
+    _list_length = 2
     _slots = ("weight", "bias")
     _buffer_flags = (False, False)
     _inputs = ("input",)
@@ -1219,11 +1441,11 @@ class Conv2d(ParameterLayer):
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: device | str | None = None,
         dtype: dtype | None = None,
         *,
-        auto_padding: Literal['none', 'valid', 'same'] = 'none',
+        auto_padding: Literal["none", "valid", "same"] = "none",
     ) -> None:
         self._initialize(
             in_channels=in_channels,
@@ -1278,8 +1500,8 @@ class Conv3d(ParameterLayer):
     padding: int | tuple[int, ...] | str
     dilation: int | tuple[int, ...]
     groups: int
-    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
-    auto_padding: Literal['none', 'valid', 'same']
+    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
+    auto_padding: Literal["none", "valid", "same"]
 
     _class, _function = "Conv3d", "tt_nn_conv3d"
     _arguments = (
@@ -1291,12 +1513,17 @@ class Conv3d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
-         False),
-        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
+        (
+            "padding_mode",
+            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
+            ("zeros",),
+            False,
+        ),
+        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ("none",), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
+    _list_length = 3
     _slots = ("weight", "bias")
     _buffer_flags = (False, False)
     _inputs = ("input",)
@@ -1311,11 +1538,11 @@ class Conv3d(ParameterLayer):
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: device | str | None = None,
         dtype: dtype | None = None,
         *,
-        auto_padding: Literal['none', 'valid', 'same'] = 'none',
+        auto_padding: Literal["none", "valid", "same"] = "none",
     ) -> None:
         self._initialize(
             in_channels=in_channels,
@@ -1366,11 +1593,11 @@ class ConvTranspose1d(ParameterLayer):
     out_channels: int
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...]
-    padding: int | tuple[int, ...] | str
+    padding: int | tuple[int, ...]
     output_padding: int | tuple[int, ...]
     groups: int
     dilation: int | tuple[int, ...]
-    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
 
     _class, _function = "ConvTranspose1d", "tt_nn_conv_transpose1d"
     _arguments = (
@@ -1383,11 +1610,16 @@ class ConvTranspose1d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
-         False),
+        (
+            "padding_mode",
+            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
+            ("zeros",),
+            False,
+        ),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
+    _list_length = 1
     _slots = ("weight", "bias")
     _buffer_flags = (False, False)
     _inputs = ("input",)
@@ -1398,12 +1630,12 @@ class ConvTranspose1d(ParameterLayer):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
+        padding: int | Sequence[int] = 0,
         output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
-        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: device | str | None = None,
         dtype: dtype | None = None,
     ) -> None:
@@ -1456,11 +1688,11 @@ class ConvTranspose2d(ParameterLayer):
     out_channels: int
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...]
-    padding: int | tuple[int, ...] | str
+    padding: int | tuple[int, ...]
     output_padding: int | tuple[int, ...]
     groups: int
     dilation: int | tuple[int, ...]
-    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
 
     _class, _function = "ConvTranspose2d", "tt_nn_conv_transpose2d"
     _arguments = (
@@ -1473,11 +1705,16 @@ class ConvTranspose2d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
-         False),
+        (
+            "padding_mode",
+            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
+            ("zeros",),
+            False,
+        ),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
+    _list_length = 2
     _slots = ("weight", "bias")
     _buffer_flags = (False, False)
     _inputs = ("input",)
@@ -1488,12 +1725,12 @@ class ConvTranspose2d(ParameterLayer):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
+        padding: int | Sequence[int] = 0,
         output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
-        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: device | str | None = None,
         dtype: dtype | None = None,
     ) -> None:
@@ -1548,11 +1785,11 @@ class ConvTranspose3d(ParameterLayer):
     out_channels: int
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...]
-    padding: int | tuple[int, ...] | str
+    padding: int | tuple[int, ...]
     output_padding: int | tuple[int, ...]
     groups: int
     dilation: int | tuple[int, ...]
-    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
 
     _class, _function = "ConvTranspose3d", "tt_nn_conv_transpose3d"
     _arguments = (
@@ -1565,11 +1802,16 @@ class ConvTranspose3d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
-         False),
+        (
+            "padding_mode",
+            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
+            ("zeros",),
+            False,
+        ),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
+    _list_length = 3
     _slots = ("weight", "bias")
     _buffer_flags = (False, False)
     _inputs = ("input",)
@@ -1580,12 +1822,12 @@ class ConvTranspose3d(ParameterLayer):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
+        padding: int | Sequence[int] = 0,
         output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
-        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         device: device | str | None = None,
         dtype: dtype | None = None,
     ) -> None:
@@ -1956,7 +2198,7 @@ class MaxPool1d(Layer):
 
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
-    padding: int | tuple[int, ...] | str
+    padding: int | tuple[int, ...]
     dilation: int | tuple[int, ...]
     return_indices: bool
     ceil_mode: bool
@@ -1978,7 +2220,7 @@ class MaxPool1d(Layer):
         self,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] | str = 0,
+        padding: int | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
@@ -2012,7 +2254,7 @@ class AvgPool1d(Layer):
 
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
-    padding: int | tuple[int, ...] | str
+    padding: int | tuple[int, ...]
     ceil_mode: bool
     count_include_pad: bool
 
@@ -2032,7 +2274,7 @@ class AvgPool1d(Layer):
         self,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] | str = 0,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
@@ -2061,9 +2303,7 @@ class AdaptiveAvgPool1d(Layer):
     output_size: int | tuple[int, ...]
 
     _class, _function = "AdaptiveAvgPool1d", "tt_nn_adaptive_avg_pool1d"
-    _arguments = (
-        ("output_size", "Int[]", None, True),
-    )
+    _arguments = (("output_size", "Int[]", None, True),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -2092,7 +2332,7 @@ class MaxPool2d(Layer):
 
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
-    padding: int | tuple[int, ...] | str
+    padding: int | tuple[int, ...]
     dilation: int | tuple[int, ...]
     return_indices: bool
     ceil_mode: bool
@@ -2114,7 +2354,7 @@ class MaxPool2d(Layer):
         self,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] | str = 0,
+        padding: int | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
@@ -2149,7 +2389,7 @@ class AvgPool2d(Layer):
 
     kernel_size: int | tuple[int, ...]
     stride: int | tuple[int, ...] | None
-    padding: int | tuple[int, ...] | str
+    padding: int | tuple[int, ...]
     ceil_mode: bool
     count_include_pad: bool
     divisor_override: int | None
@@ -2171,7 +2411,7 @@ class AvgPool2d(Layer):
         self,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] | str = 0,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -2203,9 +2443,7 @@ class AdaptiveAvgPool2d(Layer):
     output_size: int | tuple[int, ...]
 
     _class, _function = "AdaptiveAvgPool2d", "tt_nn_adaptive_avg_pool2d"
-    _arguments = (
-        ("output_size", "Int[]", None, True),
-    )
+    _arguments = (("output_size", "Int[]", None, True),)
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -2217,7 +2455,1115 @@ class AdaptiveAvgPool2d(Layer):
         return self._forward(input)
 
 
+class InstanceNorm1d(NormLayer):
+    """Normalizes each channel of each sample of input (N, C, L) or (C, L): (x - mean) / sqrt(var +
+    eps) * weight + bias. Mean and variance are the sample's; with track_running_stats, evaluation
+    uses the running statistics instead.
+
+    num_features: C, the number of channels
+    eps: added to the variance for numerical stability
+    momentum: weight of the batch in the running statistics
+    affine: whether to learn weight, initially 1, and bias
+    track_running_stats: whether to keep running statistics and use them in evaluation
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    num_features: int
+    eps: float
+    momentum: float
+    affine: bool
+    track_running_stats: bool
+
+    _class, _function = "InstanceNorm1d", "tt_nn_instance_norm1d"
+    _arguments = (
+        ("num_features", "Int", None, True),
+        ("eps", "Float", (1e-5,), False),
+        ("momentum", "Float", (0.1,), False),
+        ("affine", "Bool", (False,), False),
+        ("track_running_stats", "Bool", (False,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+        ("bias", "Bool", (True,), False),
+    )
+    _slots = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    _buffer_flags = (False, False, True, True, True)
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            num_features=num_features,
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class InstanceNorm2d(NormLayer):
+    """Normalizes each channel of each sample of input (N, C, H, W) or (C, H, W): (x - mean) /
+    sqrt(var
+    + eps) * weight + bias. Mean and variance are the sample's; with track_running_stats, evaluation
+    uses the running statistics instead.
+
+    num_features: C, the number of channels
+    eps: added to the variance for numerical stability
+    momentum: weight of the batch in the running statistics
+    affine: whether to learn weight, initially 1, and bias
+    track_running_stats: whether to keep running statistics and use them in evaluation
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    num_features: int
+    eps: float
+    momentum: float
+    affine: bool
+    track_running_stats: bool
+
+    _class, _function = "InstanceNorm2d", "tt_nn_instance_norm2d"
+    _arguments = (
+        ("num_features", "Int", None, True),
+        ("eps", "Float", (1e-5,), False),
+        ("momentum", "Float", (0.1,), False),
+        ("affine", "Bool", (False,), False),
+        ("track_running_stats", "Bool", (False,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+        ("bias", "Bool", (True,), False),
+    )
+    _slots = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    _buffer_flags = (False, False, True, True, True)
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            num_features=num_features,
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class InstanceNorm3d(NormLayer):
+    """Normalizes each channel of each sample of input (N, C, D, H, W) or (C, D, H, W): (x - mean) /
+    sqrt(var + eps) * weight + bias. Mean and variance are the sample's; with track_running_stats,
+    evaluation uses the running statistics instead.
+
+    num_features: C, the number of channels
+    eps: added to the variance for numerical stability
+    momentum: weight of the batch in the running statistics
+    affine: whether to learn weight, initially 1, and bias
+    track_running_stats: whether to keep running statistics and use them in evaluation
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    num_features: int
+    eps: float
+    momentum: float
+    affine: bool
+    track_running_stats: bool
+
+    _class, _function = "InstanceNorm3d", "tt_nn_instance_norm3d"
+    _arguments = (
+        ("num_features", "Int", None, True),
+        ("eps", "Float", (1e-5,), False),
+        ("momentum", "Float", (0.1,), False),
+        ("affine", "Bool", (False,), False),
+        ("track_running_stats", "Bool", (False,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+        ("bias", "Bool", (True,), False),
+    )
+    _slots = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    _buffer_flags = (False, False, True, True, True)
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            num_features=num_features,
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class SyncBatchNorm(NormLayer):
+    """Batch normalisation of input (N, C, …) of any number of dimensions from 2. The batch is that
+    of
+    this process.
+
+    num_features: C, the number of channels
+    eps: added to the variance for numerical stability
+    momentum: weight of the batch in the running statistics; if negative (None in Python), they are
+        cumulative averages
+    affine: whether to learn weight, initially 1, and bias
+    track_running_stats: whether to keep running statistics; without them, the batch's are used in
+        evaluation, too
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    bias: whether to learn bias, initially 0; only if affine
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    num_features: int
+    eps: float
+    momentum: float
+    affine: bool
+    track_running_stats: bool
+
+    _class, _function = "SyncBatchNorm", "tt_nn_sync_batch_norm"
+    _arguments = (
+        ("num_features", "Int", None, True),
+        ("eps", "Float", (1e-5,), False),
+        ("momentum", "Float", (0.1,), False),
+        ("affine", "Bool", (True,), False),
+        ("track_running_stats", "Bool", (True,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+        ("bias", "Bool", (True,), False),
+    )
+    _slots = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    _buffer_flags = (False, False, True, True, True)
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            num_features=num_features,
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class CrossMapLRN2d(Layer):
+    """Divides input (N, C, H, W) by (k + alpha / size * s)^beta, where s is the sum of the squares
+    of
+    the channels around each: as many on both sides, size in all, or size - 1 if size is even.
+
+    size: number of channels
+    alpha: factor of the sum
+    beta: exponent
+    k: added to the sum
+    """
+
+    __module__ = "tt.nn"
+
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
+    _class, _function = "CrossMapLRN2d", "tt_nn_cross_map_lrn2d"
+    _arguments = (
+        ("size", "Int", None, True),
+        ("alpha", "Float", (1e-4,), False),
+        ("beta", "Float", (0.75,), False),
+        ("k", "Float", (1.0,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self._initialize(size=size, alpha=alpha, beta=beta, k=k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ConstantPad1d(Layer):
+    """Pads the last dimension of the input with a number.
+
+    padding: (left, right): numbers of elements added before and after the last dimension, or one
+        number for all; negative numbers remove elements
+    value: what is added
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+    value: float
+
+    _class, _function = "ConstantPad1d", "tt_nn_constant_pad1d"
+    _arguments = (("padding", "Int[]", None, True), ("value", "Float", None, True))
+    _list_length = 2
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
+        self._initialize(padding=padding, value=value)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ConstantPad2d(Layer):
+    """Pads the last 2 dimensions of the input with a number.
+
+    padding: (left, right, top, bottom): numbers of elements added before and after the last
+        dimension, then the one before it, or one number for all; negative numbers remove elements
+    value: what is added
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+    value: float
+
+    _class, _function = "ConstantPad2d", "tt_nn_constant_pad2d"
+    _arguments = (("padding", "Int[]", None, True), ("value", "Float", None, True))
+    _list_length = 4
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
+        self._initialize(padding=padding, value=value)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ConstantPad3d(Layer):
+    """Pads the last 3 dimensions of the input with a number.
+
+    padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
+        last dimension, then those before it, or one number for all; negative numbers remove
+        elements
+    value: what is added
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+    value: float
+
+    _class, _function = "ConstantPad3d", "tt_nn_constant_pad3d"
+    _arguments = (("padding", "Int[]", None, True), ("value", "Float", None, True))
+    _list_length = 6
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
+        self._initialize(padding=padding, value=value)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ZeroPad1d(Layer):
+    """Pads the last dimension of the input with zeros.
+
+    padding: (left, right): numbers of elements added before and after the last dimension, or one
+        number for all; negative numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ZeroPad1d", "tt_nn_zero_pad1d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 2
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ZeroPad2d(Layer):
+    """Pads the last 2 dimensions of the input with zeros.
+
+    padding: (left, right, top, bottom): numbers of elements added before and after the last
+        dimension, then the one before it, or one number for all; negative numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ZeroPad2d", "tt_nn_zero_pad2d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 4
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ZeroPad3d(Layer):
+    """Pads the last 3 dimensions of the input with zeros.
+
+    padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
+        last dimension, then those before it, or one number for all; negative numbers remove
+        elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ZeroPad3d", "tt_nn_zero_pad3d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 6
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ReflectionPad1d(Layer):
+    """Pads the last dimension of the input by reflection at its borders, whose elements are not
+    repeated.
+
+    padding: (left, right): numbers of elements added before and after the last dimension, or one
+        number for all; less than the size; negative numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ReflectionPad1d", "tt_nn_reflection_pad1d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 2
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ReflectionPad2d(Layer):
+    """Pads the last 2 dimensions of the input by reflection at its borders, whose elements are not
+    repeated.
+
+    padding: (left, right, top, bottom): numbers of elements added before and after the last
+        dimension, then the one before it, or one number for all; less than the size; negative
+        numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ReflectionPad2d", "tt_nn_reflection_pad2d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 4
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ReflectionPad3d(Layer):
+    """Pads the last 3 dimensions of the input by reflection at its borders, whose elements are not
+    repeated.
+
+    padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
+        last dimension, then those before it, or one number for all; less than the size; negative
+        numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ReflectionPad3d", "tt_nn_reflection_pad3d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 6
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ReplicationPad1d(Layer):
+    """Pads the last dimension of the input by copies of the elements at its borders.
+
+    padding: (left, right): numbers of elements added before and after the last dimension, or one
+        number for all; negative numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ReplicationPad1d", "tt_nn_replication_pad1d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 2
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ReplicationPad2d(Layer):
+    """Pads the last 2 dimensions of the input by copies of the elements at its borders.
+
+    padding: (left, right, top, bottom): numbers of elements added before and after the last
+        dimension, then the one before it, or one number for all; negative numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ReplicationPad2d", "tt_nn_replication_pad2d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 4
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ReplicationPad3d(Layer):
+    """Pads the last 3 dimensions of the input by copies of the elements at its borders.
+
+    padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
+        last dimension, then those before it, or one number for all; negative numbers remove
+        elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "ReplicationPad3d", "tt_nn_replication_pad3d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 6
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class CircularPad1d(Layer):
+    """Pads the last dimension of the input by elements of its other end, as if it were a ring.
+
+    padding: (left, right): numbers of elements added before and after the last dimension, or one
+        number for all; at most the size; negative numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "CircularPad1d", "tt_nn_circular_pad1d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 2
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class CircularPad2d(Layer):
+    """Pads the last 2 dimensions of the input by elements of its other end, as if it were a ring.
+
+    padding: (left, right, top, bottom): numbers of elements added before and after the last
+        dimension, then the one before it, or one number for all; at most the size; negative numbers
+        remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "CircularPad2d", "tt_nn_circular_pad2d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 4
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class CircularPad3d(Layer):
+    """Pads the last 3 dimensions of the input by elements of its other end, as if it were a ring.
+
+    padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
+        last dimension, then those before it, or one number for all; at most the size; negative
+        numbers remove elements
+    """
+
+    __module__ = "tt.nn"
+
+    padding: int | tuple[int, ...]
+
+    _class, _function = "CircularPad3d", "tt_nn_circular_pad3d"
+    _arguments = (("padding", "Int[]", None, True),)
+    _list_length = 6
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        self._initialize(padding=padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class AdaptiveMaxPool1d(Layer):
+    """Takes the maximum of input (N, C, L) or (C, L) over windows that cover it and are chosen so
+    that
+    the result has the spatial size output_size.
+
+    output_size: size of the result; a negative number (None in Python) keeps the size of the input
+    return_indices: whether to return the indices of the maxima, too
+    """
+
+    __module__ = "tt.nn"
+
+    output_size: int | tuple[int, ...]
+    return_indices: bool
+
+    _class, _function = "AdaptiveMaxPool1d", "tt_nn_adaptive_max_pool1d"
+    _arguments = (("output_size", "Int[]", None, True), ("return_indices", "Bool", (False,), False))
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False) -> None:
+        self._initialize(output_size=output_size, return_indices=return_indices)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class AdaptiveMaxPool2d(Layer):
+    """Takes the maximum of input (N, C, H, W) or (C, H, W) over windows that cover it and are
+    chosen
+    so that the result has the spatial size output_size.
+
+    output_size: (height, width) of the result, or one number for both; a negative number (None in
+        Python) keeps the size of the input
+    return_indices: whether to return the indices of the maxima, too
+    """
+
+    __module__ = "tt.nn"
+
+    output_size: int | tuple[int, ...]
+    return_indices: bool
+
+    _class, _function = "AdaptiveMaxPool2d", "tt_nn_adaptive_max_pool2d"
+    _arguments = (("output_size", "Int[]", None, True), ("return_indices", "Bool", (False,), False))
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False) -> None:
+        self._initialize(output_size=output_size, return_indices=return_indices)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class LPPool1d(Layer):
+    """Takes the p-norm of each window of input (N, C, L) or (C, L): sum(x^p)^(1/p), with p =
+    norm_type.
+
+    norm_type: p
+    kernel_size: size of the windows: one number
+    stride: step between windows; kernel_size if absent
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
+    """
+
+    __module__ = "tt.nn"
+
+    norm_type: float
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    ceil_mode: bool
+
+    _class, _function = "LPPool1d", "tt_nn_lp_pool1d"
+    _arguments = (
+        ("norm_type", "Float", None, True),
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("ceil_mode", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        self._initialize(
+            norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class LPPool2d(Layer):
+    """Takes the p-norm of each window of input (N, C, H, W) or (C, H, W): sum(x^p)^(1/p), with p =
+    norm_type.
+
+    norm_type: p
+    kernel_size: size of the windows: (height, width), or one number for both
+    stride: step between windows; kernel_size if absent
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
+    """
+
+    __module__ = "tt.nn"
+
+    norm_type: float
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    ceil_mode: bool
+
+    _class, _function = "LPPool2d", "tt_nn_lp_pool2d"
+    _arguments = (
+        ("norm_type", "Float", None, True),
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("ceil_mode", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        self._initialize(
+            norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Unflatten(Layer):
+    """Divides a dimension into several.
+
+    dim: dimension to divide
+    unflattened_size: sizes in its place; one may be -1, which is the size that fits
+    """
+
+    __module__ = "tt.nn"
+
+    dim: int
+    unflattened_size: int | tuple[int, ...]
+
+    _class, _function = "Unflatten", "tt_nn_unflatten"
+    _arguments = (("dim", "Dim", None, True), ("unflattened_size", "Shape", None, True))
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, dim: int, unflattened_size: int | Sequence[int]) -> None:
+        self._initialize(dim=dim, unflattened_size=unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Upsample(Layer):
+    """Resizes the dimensions behind the first two to size or by scale_factor.
+
+    size: spatial sizes of the result, or one number for all
+    scale_factor: factor of all spatial sizes, instead of size
+    mode: how values between elements are computed: linear for one spatial dimension, bilinear or
+        bicubic for two, trilinear for three, the others for any
+    align_corners: whether the centres of the corner elements of input and result coincide, instead
+        of their edges
+    recompute_scale_factor: whether to compute the factors from the rounded sizes
+    scale_d: factor of the third spatial size from the end, instead of scale_factor
+    scale_h: factor of the second from the end
+    scale_w: factor of the last
+    """
+
+    __module__ = "tt.nn"
+
+    size: int | tuple[int, ...] | None
+    scale_factor: float | None
+    mode: Literal["nearest", "linear", "bilinear", "nearest-exact", "area", "bicubic", "trilinear"]
+    align_corners: bool | None
+    recompute_scale_factor: bool | None
+    scale_d: float | None
+    scale_h: float | None
+    scale_w: float | None
+
+    _class, _function = "Upsample", "tt_nn_upsample"
+    _arguments = (
+        ("size", "Int[]", (None,), False),
+        ("scale_factor", "Float?", (None,), False),
+        (
+            "mode",
+            {
+                "nearest": 0,
+                "linear": 1,
+                "bilinear": 2,
+                "nearest-exact": 3,
+                "area": 4,
+                "bicubic": 5,
+                "trilinear": 6,
+            },
+            ("nearest",),
+            False,
+        ),
+        ("align_corners", "Bool?", (None,), False),
+        ("recompute_scale_factor", "Bool?", (None,), False),
+        ("scale_d", "Float?", (None,), False),
+        ("scale_h", "Float?", (None,), False),
+        ("scale_w", "Float?", (None,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | None = None,
+        mode: Literal[
+            "nearest", "linear", "bilinear", "nearest-exact", "area", "bicubic", "trilinear"
+        ] = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+        scale_d: float | None = None,
+        scale_h: float | None = None,
+        scale_w: float | None = None,
+    ) -> None:
+        self._initialize(
+            size=size,
+            scale_factor=scale_factor,
+            mode=mode,
+            align_corners=align_corners,
+            recompute_scale_factor=recompute_scale_factor,
+            scale_d=scale_d,
+            scale_h=scale_h,
+            scale_w=scale_w,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class UpsamplingNearest2d(Layer):
+    """Resizes images (N, C, H, W) to size or by scale_factor, by the nearest element.
+
+    size: (height, width) of the result, or one number for both
+    scale_factor: factor of both sizes, instead of size
+    scale_h: factor of the height, instead of scale_factor
+    scale_w: factor of the width
+    """
+
+    __module__ = "tt.nn"
+
+    size: int | tuple[int, ...] | None
+    scale_factor: float | None
+    scale_h: float | None
+    scale_w: float | None
+
+    _class, _function = "UpsamplingNearest2d", "tt_nn_upsampling_nearest2d"
+    _arguments = (
+        ("size", "Int[]", (None,), False),
+        ("scale_factor", "Float?", (None,), False),
+        ("scale_h", "Float?", (None,), False),
+        ("scale_w", "Float?", (None,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | None = None,
+        scale_h: float | None = None,
+        scale_w: float | None = None,
+    ) -> None:
+        self._initialize(size=size, scale_factor=scale_factor, scale_h=scale_h, scale_w=scale_w)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class UpsamplingBilinear2d(Layer):
+    """Resizes images (N, C, H, W) to size or by scale_factor, by bilinear interpolation, which
+    keeps
+    the corner elements.
+
+    size: (height, width) of the result, or one number for both
+    scale_factor: factor of both sizes, instead of size
+    scale_h: factor of the height, instead of scale_factor
+    scale_w: factor of the width
+    """
+
+    __module__ = "tt.nn"
+
+    size: int | tuple[int, ...] | None
+    scale_factor: float | None
+    scale_h: float | None
+    scale_w: float | None
+
+    _class, _function = "UpsamplingBilinear2d", "tt_nn_upsampling_bilinear2d"
+    _arguments = (
+        ("size", "Int[]", (None,), False),
+        ("scale_factor", "Float?", (None,), False),
+        ("scale_h", "Float?", (None,), False),
+        ("scale_w", "Float?", (None,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | None = None,
+        scale_h: float | None = None,
+        scale_w: float | None = None,
+    ) -> None:
+        self._initialize(size=size, scale_factor=scale_factor, scale_h=scale_h, scale_w=scale_w)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class CosineSimilarity(Layer):
+    """Computes the cosine of the angle between vectors along dim: x1 . x2 / (|x1| |x2|).
+
+    dim: dimension of the vectors
+    eps: smallest norm by which is divided
+    """
+
+    __module__ = "tt.nn"
+
+    dim: int
+    eps: float
+
+    _class, _function = "CosineSimilarity", "tt_nn_cosine_similarity"
+    _arguments = (("dim", "Dim", (1,), False), ("eps", "Float", (1e-8,), False))
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("x1", "x2")
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        self._initialize(dim=dim, eps=eps)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self._forward(x1, x2)
+
+
+class PairwiseDistance(Layer):
+    """Computes the p-norm of x1 - x2 + eps along the last dimension.
+
+    p: exponent of the norm
+    eps: added to the difference, so that its gradient exists
+    keepdim: whether the result keeps the last dimension, of size 1
+    """
+
+    __module__ = "tt.nn"
+
+    p: float
+    eps: float
+    keepdim: bool
+
+    _class, _function = "PairwiseDistance", "tt_nn_pairwise_distance"
+    _arguments = (
+        ("p", "Float", (2.0,), False),
+        ("eps", "Float", (1e-6,), False),
+        ("keepdim", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("x1", "x2")
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        self._initialize(p=p, eps=eps, keepdim=keepdim)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self._forward(x1, x2)
+
+
 __all__ = [
+    "PReLU",
+    "SELU",
+    "CELU",
+    "Hardshrink",
+    "Softshrink",
+    "Tanhshrink",
+    "Softsign",
+    "Threshold",
+    "Softmin",
+    "Softmax2d",
     "Linear",
     "LayerNorm",
     "Dropout",
@@ -2262,4 +3608,30 @@ __all__ = [
     "MaxPool2d",
     "AvgPool2d",
     "AdaptiveAvgPool2d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "CrossMapLRN2d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "LPPool1d",
+    "LPPool2d",
+    "Unflatten",
+    "CosineSimilarity",
+    "PairwiseDistance",
 ]

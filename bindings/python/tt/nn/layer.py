@@ -56,6 +56,8 @@ class Layer(Module):
     _slots: tuple[str, ...] = ()  # names of the C module's own tensors
     _buffer_flags: tuple[bool, ...] = ()  # which of them are buffers
     _inputs: tuple[str, ...] = ()  # arguments of forward
+    _list_length = 0  # to which the C module expands lists of one number
+    _folded: tuple[str, ...] = ()  # C's arguments that Python takes as part of another
     _module: ModuleHandle
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -67,7 +69,7 @@ class Layer(Module):
         """Completes the constructor; values: its arguments by name."""
         Module.__init__(self)
         self._adopt(self._new_module(values))
-        for name, value in as_attributes(self._class, values).items():
+        for name, value in self._as_attributes(values).items():
             is_tensor = name in self._parameters or name in self._buffers
             if not is_tensor and name not in ("device", "dtype"):
                 self.__dict__[name] = value
@@ -88,6 +90,18 @@ class Layer(Module):
                 sizes = (sizes,)
             given["output_size"] = tuple(-1 if size is None else size for size in sizes)
         return construct(ModuleHandle, self._function, self._class, self._arguments, given)
+
+    def _as_attributes(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Returns arguments as PyTorch's attributes are: lists as tuples, the default of stride."""
+        shown = dict(values)
+        for name, kind, _, _ in self._arguments:
+            if kind == "Int[]" and self._list_length and isinstance(shown[name], int):
+                shown[name] = (shown[name],) * self._list_length
+            elif kind in ("Int[]", "Shape"):
+                shown[name] = as_tuple(shown[name], of_one=kind == "Shape")
+        if "stride" in shown and shown["stride"] is None:
+            shown["stride"] = shown["kernel_size"]
+        return shown
 
     def _adopt(self, handle: ModuleHandle) -> None:
         """Takes the C module, and registers its tensors and its children."""
@@ -273,22 +287,11 @@ class NormLayer(ParameterLayer):
             self.num_batches_tracked.fill_(0)
 
 
-def as_attributes(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns arguments as PyTorch's attributes are: tuples for convolutions, a stride for
-    pooling."""
-    repeat, sizes = 1, {"normalized_shape"}
-    if name.startswith("Conv"):
-        repeat = int(name[-2])
-        sizes = {"kernel_size", "stride", "padding", "dilation", "output_padding"}
-    shown = dict(values)
-    for key in sizes & set(values):
-        if isinstance(values[key], int):
-            shown[key] = (values[key],) * repeat
-        elif isinstance(values[key], list):
-            shown[key] = tuple(values[key])
-    if "stride" in shown and shown["stride"] is None:
-        shown["stride"] = shown["kernel_size"]
-    return shown
+def as_tuple(sizes: Any, of_one: bool) -> Any:
+    """Returns a list as a tuple. of_one: a number, too."""
+    if of_one and isinstance(sizes, int):
+        return (sizes,)
+    return tuple(sizes) if isinstance(sizes, list) else sizes
 
 
 def child_name(handle: ModuleHandle, i: int) -> str:

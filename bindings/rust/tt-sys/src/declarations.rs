@@ -1494,6 +1494,52 @@ pub struct tt_diagonal_scatter_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_prelu_opts {
+    pub set: u64,
+    pub num_parameters: i64,
+    pub init: f64,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_selu_opts {
+    pub set: u64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_celu_opts {
+    pub set: u64,
+    pub alpha: f64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_hardshrink_opts {
+    pub set: u64,
+    pub lambd: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_softshrink_opts {
+    pub set: u64,
+    pub lambd: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_threshold_opts {
+    pub set: u64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_softmin_opts {
+    pub set: u64,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_linear_opts {
     pub set: u64,
     pub bias: i32,
@@ -1915,6 +1961,139 @@ pub struct tt_nn_avg_pool2d_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_instance_norm1d_opts {
+    pub set: u64,
+    pub eps: f64,
+    pub momentum: f64,
+    pub affine: i32,
+    pub track_running_stats: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+    pub bias: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_instance_norm2d_opts {
+    pub set: u64,
+    pub eps: f64,
+    pub momentum: f64,
+    pub affine: i32,
+    pub track_running_stats: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+    pub bias: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_instance_norm3d_opts {
+    pub set: u64,
+    pub eps: f64,
+    pub momentum: f64,
+    pub affine: i32,
+    pub track_running_stats: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+    pub bias: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_sync_batch_norm_opts {
+    pub set: u64,
+    pub eps: f64,
+    pub momentum: f64,
+    pub affine: i32,
+    pub track_running_stats: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+    pub bias: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_cross_map_lrn2d_opts {
+    pub set: u64,
+    pub alpha: f64,
+    pub beta: f64,
+    pub k: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_adaptive_max_pool1d_opts {
+    pub set: u64,
+    pub return_indices: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_adaptive_max_pool2d_opts {
+    pub set: u64,
+    pub return_indices: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_lp_pool1d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_lp_pool2d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_upsample_opts {
+    pub set: u64,
+    pub size: *const i64,
+    pub n_size: i64,
+    pub scale_factor: f64,
+    pub mode: i32,
+    pub align_corners: i32,
+    pub recompute_scale_factor: i32,
+    pub scale_d: f64,
+    pub scale_h: f64,
+    pub scale_w: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_upsampling_nearest2d_opts {
+    pub set: u64,
+    pub size: *const i64,
+    pub n_size: i64,
+    pub scale_factor: f64,
+    pub scale_h: f64,
+    pub scale_w: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_upsampling_bilinear2d_opts {
+    pub set: u64,
+    pub size: *const i64,
+    pub n_size: i64,
+    pub scale_factor: f64,
+    pub scale_h: f64,
+    pub scale_w: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_cosine_similarity_opts {
+    pub set: u64,
+    pub dim: i64,
+    pub eps: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_pairwise_distance_opts {
+    pub set: u64,
+    pub p: f64,
+    pub eps: f64,
+    pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_optim_sgd_opts {
     pub set: u64,
     pub lr: f64,
@@ -2309,24 +2488,30 @@ zeroed! {
     tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
     tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_logit_opts tt_round_opts
     tt_nan_to_num_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts
-    tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_linear_opts
-    tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts
-    tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts
-    tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts
-    tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts
-    tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts
+    tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
+    tt_nn_softmin_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
+    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
+    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
+    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
+    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
+    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
     tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
     tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts
     tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts
-    tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_optim_sgd_opts
-    tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts
-    tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts tt_optim_radam_opts
-    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts tt_lr_multi_step_opts
-    tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts
-    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts
-    tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
+    tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_nn_instance_norm1d_opts
+    tt_nn_instance_norm2d_opts tt_nn_instance_norm3d_opts tt_nn_sync_batch_norm_opts
+    tt_nn_cross_map_lrn2d_opts tt_nn_adaptive_max_pool1d_opts tt_nn_adaptive_max_pool2d_opts
+    tt_nn_lp_pool1d_opts tt_nn_lp_pool2d_opts tt_nn_upsample_opts tt_nn_upsampling_nearest2d_opts
+    tt_nn_upsampling_bilinear2d_opts tt_nn_cosine_similarity_opts tt_nn_pairwise_distance_opts
+    tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts
+    tt_optim_adagrad_opts tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts
+    tt_optim_radam_opts tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts
+    tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
+    tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
+    tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
 }
@@ -2845,6 +3030,17 @@ pub const TT_SLICE_SCATTER_STEP: u64 = 8;
 pub const TT_DIAGONAL_SCATTER_OFFSET: u64 = 1;
 pub const TT_DIAGONAL_SCATTER_DIM1: u64 = 2;
 pub const TT_DIAGONAL_SCATTER_DIM2: u64 = 4;
+pub const TT_NN_PRELU_NUM_PARAMETERS: u64 = 1;
+pub const TT_NN_PRELU_INIT: u64 = 2;
+pub const TT_NN_PRELU_DEVICE: u64 = 4;
+pub const TT_NN_PRELU_DTYPE: u64 = 8;
+pub const TT_NN_SELU_INPLACE: u64 = 1;
+pub const TT_NN_CELU_ALPHA: u64 = 1;
+pub const TT_NN_CELU_INPLACE: u64 = 2;
+pub const TT_NN_HARDSHRINK_LAMBD: u64 = 1;
+pub const TT_NN_SOFTSHRINK_LAMBD: u64 = 1;
+pub const TT_NN_THRESHOLD_INPLACE: u64 = 1;
+pub const TT_NN_SOFTMIN_DIM: u64 = 1;
 pub const TT_NN_LINEAR_BIAS: u64 = 1;
 pub const TT_NN_LINEAR_DEVICE: u64 = 2;
 pub const TT_NN_LINEAR_DTYPE: u64 = 4;
@@ -3015,6 +3211,64 @@ pub const TT_NN_AVG_POOL2D_PADDING: u64 = 2;
 pub const TT_NN_AVG_POOL2D_CEIL_MODE: u64 = 4;
 pub const TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD: u64 = 8;
 pub const TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE: u64 = 16;
+pub const TT_NN_INSTANCE_NORM1D_EPS: u64 = 1;
+pub const TT_NN_INSTANCE_NORM1D_MOMENTUM: u64 = 2;
+pub const TT_NN_INSTANCE_NORM1D_AFFINE: u64 = 4;
+pub const TT_NN_INSTANCE_NORM1D_TRACK_RUNNING_STATS: u64 = 8;
+pub const TT_NN_INSTANCE_NORM1D_DEVICE: u64 = 16;
+pub const TT_NN_INSTANCE_NORM1D_DTYPE: u64 = 32;
+pub const TT_NN_INSTANCE_NORM1D_BIAS: u64 = 64;
+pub const TT_NN_INSTANCE_NORM2D_EPS: u64 = 1;
+pub const TT_NN_INSTANCE_NORM2D_MOMENTUM: u64 = 2;
+pub const TT_NN_INSTANCE_NORM2D_AFFINE: u64 = 4;
+pub const TT_NN_INSTANCE_NORM2D_TRACK_RUNNING_STATS: u64 = 8;
+pub const TT_NN_INSTANCE_NORM2D_DEVICE: u64 = 16;
+pub const TT_NN_INSTANCE_NORM2D_DTYPE: u64 = 32;
+pub const TT_NN_INSTANCE_NORM2D_BIAS: u64 = 64;
+pub const TT_NN_INSTANCE_NORM3D_EPS: u64 = 1;
+pub const TT_NN_INSTANCE_NORM3D_MOMENTUM: u64 = 2;
+pub const TT_NN_INSTANCE_NORM3D_AFFINE: u64 = 4;
+pub const TT_NN_INSTANCE_NORM3D_TRACK_RUNNING_STATS: u64 = 8;
+pub const TT_NN_INSTANCE_NORM3D_DEVICE: u64 = 16;
+pub const TT_NN_INSTANCE_NORM3D_DTYPE: u64 = 32;
+pub const TT_NN_INSTANCE_NORM3D_BIAS: u64 = 64;
+pub const TT_NN_SYNC_BATCH_NORM_EPS: u64 = 1;
+pub const TT_NN_SYNC_BATCH_NORM_MOMENTUM: u64 = 2;
+pub const TT_NN_SYNC_BATCH_NORM_AFFINE: u64 = 4;
+pub const TT_NN_SYNC_BATCH_NORM_TRACK_RUNNING_STATS: u64 = 8;
+pub const TT_NN_SYNC_BATCH_NORM_DEVICE: u64 = 16;
+pub const TT_NN_SYNC_BATCH_NORM_DTYPE: u64 = 32;
+pub const TT_NN_SYNC_BATCH_NORM_BIAS: u64 = 64;
+pub const TT_NN_CROSS_MAP_LRN2D_ALPHA: u64 = 1;
+pub const TT_NN_CROSS_MAP_LRN2D_BETA: u64 = 2;
+pub const TT_NN_CROSS_MAP_LRN2D_K: u64 = 4;
+pub const TT_NN_ADAPTIVE_MAX_POOL1D_RETURN_INDICES: u64 = 1;
+pub const TT_NN_ADAPTIVE_MAX_POOL2D_RETURN_INDICES: u64 = 1;
+pub const TT_NN_LP_POOL1D_STRIDE: u64 = 1;
+pub const TT_NN_LP_POOL1D_CEIL_MODE: u64 = 2;
+pub const TT_NN_LP_POOL2D_STRIDE: u64 = 1;
+pub const TT_NN_LP_POOL2D_CEIL_MODE: u64 = 2;
+pub const TT_NN_UPSAMPLE_SIZE: u64 = 1;
+pub const TT_NN_UPSAMPLE_SCALE_FACTOR: u64 = 2;
+pub const TT_NN_UPSAMPLE_MODE: u64 = 4;
+pub const TT_NN_UPSAMPLE_ALIGN_CORNERS: u64 = 8;
+pub const TT_NN_UPSAMPLE_RECOMPUTE_SCALE_FACTOR: u64 = 16;
+pub const TT_NN_UPSAMPLE_SCALE_D: u64 = 32;
+pub const TT_NN_UPSAMPLE_SCALE_H: u64 = 64;
+pub const TT_NN_UPSAMPLE_SCALE_W: u64 = 128;
+pub const TT_NN_UPSAMPLING_NEAREST2D_SIZE: u64 = 1;
+pub const TT_NN_UPSAMPLING_NEAREST2D_SCALE_FACTOR: u64 = 2;
+pub const TT_NN_UPSAMPLING_NEAREST2D_SCALE_H: u64 = 4;
+pub const TT_NN_UPSAMPLING_NEAREST2D_SCALE_W: u64 = 8;
+pub const TT_NN_UPSAMPLING_BILINEAR2D_SIZE: u64 = 1;
+pub const TT_NN_UPSAMPLING_BILINEAR2D_SCALE_FACTOR: u64 = 2;
+pub const TT_NN_UPSAMPLING_BILINEAR2D_SCALE_H: u64 = 4;
+pub const TT_NN_UPSAMPLING_BILINEAR2D_SCALE_W: u64 = 8;
+pub const TT_NN_COSINE_SIMILARITY_DIM: u64 = 1;
+pub const TT_NN_COSINE_SIMILARITY_EPS: u64 = 2;
+pub const TT_NN_PAIRWISE_DISTANCE_P: u64 = 1;
+pub const TT_NN_PAIRWISE_DISTANCE_EPS: u64 = 2;
+pub const TT_NN_PAIRWISE_DISTANCE_KEEPDIM: u64 = 4;
 pub const TT_OPTIM_SGD_LR: u64 = 1;
 pub const TT_OPTIM_SGD_MOMENTUM: u64 = 2;
 pub const TT_OPTIM_SGD_DAMPENING: u64 = 4;
@@ -5035,6 +5289,23 @@ extern "C" {
         opts: *const tt_slice_scatter_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_diagonal_scatter(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
         opts: *const tt_diagonal_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nn_prelu(c: *mut tt_ctx, opts: *const tt_nn_prelu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_selu(c: *mut tt_ctx, opts: *const tt_nn_selu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_celu(c: *mut tt_ctx, opts: *const tt_nn_celu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_hardshrink(c: *mut tt_ctx, opts: *const tt_nn_hardshrink_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_softshrink(c: *mut tt_ctx, opts: *const tt_nn_softshrink_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_tanhshrink(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_softsign(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_threshold(c: *mut tt_ctx, threshold: f64, value: f64,
+        opts: *const tt_nn_threshold_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_softmin(c: *mut tt_ctx, opts: *const tt_nn_softmin_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_softmax2d(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_sequential(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_list(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_dict(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
@@ -5139,6 +5410,68 @@ extern "C" {
     pub fn tt_nn_avg_pool2d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
         opts: *const tt_nn_avg_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_adaptive_avg_pool2d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_instance_norm1d(c: *mut tt_ctx, num_features: i64,
+        opts: *const tt_nn_instance_norm1d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_instance_norm2d(c: *mut tt_ctx, num_features: i64,
+        opts: *const tt_nn_instance_norm2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_instance_norm3d(c: *mut tt_ctx, num_features: i64,
+        opts: *const tt_nn_instance_norm3d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_sync_batch_norm(c: *mut tt_ctx, num_features: i64,
+        opts: *const tt_nn_sync_batch_norm_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_cross_map_lrn2d(c: *mut tt_ctx, size: i64, opts: *const tt_nn_cross_map_lrn2d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_constant_pad1d(c: *mut tt_ctx, padding: *const i64, n_padding: i64, value: f64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_constant_pad2d(c: *mut tt_ctx, padding: *const i64, n_padding: i64, value: f64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_constant_pad3d(c: *mut tt_ctx, padding: *const i64, n_padding: i64, value: f64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_zero_pad1d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_zero_pad2d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_zero_pad3d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_reflection_pad1d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_reflection_pad2d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_reflection_pad3d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_replication_pad1d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_replication_pad2d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_replication_pad3d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_circular_pad1d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_circular_pad2d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_circular_pad3d(c: *mut tt_ctx, padding: *const i64, n_padding: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_adaptive_max_pool1d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        opts: *const tt_nn_adaptive_max_pool1d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_adaptive_max_pool2d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        opts: *const tt_nn_adaptive_max_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_lp_pool1d(c: *mut tt_ctx, norm_type: f64, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_nn_lp_pool1d_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_lp_pool2d(c: *mut tt_ctx, norm_type: f64, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_nn_lp_pool2d_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_unflatten(c: *mut tt_ctx, dim: i64, unflattened_size: *const i64,
+        n_unflattened_size: i64, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_upsample(c: *mut tt_ctx, opts: *const tt_nn_upsample_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_upsampling_nearest2d(c: *mut tt_ctx, opts: *const tt_nn_upsampling_nearest2d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_upsampling_bilinear2d(c: *mut tt_ctx,
+        opts: *const tt_nn_upsampling_bilinear2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_cosine_similarity(c: *mut tt_ctx, opts: *const tt_nn_cosine_similarity_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_pairwise_distance(c: *mut tt_ctx, opts: *const tt_nn_pairwise_distance_opts,
         out: *mut *mut tt_module) -> tt_status;
     pub fn tt_optim_sgd(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
         opts: *const tt_optim_sgd_opts, out: *mut *mut tt_optimizer) -> tt_status;

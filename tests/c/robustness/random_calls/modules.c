@@ -8,7 +8,7 @@ static tt_module* made_layer(Program* p) {
   tt_module* m = NULL;
   const int64_t a = 1 + below(p, 5), b = 1 + below(p, 5), k[2] = {1 + below(p, 3), 1 + below(p, 3)};
   const int64_t odd = small_int(p);
-  switch (below(p, 40)) {
+  switch (below(p, 46)) {
     case 0:
     case 1:
     case 2:
@@ -48,6 +48,12 @@ static tt_module* made_layer(Program* p) {
     case 36: CALL(tt_nn_glu(c, NULL, &m)); break;
     case 37: CALL(tt_nn_softplus(c, NULL, &m)); break;
     case 38: CALL(tt_nn_hardtanh(c, NULL, &m)); break;
+    case 39: CALL(tt_nn_prelu(c, NULL, &m)); break;
+    case 40: CALL(tt_nn_reflection_pad2d(c, k, 1, &m)); break;
+    case 41: CALL(tt_nn_instance_norm1d(c, a, NULL, &m)); break;
+    case 42: CALL(tt_nn_cross_map_lrn2d(c, odd, NULL, &m)); break;
+    case 43: CALL(tt_nn_lp_pool2d(c, 2, k, 2, NULL, &m)); break;
+    case 44: CALL(tt_nn_unflatten(c, 0, k, 2, &m)); break;
     default: CALL(tt_nn_identity(c, &m));
   }
   return m;

@@ -212,6 +212,13 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_diagonal_opts, set, offset, dim1, dim2);
     layout!(out, tt_slice_scatter_opts, set, dim, start, end, step);
     layout!(out, tt_diagonal_scatter_opts, set, offset, dim1, dim2);
+    layout!(out, tt_nn_prelu_opts, set, num_parameters, init, device, dtype);
+    layout!(out, tt_nn_selu_opts, set, inplace);
+    layout!(out, tt_nn_celu_opts, set, alpha, inplace);
+    layout!(out, tt_nn_hardshrink_opts, set, lambd);
+    layout!(out, tt_nn_softshrink_opts, set, lambd);
+    layout!(out, tt_nn_threshold_opts, set, inplace);
+    layout!(out, tt_nn_softmin_opts, set, dim);
     layout!(out, tt_nn_linear_opts, set, bias, device, dtype);
     layout!(out, tt_nn_embedding_opts, set, padding_idx, max_norm, norm_type, scale_grad_by_freq,
         sparse, device, dtype);
@@ -275,6 +282,27 @@ fn rows(out: &mut Vec<String>) {
         n_dilation, return_indices, ceil_mode);
     layout!(out, tt_nn_avg_pool2d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
         count_include_pad, divisor_override);
+    layout!(out, tt_nn_instance_norm1d_opts, set, eps, momentum, affine, track_running_stats,
+        device, dtype, bias);
+    layout!(out, tt_nn_instance_norm2d_opts, set, eps, momentum, affine, track_running_stats,
+        device, dtype, bias);
+    layout!(out, tt_nn_instance_norm3d_opts, set, eps, momentum, affine, track_running_stats,
+        device, dtype, bias);
+    layout!(out, tt_nn_sync_batch_norm_opts, set, eps, momentum, affine, track_running_stats,
+        device, dtype, bias);
+    layout!(out, tt_nn_cross_map_lrn2d_opts, set, alpha, beta, k);
+    layout!(out, tt_nn_adaptive_max_pool1d_opts, set, return_indices);
+    layout!(out, tt_nn_adaptive_max_pool2d_opts, set, return_indices);
+    layout!(out, tt_nn_lp_pool1d_opts, set, stride, n_stride, ceil_mode);
+    layout!(out, tt_nn_lp_pool2d_opts, set, stride, n_stride, ceil_mode);
+    layout!(out, tt_nn_upsample_opts, set, size, n_size, scale_factor, mode, align_corners,
+        recompute_scale_factor, scale_d, scale_h, scale_w);
+    layout!(out, tt_nn_upsampling_nearest2d_opts, set, size, n_size, scale_factor, scale_h,
+        scale_w);
+    layout!(out, tt_nn_upsampling_bilinear2d_opts, set, size, n_size, scale_factor, scale_h,
+        scale_w);
+    layout!(out, tt_nn_cosine_similarity_opts, set, dim, eps);
+    layout!(out, tt_nn_pairwise_distance_opts, set, p, eps, keepdim);
     layout!(out, tt_optim_sgd_opts, set, lr, momentum, dampening, weight_decay, nesterov, maximize);
     layout!(out, tt_optim_adam_opts, set, lr, betas, eps, weight_decay, amsgrad, maximize,
         decoupled_weight_decay);
@@ -834,6 +862,17 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_DIAGONAL_SCATTER_OFFSET);
     constant!(out, TT_DIAGONAL_SCATTER_DIM1);
     constant!(out, TT_DIAGONAL_SCATTER_DIM2);
+    constant!(out, TT_NN_PRELU_NUM_PARAMETERS);
+    constant!(out, TT_NN_PRELU_INIT);
+    constant!(out, TT_NN_PRELU_DEVICE);
+    constant!(out, TT_NN_PRELU_DTYPE);
+    constant!(out, TT_NN_SELU_INPLACE);
+    constant!(out, TT_NN_CELU_ALPHA);
+    constant!(out, TT_NN_CELU_INPLACE);
+    constant!(out, TT_NN_HARDSHRINK_LAMBD);
+    constant!(out, TT_NN_SOFTSHRINK_LAMBD);
+    constant!(out, TT_NN_THRESHOLD_INPLACE);
+    constant!(out, TT_NN_SOFTMIN_DIM);
     constant!(out, TT_NN_LINEAR_BIAS);
     constant!(out, TT_NN_LINEAR_DEVICE);
     constant!(out, TT_NN_LINEAR_DTYPE);
@@ -1004,6 +1043,64 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_AVG_POOL2D_CEIL_MODE);
     constant!(out, TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD);
     constant!(out, TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE);
+    constant!(out, TT_NN_INSTANCE_NORM1D_EPS);
+    constant!(out, TT_NN_INSTANCE_NORM1D_MOMENTUM);
+    constant!(out, TT_NN_INSTANCE_NORM1D_AFFINE);
+    constant!(out, TT_NN_INSTANCE_NORM1D_TRACK_RUNNING_STATS);
+    constant!(out, TT_NN_INSTANCE_NORM1D_DEVICE);
+    constant!(out, TT_NN_INSTANCE_NORM1D_DTYPE);
+    constant!(out, TT_NN_INSTANCE_NORM1D_BIAS);
+    constant!(out, TT_NN_INSTANCE_NORM2D_EPS);
+    constant!(out, TT_NN_INSTANCE_NORM2D_MOMENTUM);
+    constant!(out, TT_NN_INSTANCE_NORM2D_AFFINE);
+    constant!(out, TT_NN_INSTANCE_NORM2D_TRACK_RUNNING_STATS);
+    constant!(out, TT_NN_INSTANCE_NORM2D_DEVICE);
+    constant!(out, TT_NN_INSTANCE_NORM2D_DTYPE);
+    constant!(out, TT_NN_INSTANCE_NORM2D_BIAS);
+    constant!(out, TT_NN_INSTANCE_NORM3D_EPS);
+    constant!(out, TT_NN_INSTANCE_NORM3D_MOMENTUM);
+    constant!(out, TT_NN_INSTANCE_NORM3D_AFFINE);
+    constant!(out, TT_NN_INSTANCE_NORM3D_TRACK_RUNNING_STATS);
+    constant!(out, TT_NN_INSTANCE_NORM3D_DEVICE);
+    constant!(out, TT_NN_INSTANCE_NORM3D_DTYPE);
+    constant!(out, TT_NN_INSTANCE_NORM3D_BIAS);
+    constant!(out, TT_NN_SYNC_BATCH_NORM_EPS);
+    constant!(out, TT_NN_SYNC_BATCH_NORM_MOMENTUM);
+    constant!(out, TT_NN_SYNC_BATCH_NORM_AFFINE);
+    constant!(out, TT_NN_SYNC_BATCH_NORM_TRACK_RUNNING_STATS);
+    constant!(out, TT_NN_SYNC_BATCH_NORM_DEVICE);
+    constant!(out, TT_NN_SYNC_BATCH_NORM_DTYPE);
+    constant!(out, TT_NN_SYNC_BATCH_NORM_BIAS);
+    constant!(out, TT_NN_CROSS_MAP_LRN2D_ALPHA);
+    constant!(out, TT_NN_CROSS_MAP_LRN2D_BETA);
+    constant!(out, TT_NN_CROSS_MAP_LRN2D_K);
+    constant!(out, TT_NN_ADAPTIVE_MAX_POOL1D_RETURN_INDICES);
+    constant!(out, TT_NN_ADAPTIVE_MAX_POOL2D_RETURN_INDICES);
+    constant!(out, TT_NN_LP_POOL1D_STRIDE);
+    constant!(out, TT_NN_LP_POOL1D_CEIL_MODE);
+    constant!(out, TT_NN_LP_POOL2D_STRIDE);
+    constant!(out, TT_NN_LP_POOL2D_CEIL_MODE);
+    constant!(out, TT_NN_UPSAMPLE_SIZE);
+    constant!(out, TT_NN_UPSAMPLE_SCALE_FACTOR);
+    constant!(out, TT_NN_UPSAMPLE_MODE);
+    constant!(out, TT_NN_UPSAMPLE_ALIGN_CORNERS);
+    constant!(out, TT_NN_UPSAMPLE_RECOMPUTE_SCALE_FACTOR);
+    constant!(out, TT_NN_UPSAMPLE_SCALE_D);
+    constant!(out, TT_NN_UPSAMPLE_SCALE_H);
+    constant!(out, TT_NN_UPSAMPLE_SCALE_W);
+    constant!(out, TT_NN_UPSAMPLING_NEAREST2D_SIZE);
+    constant!(out, TT_NN_UPSAMPLING_NEAREST2D_SCALE_FACTOR);
+    constant!(out, TT_NN_UPSAMPLING_NEAREST2D_SCALE_H);
+    constant!(out, TT_NN_UPSAMPLING_NEAREST2D_SCALE_W);
+    constant!(out, TT_NN_UPSAMPLING_BILINEAR2D_SIZE);
+    constant!(out, TT_NN_UPSAMPLING_BILINEAR2D_SCALE_FACTOR);
+    constant!(out, TT_NN_UPSAMPLING_BILINEAR2D_SCALE_H);
+    constant!(out, TT_NN_UPSAMPLING_BILINEAR2D_SCALE_W);
+    constant!(out, TT_NN_COSINE_SIMILARITY_DIM);
+    constant!(out, TT_NN_COSINE_SIMILARITY_EPS);
+    constant!(out, TT_NN_PAIRWISE_DISTANCE_P);
+    constant!(out, TT_NN_PAIRWISE_DISTANCE_EPS);
+    constant!(out, TT_NN_PAIRWISE_DISTANCE_KEEPDIM);
     constant!(out, TT_OPTIM_SGD_LR);
     constant!(out, TT_OPTIM_SGD_MOMENTUM);
     constant!(out, TT_OPTIM_SGD_DAMPENING);
