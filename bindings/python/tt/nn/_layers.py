@@ -64,7 +64,9 @@ class SELU(Layer):
     inplace: bool
 
     _class, _function = "SELU", "tt_nn_selu"
-    _arguments = (("inplace", "Bool", (False,), False),)
+    _arguments = (
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -89,7 +91,10 @@ class CELU(Layer):
     inplace: bool
 
     _class, _function = "CELU", "tt_nn_celu"
-    _arguments = (("alpha", "Float", (1.0,), False), ("inplace", "Bool", (False,), False))
+    _arguments = (
+        ("alpha", "Float", (1.0,), False),
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -112,7 +117,9 @@ class Hardshrink(Layer):
     lambd: float
 
     _class, _function = "Hardshrink", "tt_nn_hardshrink"
-    _arguments = (("lambd", "Float", (0.5,), False),)
+    _arguments = (
+        ("lambd", "Float", (0.5,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -135,7 +142,9 @@ class Softshrink(Layer):
     lambd: float
 
     _class, _function = "Softshrink", "tt_nn_softshrink"
-    _arguments = (("lambd", "Float", (0.5,), False),)
+    _arguments = (
+        ("lambd", "Float", (0.5,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -226,7 +235,9 @@ class Softmin(Layer):
     dim: int | None
 
     _class, _function = "Softmin", "tt_nn_softmin"
-    _arguments = (("dim", "Dim?", (None,), False),)
+    _arguments = (
+        ("dim", "Dim?", (None,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -448,7 +459,10 @@ class Dropout(Layer):
     inplace: bool
 
     _class, _function = "Dropout", "tt_nn_dropout"
-    _arguments = (("p", "Float", (0.5,), False), ("inplace", "Bool", (False,), False))
+    _arguments = (
+        ("p", "Float", (0.5,), False),
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -471,7 +485,9 @@ class ReLU(Layer):
     inplace: bool
 
     _class, _function = "ReLU", "tt_nn_relu"
-    _arguments = (("inplace", "Bool", (False,), False),)
+    _arguments = (
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -494,7 +510,9 @@ class ReLU6(Layer):
     inplace: bool
 
     _class, _function = "ReLU6", "tt_nn_relu6"
-    _arguments = (("inplace", "Bool", (False,), False),)
+    _arguments = (
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -519,7 +537,10 @@ class LeakyReLU(Layer):
     inplace: bool
 
     _class, _function = "LeakyReLU", "tt_nn_leaky_relu"
-    _arguments = (("negative_slope", "Float", (0.01,), False), ("inplace", "Bool", (False,), False))
+    _arguments = (
+        ("negative_slope", "Float", (0.01,), False),
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -544,7 +565,10 @@ class ELU(Layer):
     inplace: bool
 
     _class, _function = "ELU", "tt_nn_elu"
-    _arguments = (("alpha", "Float", (1.0,), False), ("inplace", "Bool", (False,), False))
+    _arguments = (
+        ("alpha", "Float", (1.0,), False),
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -565,15 +589,17 @@ class GELU(Layer):
 
     __module__ = "tt.nn"
 
-    approximate: Literal["none", "tanh"]
+    approximate: Literal['none', 'tanh']
 
     _class, _function = "GELU", "tt_nn_gelu"
-    _arguments = (("approximate", {"none": 0, "tanh": 1}, ("none",), False),)
+    _arguments = (
+        ("approximate", {"none": 0, "tanh": 1}, ('none',), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
 
-    def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
+    def __init__(self, approximate: Literal['none', 'tanh'] = 'none') -> None:
         self._initialize(approximate=approximate)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -591,7 +617,9 @@ class SiLU(Layer):
     inplace: bool
 
     _class, _function = "SiLU", "tt_nn_silu"
-    _arguments = (("inplace", "Bool", (False,), False),)
+    _arguments = (
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -614,7 +642,9 @@ class Mish(Layer):
     inplace: bool
 
     _class, _function = "Mish", "tt_nn_mish"
-    _arguments = (("inplace", "Bool", (False,), False),)
+    _arguments = (
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -639,7 +669,10 @@ class Softplus(Layer):
     threshold: float
 
     _class, _function = "Softplus", "tt_nn_softplus"
-    _arguments = (("beta", "Float", (1.0,), False), ("threshold", "Float", (20.0,), False))
+    _arguments = (
+        ("beta", "Float", (1.0,), False),
+        ("threshold", "Float", (20.0,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -662,7 +695,9 @@ class Hardswish(Layer):
     inplace: bool
 
     _class, _function = "Hardswish", "tt_nn_hardswish"
-    _arguments = (("inplace", "Bool", (False,), False),)
+    _arguments = (
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -685,7 +720,9 @@ class Hardsigmoid(Layer):
     inplace: bool
 
     _class, _function = "Hardsigmoid", "tt_nn_hardsigmoid"
-    _arguments = (("inplace", "Bool", (False,), False),)
+    _arguments = (
+        ("inplace", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -740,7 +777,9 @@ class GLU(Layer):
     dim: int
 
     _class, _function = "GLU", "tt_nn_glu"
-    _arguments = (("dim", "Dim", (-1,), False),)
+    _arguments = (
+        ("dim", "Dim", (-1,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -818,7 +857,9 @@ class Softmax(Layer):
     dim: int | None
 
     _class, _function = "Softmax", "tt_nn_softmax"
-    _arguments = (("dim", "Dim?", (None,), False),)
+    _arguments = (
+        ("dim", "Dim?", (None,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -842,7 +883,9 @@ class LogSoftmax(Layer):
     dim: int | None
 
     _class, _function = "LogSoftmax", "tt_nn_log_softmax"
-    _arguments = (("dim", "Dim?", (None,), False),)
+    _arguments = (
+        ("dim", "Dim?", (None,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -867,7 +910,10 @@ class Flatten(Layer):
     end_dim: int
 
     _class, _function = "Flatten", "tt_nn_flatten"
-    _arguments = (("start_dim", "Dim", (1,), False), ("end_dim", "Dim", (-1,), False))
+    _arguments = (
+        ("start_dim", "Dim", (1,), False),
+        ("end_dim", "Dim", (-1,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -887,15 +933,17 @@ class L1Loss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
 
     _class, _function = "L1Loss", "tt_nn_l1_loss"
-    _arguments = (("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),)
+    _arguments = (
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input", "target")
 
-    def __init__(self, reduction: Literal["none", "mean", "sum"] = "mean") -> None:
+    def __init__(self, reduction: Literal['none', 'mean', 'sum'] = 'mean') -> None:
         self._initialize(reduction=reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -910,15 +958,17 @@ class MSELoss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
 
     _class, _function = "MSELoss", "tt_nn_mse_loss"
-    _arguments = (("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),)
+    _arguments = (
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input", "target")
 
-    def __init__(self, reduction: Literal["none", "mean", "sum"] = "mean") -> None:
+    def __init__(self, reduction: Literal['none', 'mean', 'sum'] = 'mean') -> None:
         self._initialize(reduction=reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -934,12 +984,12 @@ class SmoothL1Loss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
     beta: float
 
     _class, _function = "SmoothL1Loss", "tt_nn_smooth_l1_loss"
     _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
         ("beta", "Float", (1.0,), False),
     )
     _slots = ()
@@ -947,7 +997,7 @@ class SmoothL1Loss(Layer):
     _inputs = ("input", "target")
 
     def __init__(
-        self, reduction: Literal["none", "mean", "sum"] = "mean", beta: float = 1.0
+        self, reduction: Literal['none', 'mean', 'sum'] = 'mean', beta: float = 1.0
     ) -> None:
         self._initialize(reduction=reduction, beta=beta)
 
@@ -964,12 +1014,12 @@ class HuberLoss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
     delta: float
 
     _class, _function = "HuberLoss", "tt_nn_huber_loss"
     _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
         ("delta", "Float", (1.0,), False),
     )
     _slots = ()
@@ -977,7 +1027,7 @@ class HuberLoss(Layer):
     _inputs = ("input", "target")
 
     def __init__(
-        self, reduction: Literal["none", "mean", "sum"] = "mean", delta: float = 1.0
+        self, reduction: Literal['none', 'mean', 'sum'] = 'mean', delta: float = 1.0
     ) -> None:
         self._initialize(reduction=reduction, delta=delta)
 
@@ -996,19 +1046,19 @@ class BCELoss(Layer):
     __module__ = "tt.nn"
 
     weight: Tensor | None
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
 
     _class, _function = "BCELoss", "tt_nn_bce_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
     )
     _slots = ("weight",)
     _buffer_flags = (True,)
     _inputs = ("input", "target")
 
     def __init__(
-        self, weight: Tensor | None = None, reduction: Literal["none", "mean", "sum"] = "mean"
+        self, weight: Tensor | None = None, reduction: Literal['none', 'mean', 'sum'] = 'mean'
     ) -> None:
         self._initialize(weight=weight, reduction=reduction)
 
@@ -1030,12 +1080,12 @@ class BCEWithLogitsLoss(Layer):
 
     weight: Tensor | None
     pos_weight: Tensor | None
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
 
     _class, _function = "BCEWithLogitsLoss", "tt_nn_bce_with_logits_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
         ("pos_weight", "Tensor?", (None,), False),
     )
     _slots = ("weight", "pos_weight")
@@ -1045,7 +1095,7 @@ class BCEWithLogitsLoss(Layer):
     def __init__(
         self,
         weight: Tensor | None = None,
-        reduction: Literal["none", "mean", "sum"] = "mean",
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
         pos_weight: Tensor | None = None,
     ) -> None:
         self._initialize(weight=weight, reduction=reduction, pos_weight=pos_weight)
@@ -1065,12 +1115,12 @@ class KLDivLoss(Layer):
 
     __module__ = "tt.nn"
 
-    reduction: Literal["none", "mean", "sum", "batchmean"]
+    reduction: Literal['none', 'mean', 'sum', 'batchmean']
     log_target: bool
 
     _class, _function = "KLDivLoss", "tt_nn_kl_div_loss"
     _arguments = (
-        ("reduction", {"none": 0, "mean": 1, "sum": 2, "batchmean": 3}, ("mean",), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2, "batchmean": 3}, ('mean',), False),
         ("log_target", "Bool", (False,), False),
     )
     _slots = ()
@@ -1079,7 +1129,7 @@ class KLDivLoss(Layer):
 
     def __init__(
         self,
-        reduction: Literal["none", "mean", "sum", "batchmean"] = "mean",
+        reduction: Literal['none', 'mean', 'sum', 'batchmean'] = 'mean',
         log_target: bool = False,
     ) -> None:
         self._initialize(reduction=reduction, log_target=log_target)
@@ -1102,13 +1152,13 @@ class NLLLoss(Layer):
 
     weight: Tensor | None
     ignore_index: int
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
 
     _class, _function = "NLLLoss", "tt_nn_nll_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
         ("ignore_index", "Int", (-100,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
     )
     _slots = ("weight",)
     _buffer_flags = (True,)
@@ -1118,7 +1168,7 @@ class NLLLoss(Layer):
         self,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: Literal["none", "mean", "sum"] = "mean",
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
     ) -> None:
         self._initialize(weight=weight, ignore_index=ignore_index, reduction=reduction)
 
@@ -1141,14 +1191,14 @@ class CrossEntropyLoss(Layer):
 
     weight: Tensor | None
     ignore_index: int
-    reduction: Literal["none", "mean", "sum"]
+    reduction: Literal['none', 'mean', 'sum']
     label_smoothing: float
 
     _class, _function = "CrossEntropyLoss", "tt_nn_cross_entropy_loss"
     _arguments = (
         ("weight", "Tensor?", (None,), False),
         ("ignore_index", "Int", (-100,), False),
-        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ("mean",), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
         ("label_smoothing", "Float", (0.0,), False),
     )
     _slots = ("weight",)
@@ -1159,7 +1209,7 @@ class CrossEntropyLoss(Layer):
         self,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: Literal["none", "mean", "sum"] = "mean",
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
         label_smoothing: float = 0.0,
     ) -> None:
         self._initialize(
@@ -1224,15 +1274,8 @@ class MultiheadAttention(ParameterLayer):
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
-    _slots = (
-        "in_proj_weight",
-        "q_proj_weight",
-        "k_proj_weight",
-        "v_proj_weight",
-        "in_proj_bias",
-        "bias_k",
-        "bias_v",
-    )
+    _slots = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias",
+              "bias_k", "bias_v")
     _buffer_flags = (False, False, False, False, False, False, False)
     _inputs = ("query", "key", "value", "key_padding_mask", "attn_mask")
 
@@ -1307,8 +1350,8 @@ class Conv1d(ParameterLayer):
     padding: int | tuple[int, ...] | str
     dilation: int | tuple[int, ...]
     groups: int
-    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
-    auto_padding: Literal["none", "valid", "same"]
+    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    auto_padding: Literal['none', 'valid', 'same']
 
     _class, _function = "Conv1d", "tt_nn_conv1d"
     _arguments = (
@@ -1320,13 +1363,9 @@ class Conv1d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        (
-            "padding_mode",
-            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
-            ("zeros",),
-            False,
-        ),
-        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ("none",), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
+        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1345,11 +1384,11 @@ class Conv1d(ParameterLayer):
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
         device: device | str | None = None,
         dtype: dtype | None = None,
         *,
-        auto_padding: Literal["none", "valid", "same"] = "none",
+        auto_padding: Literal['none', 'valid', 'same'] = 'none',
     ) -> None:
         self._initialize(
             in_channels=in_channels,
@@ -1403,8 +1442,8 @@ class Conv2d(ParameterLayer):
     padding: int | tuple[int, ...] | str
     dilation: int | tuple[int, ...]
     groups: int
-    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
-    auto_padding: Literal["none", "valid", "same"]
+    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    auto_padding: Literal['none', 'valid', 'same']
 
     _class, _function = "Conv2d", "tt_nn_conv2d"
     _arguments = (
@@ -1416,13 +1455,9 @@ class Conv2d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        (
-            "padding_mode",
-            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
-            ("zeros",),
-            False,
-        ),
-        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ("none",), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
+        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1441,11 +1476,11 @@ class Conv2d(ParameterLayer):
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
         device: device | str | None = None,
         dtype: dtype | None = None,
         *,
-        auto_padding: Literal["none", "valid", "same"] = "none",
+        auto_padding: Literal['none', 'valid', 'same'] = 'none',
     ) -> None:
         self._initialize(
             in_channels=in_channels,
@@ -1500,8 +1535,8 @@ class Conv3d(ParameterLayer):
     padding: int | tuple[int, ...] | str
     dilation: int | tuple[int, ...]
     groups: int
-    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
-    auto_padding: Literal["none", "valid", "same"]
+    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    auto_padding: Literal['none', 'valid', 'same']
 
     _class, _function = "Conv3d", "tt_nn_conv3d"
     _arguments = (
@@ -1513,13 +1548,9 @@ class Conv3d(ParameterLayer):
         ("dilation", "Int[]", (1,), False),
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
-        (
-            "padding_mode",
-            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
-            ("zeros",),
-            False,
-        ),
-        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ("none",), False),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
+        ("auto_padding", {"none": 0, "valid": 1, "same": 2}, ('none',), False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1538,11 +1569,11 @@ class Conv3d(ParameterLayer):
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
         device: device | str | None = None,
         dtype: dtype | None = None,
         *,
-        auto_padding: Literal["none", "valid", "same"] = "none",
+        auto_padding: Literal['none', 'valid', 'same'] = 'none',
     ) -> None:
         self._initialize(
             in_channels=in_channels,
@@ -1597,7 +1628,7 @@ class ConvTranspose1d(ParameterLayer):
     output_padding: int | tuple[int, ...]
     groups: int
     dilation: int | tuple[int, ...]
-    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
+    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
 
     _class, _function = "ConvTranspose1d", "tt_nn_conv_transpose1d"
     _arguments = (
@@ -1610,12 +1641,8 @@ class ConvTranspose1d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        (
-            "padding_mode",
-            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
-            ("zeros",),
-            False,
-        ),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1635,7 +1662,7 @@ class ConvTranspose1d(ParameterLayer):
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
-        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
         device: device | str | None = None,
         dtype: dtype | None = None,
     ) -> None:
@@ -1692,7 +1719,7 @@ class ConvTranspose2d(ParameterLayer):
     output_padding: int | tuple[int, ...]
     groups: int
     dilation: int | tuple[int, ...]
-    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
+    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
 
     _class, _function = "ConvTranspose2d", "tt_nn_conv_transpose2d"
     _arguments = (
@@ -1705,12 +1732,8 @@ class ConvTranspose2d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        (
-            "padding_mode",
-            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
-            ("zeros",),
-            False,
-        ),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1730,7 +1753,7 @@ class ConvTranspose2d(ParameterLayer):
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
-        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
         device: device | str | None = None,
         dtype: dtype | None = None,
     ) -> None:
@@ -1789,7 +1812,7 @@ class ConvTranspose3d(ParameterLayer):
     output_padding: int | tuple[int, ...]
     groups: int
     dilation: int | tuple[int, ...]
-    padding_mode: Literal["zeros", "reflect", "replicate", "circular"]
+    padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
 
     _class, _function = "ConvTranspose3d", "tt_nn_conv_transpose3d"
     _arguments = (
@@ -1802,12 +1825,8 @@ class ConvTranspose3d(ParameterLayer):
         ("groups", "Int", (1,), False),
         ("bias", "Bool", (True,), False),
         ("dilation", "Int[]", (1,), False),
-        (
-            "padding_mode",
-            {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3},
-            ("zeros",),
-            False,
-        ),
+        ("padding_mode", {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}, ('zeros',),
+         False),
         ("device", "Device?", (None,), False),
         ("dtype", "DType?", (None,), False),
     )
@@ -1827,7 +1846,7 @@ class ConvTranspose3d(ParameterLayer):
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
-        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'] = 'zeros',
         device: device | str | None = None,
         dtype: dtype | None = None,
     ) -> None:
@@ -2303,7 +2322,9 @@ class AdaptiveAvgPool1d(Layer):
     output_size: int | tuple[int, ...]
 
     _class, _function = "AdaptiveAvgPool1d", "tt_nn_adaptive_avg_pool1d"
-    _arguments = (("output_size", "Int[]", None, True),)
+    _arguments = (
+        ("output_size", "Int[]", None, True),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -2443,7 +2464,9 @@ class AdaptiveAvgPool2d(Layer):
     output_size: int | tuple[int, ...]
 
     _class, _function = "AdaptiveAvgPool2d", "tt_nn_adaptive_avg_pool2d"
-    _arguments = (("output_size", "Int[]", None, True),)
+    _arguments = (
+        ("output_size", "Int[]", None, True),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -2788,7 +2811,10 @@ class ConstantPad1d(Layer):
     value: float
 
     _class, _function = "ConstantPad1d", "tt_nn_constant_pad1d"
-    _arguments = (("padding", "Int[]", None, True), ("value", "Float", None, True))
+    _arguments = (
+        ("padding", "Int[]", None, True),
+        ("value", "Float", None, True),
+    )
     _list_length = 2
     _slots = ()
     _buffer_flags = ()
@@ -2815,7 +2841,10 @@ class ConstantPad2d(Layer):
     value: float
 
     _class, _function = "ConstantPad2d", "tt_nn_constant_pad2d"
-    _arguments = (("padding", "Int[]", None, True), ("value", "Float", None, True))
+    _arguments = (
+        ("padding", "Int[]", None, True),
+        ("value", "Float", None, True),
+    )
     _list_length = 4
     _slots = ()
     _buffer_flags = ()
@@ -2843,7 +2872,10 @@ class ConstantPad3d(Layer):
     value: float
 
     _class, _function = "ConstantPad3d", "tt_nn_constant_pad3d"
-    _arguments = (("padding", "Int[]", None, True), ("value", "Float", None, True))
+    _arguments = (
+        ("padding", "Int[]", None, True),
+        ("value", "Float", None, True),
+    )
     _list_length = 6
     _slots = ()
     _buffer_flags = ()
@@ -2868,7 +2900,9 @@ class ZeroPad1d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ZeroPad1d", "tt_nn_zero_pad1d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 2
     _slots = ()
     _buffer_flags = ()
@@ -2893,7 +2927,9 @@ class ZeroPad2d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ZeroPad2d", "tt_nn_zero_pad2d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 4
     _slots = ()
     _buffer_flags = ()
@@ -2919,7 +2955,9 @@ class ZeroPad3d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ZeroPad3d", "tt_nn_zero_pad3d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 6
     _slots = ()
     _buffer_flags = ()
@@ -2945,7 +2983,9 @@ class ReflectionPad1d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ReflectionPad1d", "tt_nn_reflection_pad1d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 2
     _slots = ()
     _buffer_flags = ()
@@ -2972,7 +3012,9 @@ class ReflectionPad2d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ReflectionPad2d", "tt_nn_reflection_pad2d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 4
     _slots = ()
     _buffer_flags = ()
@@ -2999,7 +3041,9 @@ class ReflectionPad3d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ReflectionPad3d", "tt_nn_reflection_pad3d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 6
     _slots = ()
     _buffer_flags = ()
@@ -3024,7 +3068,9 @@ class ReplicationPad1d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ReplicationPad1d", "tt_nn_replication_pad1d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 2
     _slots = ()
     _buffer_flags = ()
@@ -3049,7 +3095,9 @@ class ReplicationPad2d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ReplicationPad2d", "tt_nn_replication_pad2d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 4
     _slots = ()
     _buffer_flags = ()
@@ -3075,7 +3123,9 @@ class ReplicationPad3d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "ReplicationPad3d", "tt_nn_replication_pad3d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 6
     _slots = ()
     _buffer_flags = ()
@@ -3100,7 +3150,9 @@ class CircularPad1d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "CircularPad1d", "tt_nn_circular_pad1d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 2
     _slots = ()
     _buffer_flags = ()
@@ -3126,7 +3178,9 @@ class CircularPad2d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "CircularPad2d", "tt_nn_circular_pad2d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 4
     _slots = ()
     _buffer_flags = ()
@@ -3152,7 +3206,9 @@ class CircularPad3d(Layer):
     padding: int | tuple[int, ...]
 
     _class, _function = "CircularPad3d", "tt_nn_circular_pad3d"
-    _arguments = (("padding", "Int[]", None, True),)
+    _arguments = (
+        ("padding", "Int[]", None, True),
+    )
     _list_length = 6
     _slots = ()
     _buffer_flags = ()
@@ -3180,7 +3236,10 @@ class AdaptiveMaxPool1d(Layer):
     return_indices: bool
 
     _class, _function = "AdaptiveMaxPool1d", "tt_nn_adaptive_max_pool1d"
-    _arguments = (("output_size", "Int[]", None, True), ("return_indices", "Bool", (False,), False))
+    _arguments = (
+        ("output_size", "Int[]", None, True),
+        ("return_indices", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -3208,7 +3267,10 @@ class AdaptiveMaxPool2d(Layer):
     return_indices: bool
 
     _class, _function = "AdaptiveMaxPool2d", "tt_nn_adaptive_max_pool2d"
-    _arguments = (("output_size", "Int[]", None, True), ("return_indices", "Bool", (False,), False))
+    _arguments = (
+        ("output_size", "Int[]", None, True),
+        ("return_indices", "Bool", (False,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -3321,7 +3383,10 @@ class Unflatten(Layer):
     unflattened_size: int | tuple[int, ...]
 
     _class, _function = "Unflatten", "tt_nn_unflatten"
-    _arguments = (("dim", "Dim", None, True), ("unflattened_size", "Shape", None, True))
+    _arguments = (
+        ("dim", "Dim", None, True),
+        ("unflattened_size", "Shape", None, True),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("input",)
@@ -3352,7 +3417,7 @@ class Upsample(Layer):
 
     size: int | tuple[int, ...] | None
     scale_factor: float | None
-    mode: Literal["nearest", "linear", "bilinear", "nearest-exact", "area", "bicubic", "trilinear"]
+    mode: Literal['nearest', 'linear', 'bilinear', 'nearest-exact', 'area', 'bicubic', 'trilinear']
     align_corners: bool | None
     recompute_scale_factor: bool | None
     scale_d: float | None
@@ -3363,20 +3428,8 @@ class Upsample(Layer):
     _arguments = (
         ("size", "Int[]", (None,), False),
         ("scale_factor", "Float?", (None,), False),
-        (
-            "mode",
-            {
-                "nearest": 0,
-                "linear": 1,
-                "bilinear": 2,
-                "nearest-exact": 3,
-                "area": 4,
-                "bicubic": 5,
-                "trilinear": 6,
-            },
-            ("nearest",),
-            False,
-        ),
+        ("mode", {"nearest": 0, "linear": 1, "bilinear": 2, "nearest-exact": 3, "area": 4,
+                  "bicubic": 5, "trilinear": 6}, ('nearest',), False),
         ("align_corners", "Bool?", (None,), False),
         ("recompute_scale_factor", "Bool?", (None,), False),
         ("scale_d", "Float?", (None,), False),
@@ -3391,9 +3444,8 @@ class Upsample(Layer):
         self,
         size: int | Sequence[int] | None = None,
         scale_factor: float | None = None,
-        mode: Literal[
-            "nearest", "linear", "bilinear", "nearest-exact", "area", "bicubic", "trilinear"
-        ] = "nearest",
+        mode: Literal['nearest', 'linear', 'bilinear', 'nearest-exact', 'area', 'bicubic',
+                      'trilinear'] = 'nearest',
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
         scale_d: float | None = None,
@@ -3510,7 +3562,10 @@ class CosineSimilarity(Layer):
     eps: float
 
     _class, _function = "CosineSimilarity", "tt_nn_cosine_similarity"
-    _arguments = (("dim", "Dim", (1,), False), ("eps", "Float", (1e-8,), False))
+    _arguments = (
+        ("dim", "Dim", (1,), False),
+        ("eps", "Float", (1e-8,), False),
+    )
     _slots = ()
     _buffer_flags = ()
     _inputs = ("x1", "x2")
