@@ -572,17 +572,19 @@ def test_save_one_tensor_and_to_a_file_object(tmp_path):
     assert tt.load(stream).tolist() == [0, 1, 2]
     tt.save([], tmp_path / "empty")
     assert tt.load(tmp_path / "empty") == []
-    tt.save({"a.b": tt.ones(1), "a": {"b": tt.zeros(1)}}, tmp_path / "clash")
-    assert tt.load(tmp_path / "clash")["a"]["b"].item() == 0
-    mapped = tt.load(tmp_path / "clash", mmap=True)["a.b"]
+    tt.save({"a.b": tt.ones(1), "a": {"b": tt.zeros(1)}}, tmp_path / "clash.safetensors")
+    assert tt.load(tmp_path / "clash.safetensors")["a"]["b"].item() == 0
+    mapped = tt.load(tmp_path / "clash.safetensors", mmap=True)["a.b"]
     with pytest.raises(RuntimeError):
         mapped.add_(1)
 
 
 def test_what_cannot_be_saved_or_loaded(tmp_path):
     with pytest.raises(TypeError, match="state_dict"):
-        tt.save({"model": nn.Linear(2, 2)}, tmp_path / "m")
-    assert not (tmp_path / "m").exists()
+        tt.save({"model": nn.Linear(2, 2)}, tmp_path / "m.safetensors")
+    with pytest.raises(TypeError, match="save"):
+        tt.save({"model": lambda: 0}, tmp_path / "m")
+    assert not list(tmp_path.iterdir())
     with pytest.raises(OSError):
         tt.load(tmp_path / "nothing")
     (tmp_path / "bad").write_bytes(b"12345678")

@@ -1,6 +1,10 @@
 """PyTorch's files: what tt writes it reads back (PyTorch's own are cases of test_training.py), and
 hostile ones are refused with the reason."""
+import argparse
+import io
 import pickle
+import struct
+import tarfile
 import zipfile
 from collections import Counter, OrderedDict
 
@@ -73,7 +77,7 @@ def test_what_is_written_is_read(tmp_path):
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path):
     tt.save([1], tmp_path / "x.pth")
-    for bad in (nn.Linear(1, 1), print, {1, 2}, object()):
+    for bad in (lambda: 0, (i for i in range(2)), open(tmp_path / "x.pth")):
         with pytest.raises(TypeError):
             tt.save([bad], tmp_path / "x.pth")
     assert tt.load(tmp_path / "x.pth") == [1] and [p.name for p in tmp_path.iterdir()] == ["x.pth"]
@@ -139,3 +143,164 @@ def test_hostile_archives_are_refused(tmp_path):
         (tmp_path / "cut.pt").write_bytes(good[:cut])
         with pytest.raises(ValueError):
             tt.load(tmp_path / "cut.pt")
+
+
+# ---- any objects ----
+
+
+class Trainer:
+    def __init__(self):
+        self.steps, self.tags = 3, {"a"}
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.BatchNorm1d(3))
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def test_any_objects_are_written_and_read(tmp_path):
+    x = tt.arange(6.0).reshape(2, 3)
+    kept = {
+        "tensors": [x, x.t(), nn.Parameter(tt.ones(2)), tt.ones(2, dtype=tt.bfloat16)],
+        "dtypes": [tt.float16, tt.device("cpu"), tt.Size([1, 2])],
+        "set": {1, 2},
+        "bytes": b"\x00\xff",
+        "args": argparse.Namespace(lr=0.1),
+        "trainer": Trainer(),
+    }
+    tt.save(kept, tmp_path / "all.pt", pickle_protocol=4)
+    with pytest.raises(ValueError, match="Namespace.*weights_only=False"):
+        tt.load(tmp_path / "all.pt")
+    back = tt.load(tmp_path / "all.pt", weights_only=False)
+    assert back["set"] == {1, 2} and back["bytes"] == b"\x00\xff" and back["args"].lr == 0.1
+    assert back["dtypes"] == kept["dtypes"] and back["trainer"].tags == {"a"}
+    y, transposed, parameter, half = back["tensors"]
+    assert type(parameter) is nn.Parameter and parameter.requires_grad and half.dtype is tt.bfloat16
+    y[0, 1] = 50
+    assert transposed[1, 0] == 50 and transposed.stride() == (1, 3)
+    stream = io.BytesIO()
+    tt.save(kept["args"], stream)
+    stream.seek(0)
+    assert tt.load(stream, weights_only=False) == kept["args"]
+
+
+def test_sets_and_bytes_need_no_trust(tmp_path):
+    kept = {"set": {1, 2}, "bytes": b"ab", "array": bytearray(b"cd"), "c": 1 + 2j, "t": tt.ones(2)}
+    for protocol in (2, 4):
+        tt.save(kept, tmp_path / "x.pt", pickle_protocol=protocol)
+        back = tt.load(tmp_path / "x.pt")
+        assert back.pop("t").tolist() == [1, 1]
+        assert back == {k: v for k, v in kept.items() if k != "t"}
+
+
+def test_whole_modules(tmp_path):
+    model = Net()
+    tt.save(model, tmp_path / "model.pt")
+    with pytest.raises(ValueError, match="names .*Net.*weights_only=False"):
+        tt.load(tmp_path / "model.pt")
+    back = tt.load(tmp_path / "model.pt", weights_only=False).eval()
+    x = tt.rand(4, 2)
+    assert tt.equal(back(x), model.eval()(x))
+
+
+def test_numpy(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    tt.save({"a": numpy.arange(3), "n": numpy.float64(2.5)}, tmp_path / "x.pt")
+    back = tt.load(tmp_path / "x.pt", weights_only=False)
+    assert back["a"].tolist() == [0, 1, 2] and back["n"] == 2.5
+
+
+def test_safe_globals(tmp_path):
+    path = tmp_path / "x.pt"
+    tt.save(Trainer(), path)
+    with pytest.raises(ValueError, match="Trainer"):
+        tt.load(path)
+    with tt.serialization.safe_globals([Trainer]):
+        assert tt.load(path).steps == 3
+        assert tt.serialization.get_safe_globals() == [Trainer]
+    tt.serialization.add_safe_globals([(Trainer, f"{Trainer.__module__}.Trainer")])
+    assert isinstance(tt.load(path), Trainer)
+    tt.serialization.clear_safe_globals()
+    with pytest.raises(ValueError, match="Trainer"):
+        tt.load(path)
+
+
+def test_map_location(tmp_path):
+    x = tt.arange(3.0)
+    for obj in ({"x": x}, {"x": x, "set": {1}}):
+        for format in ("torch", "safetensors"):
+            if format == "safetensors" and "set" in obj:
+                continue
+            tt.save(obj, tmp_path / "x", format=format)
+            seen = []
+            for where in ("cpu", {"cpu": "cpu"}, {}, lambda storage, location: storage.cpu()):
+                assert tt.load(tmp_path / "x", map_location=where)["x"].tolist() == [0, 1, 2]
+            tt.load(tmp_path / "x", map_location=lambda s, place: seen.append((len(s), place)))
+            assert seen == [(3, "cpu")]
+            assert tt.load(tmp_path / "x", map_location={"cpu": "meta"})["x"].is_meta
+
+
+def test_formats_are_told_by_name_or_argument(tmp_path):
+    for name, start in (("a", b"PK"), ("b.bin", b"PK"), ("c.pt", b"PK"), ("d.safetensors", None)):
+        tt.save({"x": tt.ones(1)}, tmp_path / name)
+        data = (tmp_path / name).read_bytes()
+        assert data.startswith(start) if start else data[8:9] == b"{"
+        assert tt.load(tmp_path / name)["x"].item() == 1
+    with pytest.raises(ValueError, match="format is 'onnx'"):
+        tt.save([], tmp_path / "x", format="onnx")
+
+
+def legacy_file(path, storages=((b"0", 2),), body=None):
+    """A file as PyTorch before 1.6 wrote it: {"x": a view of float32 [0, 1], "n": 3}."""
+    tensor = (
+        b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+        b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02NtQK\x01K\x01\x85K\x01\x85\x89"
+        b"ccollections\nOrderedDict\n)RtR"
+    )
+    body = body or b"}(X\x01\x00\x00\x00x" + tensor + b"X\x01\x00\x00\x00nK\x03u."
+    magic = pickle.dumps(0x1950A86A20F9469CFC6C, 2)
+    parts = [magic, pickle.dumps(1001, 2), pickle.dumps({"little_endian": True}, 2)]
+    parts += [b"\x80\x02" + body, pickle.dumps([key.decode() for key, _ in storages], 2)]
+    parts += [struct.pack("<q2f", n, 0.0, 1.0) for _, n in storages]
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def test_legacy_files(tmp_path):
+    path = legacy_file(tmp_path / "old.pth")
+    for weights_only in (True, False):
+        back = tt.load(path, weights_only=weights_only)
+        assert back["x"].tolist() == [1.0] and back["n"] == 3
+    data = path.read_bytes()
+    for cut in range(17, len(data)):
+        (tmp_path / "cut").write_bytes(data[:cut])
+        with pytest.raises((ValueError, EOFError)):
+            tt.load(tmp_path / "cut")
+    with pytest.raises(ValueError, match="os system"):
+        tt.load(legacy_file(path, body=b"cos\nsystem\nX\x04\x00\x00\x00true\x85R."))
+
+
+def test_other_files_are_refused_with_a_word(tmp_path):
+    (tmp_path / "x.pkl").write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(ValueError, match="plain pickle.*pickle.load"):
+        tt.load(tmp_path / "x.pkl")
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.add(tmp_path / "x.pkl", "pickle")
+    with pytest.raises(ValueError, match="tar file"):
+        tt.load(tmp_path / "x.tar")
+
+
+@pytest.mark.parametrize("order, right", [(b"little", True), (b"big", True), (b"middle", False)])
+def test_byte_orders(tmp_path, order, right):
+    body = TENSOR + b"K\x00(K\x04t(K\x01t\x89NtR"
+    entries = [("version", b"3\n"), ("byteorder", order), ("data/0", bytes(16))]
+    path = written(tmp_path / "x.pt", body, entries)
+    if right:
+        assert tt.load(path).tolist() == [0] * 4
+    else:
+        with pytest.raises(ValueError, match="byteorder must be little or big"):
+            tt.load(path)

@@ -1,8 +1,7 @@
-"""save and load: dicts, lists and tuples of tensors, numbers and strings.
+"""save and load: tensors, modules and other objects in files.
 
-A dict of strings to tensors, such as a state dict, becomes a plain safetensors file. Anything else
-does, too, with its structure as JSON in the file's metadata. A name that ends in .pt or .pth makes
-a file that torch.load reads.
+A file is one of PyTorch's, which torch.load reads, unless its name ends in .safetensors. In a
+safetensors file the structure around the tensors is JSON in the metadata.
 """
 from __future__ import annotations
 
@@ -11,18 +10,21 @@ import os
 import shutil
 import tempfile
 from collections import Counter, OrderedDict
+from contextlib import contextmanager
 
 from . import _types
 from ._handles import StateDictHandle, torch_load, torch_save
 from ._tensor import Tensor
+from ._torch_files import ADVICE, LEGACY_START, Storage, malformed, read_archive, read_legacy
+from ._torch_files import relocation, safe, write_archive
+from .errors import FileError, FormatError
 from .nn.parameter import Parameter
 from .safetensors import safe_open, save_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ._types import device as Device
+    from contextlib import AbstractContextManager
+    from typing import IO, Any, Callable, Iterator
 
 KEY = "tt.structure"  # of the metadata of a safetensors file
 ZIP_MAGIC = b"PK\3\4"  # with which PyTorch's files begin
@@ -103,31 +105,91 @@ def unpack(x: Any, tensors: dict[str, Tensor]) -> Any:
     return _types.BY_NAME[value] if kind == "dtype" else _types.device(value)
 
 
-def save(obj: Any, f: Any) -> None:
-    """Writes tensors, numbers, strings, dicts, lists and tuples to a path or to a file object.
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    *,
+    format: str | None = None,
+) -> None:
+    """Writes an object to a path or to a file object.
 
-    A path that ends in .pt or .pth makes a file of PyTorch's, any other a safetensors file. After a
-    crash the file is the old or the new one. Raises TypeError for other objects.
+    Tensors, numbers, strings, dicts, lists and tuples become a file of PyTorch's that any load
+    reads. Modules, NumPy arrays, sets and other objects are pickled in it; load takes most of them
+    with weights_only=False only, and PyTorch does not know tt's modules.
+
+    format: "torch" or "safetensors", which takes the former kinds only; None: "safetensors" for a
+    path that ends so. After a crash the file is the old or the new one. Raises TypeError for what
+    has no pickle.
     """
+    if format is None:
+        is_path = isinstance(f, (str, bytes, os.PathLike))
+        named = is_path and os.fsencode(f).endswith(b".safetensors")
+        format = "safetensors" if named else "torch"
+    if format not in ("torch", "safetensors"):
+        raise ValueError(f"save: format is {format!r}: must be 'torch' or 'safetensors'")
     if hasattr(f, "write"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "saved")
-            save(obj, path)
+            save(obj, path, pickle_protocol=pickle_protocol, format=format)
             with open(path, "rb") as written:
                 shutil.copyfileobj(written, f)
-        return
-    for_torch = os.fsencode(f).endswith((b".pt", b".pth"))
-    writer = Writer(for_torch)
-    structure = json.dumps(writer.pack(obj))
-    if for_torch:
-        state = StateDictHandle()
-        for name, t in writer.tensors.items():
-            state.set(name, t)
-        torch_save(f, state, structure)
-    elif is_state_dict(obj):
-        save_file(obj, f)
+    elif format == "safetensors":
+        save_safetensors(obj, f)
     else:
-        save_file(writer.tensors, f, {KEY: structure})
+        save_torch(obj, f, pickle_protocol)
+
+
+def save_safetensors(obj: Any, path: Any) -> None:
+    writer = Writer(False)
+    structure = json.dumps(writer.pack(obj))
+    if is_state_dict(obj):
+        save_file(obj, path)
+    else:
+        save_file(writer.tensors, path, {KEY: structure})
+
+
+def save_torch(obj: Any, path: Any, pickle_protocol: int) -> None:
+    writer = Writer(True)
+    try:
+        if pickle_protocol != 2:
+            raise TypeError("libtt writes protocol 2")
+        structure = json.dumps(writer.pack(obj))
+    except (TypeError, RecursionError):
+        pickled(obj, path, pickle_protocol)
+        return
+    state = StateDictHandle()
+    for name, t in writer.tensors.items():
+        state.set(name, t)
+    torch_save(path, state, structure)
+
+
+def pickled(obj: Any, path: Any, pickle_protocol: int) -> None:
+    """Writes a file of PyTorch's with a pickle, beside the path first."""
+    folder, name = os.path.split(os.path.abspath(os.fsdecode(path)))
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=name + ".", dir=folder)
+    except OSError as error:
+        raise FileError(f"save: {error}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            write_archive(obj, file, pickle_protocol)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def umask() -> int:
+    """Returns which permissions new files do not get."""
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return mask
 
 
 def is_state_dict(x: Any) -> bool:
@@ -139,16 +201,23 @@ def is_state_dict(x: Any) -> bool:
 
 def load(
     f: Any,
-    map_location: Device | str | None = None,
+    map_location: Any = None,
+    pickle_module: Any = None,
     *,
     weights_only: bool = True,
     mmap: bool = False,
+    **pickle_load_args: Any,
 ) -> Any:
     """Returns what save(), or torch.save, has written to a path or a file object.
 
-    Of other safetensors files it is the dict of their tensors. No code of a file is run.
+    Of other safetensors files it is the dict of their tensors.
 
-    map_location: the device of the tensors; None: the CPU. weights_only is ignored.
+    map_location: the device of the tensors; a dict from a device in the file to another one; a
+        function of (storage, device in the file), which returns the storage itself or that of
+        another device. None: the CPU.
+    weights_only: makes only tensors, numbers, strings, containers, and what add_safe_globals names:
+        no code of a file is run. False: makes any object, such as whole modules, by Python's
+        pickle. A file can then run any code.
     mmap: tensors are read-only views of a safetensors file; ignored for PyTorch's files.
     Raises FileError or FormatError.
     """
@@ -157,18 +226,113 @@ def load(
             path = os.path.join(folder, "saved")
             with open(path, "wb") as copy:
                 shutil.copyfileobj(f, copy)
-            return load(path, map_location)
-    with open(f, "rb") as file:
-        from_torch = file.read(4) == ZIP_MAGIC
-    if from_torch:
-        state = torch_load(f)
-        tensors = {name: state.get(i) for i, name in enumerate(state.keys())}
-        structure: str | None = state.structure()
-    else:
+            return load(path, map_location, weights_only=weights_only)
+    with open_file(f) as file:
+        start = file.read(len(LEGACY_START))
+    if start.startswith(ZIP_MAGIC):
+        return load_archive(f, map_location, weights_only)
+    if start == LEGACY_START:
+        return read_legacy(f, map_location, weights_only)
+    try:
         with safe_open(f, mmap) as opened:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}
             structure = opened.metadata().get(KEY)
+    except FormatError:
+        explain(f, start)
+        raise
+    return arranged(tensors, structure, map_location)
+
+
+def explain(path: Any, start: bytes) -> None:
+    """Raises FormatError for files that are known, but not read."""
+    if start[:1] == b"\x80" and start[1:2] in (b"\2", b"\3", b"\4", b"\5"):
+        raise malformed(f"load: {path} is a plain pickle, not a file of save: use pickle.load")
+    if is_tar(path):
+        raise malformed(
+            f"load: {path} is a tar file of PyTorch before 0.1.10, which tt cannot read"
+        )
+
+
+def open_file(path: Any) -> IO[bytes]:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise FileError(f"load: {error}") from error
+
+
+def is_tar(path: Any) -> bool:
+    with open(path, "rb") as file:
+        return file.read(512)[257:262] == b"ustar"
+
+
+def load_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
+    """Reads a zip archive of PyTorch's: by libtt, if tensors and containers are all it has."""
+    by_location = callable(map_location) or isinstance(map_location, dict)
+    if by_location or not weights_only:
+        return read_archive(path, map_location, weights_only)
+    try:
+        state = torch_load(path)
+    except FormatError as error:
+        if not names_more(str(error)):
+            raise
+        try:
+            return read_archive(path, map_location, True)
+        except FormatError as other:
+            if "has protocol" in str(error):
+                raise
+            text = f"{error}; {ADVICE}" if " names " in str(error) else str(error)
+            raise malformed(text) from other
+    tensors = {name: state.get(i) for i, name in enumerate(state.keys())}
+    return arranged(tensors, state.structure(), map_location)
+
+
+def names_more(message: str) -> bool:
+    """Returns whether libtt has refused a name, or an opcode, that read_archive may know."""
+    return any(word in message for word in (" names ", "the opcode", "has protocol"))
+
+
+def arranged(tensors: dict[str, Tensor], structure: str | None, map_location: Any) -> Any:
+    """Returns tensors in their structure, where map_location says."""
     if map_location is not None:
+        relocate = relocation(map_location)
         for name, t in tensors.items():
-            tensors[name] = t.detach().to(map_location).requires_grad_(t.requires_grad)
+            moved = relocate(Storage(t.detach()), "cpu").elements
+            tensors[name] = moved.requires_grad_(t.requires_grad)
     return tensors if structure is None else unpack(json.loads(structure), tensors)
+
+
+# ---- what files may name ----
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Lets load make objects of these classes, and call these functions, for a file that names
+    them. An item is a class, a function or (one of them, its name in the file)."""
+    for item in safe_globals:
+        found, name = item if isinstance(item, tuple) else (item, None)
+        safe[name or f"{found.__module__}.{found.__qualname__}"] = found
+
+
+def get_safe_globals() -> list[Any]:
+    """Returns what add_safe_globals has been given."""
+    return list(safe.values())
+
+
+def clear_safe_globals() -> None:
+    """Forgets what add_safe_globals has been given."""
+    safe.clear()
+
+
+@contextmanager
+def safe_globals_block(given: list[Any]) -> Iterator[None]:
+    before = dict(safe)
+    add_safe_globals(given)
+    try:
+        yield
+    finally:
+        safe.clear()
+        safe.update(before)
+
+
+def safe_globals(safe_globals: list[Any]) -> AbstractContextManager[None]:
+    """Is add_safe_globals for a block."""
+    return safe_globals_block(safe_globals)

@@ -69,7 +69,12 @@ class TorchFile {
   }
   bool big_endian() const {
     const int64_t i = find("byteorder");
-    return i >= 0 && word(i).is("big");
+    if (i < 0) return false;
+    const Text order = word(i);
+    if (order.is("big")) return true;
+    if (!order.is("little"))
+      archive_.bad(archive_.entry(i).begin, "the byteorder must be little or big");
+    return false;
   }
 
   ZipReader archive_;

@@ -1,0 +1,416 @@
+"""torch.save's files with any Python objects, written and read by Python's pickle.
+
+libtt writes and reads those of tensors, dicts, lists, numbers and strings by itself.
+"""
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import sys
+import zipfile
+from array import array
+from collections import Counter, OrderedDict
+from importlib import import_module
+
+from . import _types, errors
+from ._create import from_bytes, frombuffer
+from ._lib import Status
+from ._tensor import Tensor
+from .autograd import no_grad
+from .nn.parameter import Buffer, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    Relocate = Callable[["Storage", str], Any]
+
+if TYPE_CHECKING:
+    PythonPickler: Any = object
+    PythonUnpickler: Any = object
+else:
+    PythonPickler, PythonUnpickler = pickle._Pickler, pickle._Unpickler
+ALIGNMENT = 64  # bytes, of the elements in a file
+# dtype -> the class of its storages in PyTorch
+STORAGES = {
+    "float64": "DoubleStorage",
+    "float32": "FloatStorage",
+    "float16": "HalfStorage",
+    "bfloat16": "BFloat16Storage",
+    "int64": "LongStorage",
+    "int32": "IntStorage",
+    "int16": "ShortStorage",
+    "int8": "CharStorage",
+    "uint8": "ByteStorage",
+    "bool": "BoolStorage",
+    "complex64": "ComplexFloatStorage",
+    "complex128": "ComplexDoubleStorage",
+}
+BY_STORAGE = {storage: dtype for dtype, storage in STORAGES.items()}
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # with which files of PyTorch before 1.6 begin
+LEGACY_START = b"\x80\x02\x8a\n" + LEGACY_MAGIC.to_bytes(10, "little") + b"."
+ADVICE = (
+    "if the file is from someone you trust, load it with weights_only=False, or name the class by "
+    "tt.serialization.add_safe_globals"
+)
+
+
+def malformed(message: str) -> errors.FormatError:
+    """Returns the exception for a file."""
+    error = errors.FormatError(message)
+    error.code = Status(8)  # FORMAT
+    return error
+
+
+# ---- writing ----
+
+
+class TorchGlobal:
+    """A name of PyTorch, as a pickle has it."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self) -> None:
+        """Is there since pickle calls only what is callable."""
+
+
+NAMES: dict[tuple[str, str], TorchGlobal] = {}
+
+
+def torch_name(module: str, name: str) -> TorchGlobal:
+    """Returns the one object for a name, which a pickle then has once."""
+    return NAMES.setdefault((module, name), TorchGlobal(module, name))
+
+
+class TorchPickler(PythonPickler):
+    """Writes tensors as PyTorch does: their elements are entries of the archive beside it."""
+
+    dispatch = PythonPickler.dispatch.copy()
+
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: dict[Any, tuple[int, Tensor]] = {}  # address and dtype -> number, elements
+
+    def save_torch_name(self, found: TorchGlobal) -> None:
+        line = f"{found.module}\n{found.name}\n".encode()
+        self.write(pickle.GLOBAL + line)
+        self.memoize(found)
+
+    dispatch[TorchGlobal] = save_torch_name
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        if isinstance(obj, _types.dtype):
+            self.save_torch_name(torch_name("torch", obj.name))
+        else:
+            super().save_global(obj, name)
+
+    def persistent_id(self, obj: Any) -> Any:
+        """Returns what PyTorch calls a storage."""
+        if not isinstance(obj, StorageToWrite):
+            return None
+        t = obj.tensor
+        number, elements = self.storages.setdefault(obj.key, (len(self.storages), obj.elements))
+        kind = torch_name("torch", STORAGES[t.dtype.name])
+        return ("storage", kind, str(number), "cpu", elements.numel())
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Tensor):
+            return reduced_tensor(obj)
+        if isinstance(obj, _types.dtype):
+            return obj.name  # for save_global
+        if isinstance(obj, _types.device):
+            return torch_name("torch", "device"), (str(obj),)
+        if isinstance(obj, _types.Size):
+            return torch_name("torch", "Size"), (tuple(obj),)
+        return NotImplemented
+
+
+class StorageToWrite:
+    """The elements of a tensor's storage."""
+
+    def __init__(self, t: Tensor) -> None:
+        self.tensor = t
+        if t.is_cpu:
+            n = t._storage_bytes() // t.itemsize
+            self.elements = t.detach().as_strided((n,), (1,), 0)
+        else:
+            self.elements = t.detach().cpu().reshape(-1)
+        self.key = t._storage_data() or id(t), t.dtype.name
+
+
+def reduced_tensor(t: Tensor) -> Any:
+    """Returns how PyTorch pickles a tensor."""
+    if t.requires_grad and not t.is_leaf:
+        raise TypeError(
+            "save(): a tensor that requires a gradient and is no leaf cannot be kept in an object: "
+            "detach() it"
+        )
+    cpu = t if t.is_cpu else t.detach().cpu().contiguous()
+    storage = StorageToWrite(t)
+    place = (storage, cpu.storage_offset(), tuple(cpu.shape), cpu.stride())
+    kind = type(t)
+    hooks: Any = OrderedDict()
+    if isinstance(t, Parameter) and not isinstance(t, Buffer):
+        data = t.detach()
+        return torch_name("torch._utils", "_rebuild_parameter"), (data, t.requires_grad, hooks)
+    if kind is Tensor or not t._attributes() and kind.__module__.startswith("tt."):
+        return torch_name("torch._utils", "_rebuild_tensor_v2"), (*place, t.requires_grad, hooks)
+    return t.__reduce__()
+
+
+def write_archive(obj: Any, file: Any, protocol: int) -> None:
+    """Writes obj as torch.save does, in a zip archive. Raises TypeError for what has no pickle."""
+    text = io.BytesIO()
+    pickler = TorchPickler(text, protocol)
+    try:
+        pickler.dump(obj)
+    except (pickle.PicklingError, AttributeError, RecursionError) as error:
+        raise TypeError(f"save(): {error}") from error
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        out: Any = archive.fp
+        archive.writestr("archive/data.pkl", text.getvalue())
+        archive.writestr("archive/byteorder", sys.byteorder)
+        for number, elements in pickler.storages.values():
+            entry = zipfile.ZipInfo(f"archive/data/{number}")
+            start = out.tell() + 30 + len(entry.filename) + 4
+            padding = -start % ALIGNMENT
+            entry.extra = struct.pack("<2sH", b"FB", padding) + b"Z" * padding
+            archive.writestr(entry, elements._bytes())
+        archive.writestr("archive/version", "3\n")
+
+
+# ---- reading ----
+
+
+class Storage:
+    """The elements that tensors of a file share: what a function as map_location is given.
+
+    It returns the storage itself, or that of another device.
+    """
+
+    def __init__(self, elements: Tensor) -> None:
+        self.elements = elements
+
+    @property
+    def device(self) -> Any:
+        return self.elements.device
+
+    @property
+    def dtype(self) -> Any:
+        return self.elements.dtype
+
+    def __len__(self) -> int:
+        return self.elements.numel()
+
+    def cpu(self) -> Storage:
+        return Storage(self.elements.cpu())
+
+    def cuda(self, device: int = 0, non_blocking: bool = False) -> Storage:
+        return Storage(self.elements.cuda(device))
+
+
+def relocation(map_location: Any) -> Relocate:
+    """Returns a function of (storage, location) that gives the storage where it belongs."""
+
+    def to(storage: Storage, device: Any) -> Storage:
+        return storage if device is None else Storage(storage.elements.to(device))
+
+    if map_location is None:
+        return lambda storage, location: storage
+    if callable(map_location):
+        return lambda storage, location: map_location(storage, location) or storage
+    if isinstance(map_location, dict):
+        return lambda storage, location: to(storage, map_location.get(location))
+    return lambda storage, location: to(storage, map_location)
+
+
+def rebuild_tensor(
+    storage: Storage, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
+) -> Tensor:
+    """Is PyTorch's _rebuild_tensor_v2."""
+    with no_grad():
+        made = storage.elements.as_strided(tuple(size), tuple(stride), offset).detach()
+    return made.requires_grad_() if requires_grad else made
+
+
+def rebuild_parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Parameter:
+    """Is PyTorch's _rebuild_parameter."""
+    return Parameter(data, requires_grad)
+
+
+def encoded(text: str, encoding: str) -> bytes:
+    """Returns bytes as pickles before protocol 3 have them."""
+    if encoding != "latin1":
+        raise malformed(f"load: bytes are encoded as {encoding!r}: must be latin1")
+    return text.encode("latin1")
+
+
+def bytes_of(data: Any = b"", encoding: str = "latin1") -> bytearray:
+    """Is bytearray, but for a number: a file has no right to so much memory."""
+    if isinstance(data, str):
+        return bytearray(encoded(data, encoding))
+    return bytearray(data) if isinstance(data, (bytes, list, tuple)) else bytearray()
+
+
+# what files may name without weights_only=False
+ALLOWED: dict[str, Any] = {
+    "torch._utils._rebuild_tensor_v2": rebuild_tensor,
+    "torch._utils._rebuild_tensor": lambda *args: rebuild_tensor(*args, False),
+    "torch._utils._rebuild_parameter": rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
+    "torch.Size": _types.Size,
+    "torch.device": _types.device,
+    "collections.OrderedDict": OrderedDict,
+    "collections.Counter": Counter,
+    "_codecs.encode": encoded,
+    "builtins.bytearray": bytes_of,
+    "builtins.set": set,
+    "builtins.complex": complex,
+}
+ALLOWED.update((f"torch.{name}", dtype) for name, dtype in _types.BY_NAME.items())
+PYTHON2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # modules in protocol 2
+safe: dict[str, Any] = {}  # what add_safe_globals has been given
+
+
+class Names:
+    """What a pickle's names are: a mixin of unpicklers."""
+
+    weights_only: bool
+    load_storage: Any
+
+    def find_class(self, module: str, name: str) -> Any:
+        module = PYTHON2.get(module, module)
+        full = f"{module}.{name}"
+        if full in safe:
+            return safe[full]
+        if full in ALLOWED:
+            return ALLOWED[full]
+        if module == "torch" and name in BY_STORAGE:
+            return BY_STORAGE[name]
+        if self.weights_only:
+            raise malformed(f"load: the file names {module} {name}: {ADVICE}")
+        return trusted(module, name)
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self.load_storage(*pid[1:]) if pid[0] == "storage" else None
+
+
+class SafeUnpickler(Names, PythonUnpickler):
+    """Makes only what is allowed. Python's own unpickler in Python: a file cannot ask it for much
+    memory."""
+
+
+class Unpickler(Names, pickle.Unpickler):
+    """Makes whatever a file says."""
+
+
+def trusted(module: str, name: str) -> Any:
+    """Returns the object of a name; PyTorch's names are tt's."""
+    if module.partition(".")[0] == "torch" and "torch" not in sys.modules:
+        module = "tt" + module[len("torch") :]
+    try:
+        try:
+            found: Any = import_module(module)
+        except ImportError:  # NumPy 2 has renamed a module
+            former, other = ("numpy.core", "numpy._core")
+            if module.startswith(other):
+                former, other = other, former
+            found = import_module(module.replace(former, other))
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise malformed(f"load: the file needs {module} {name}: {error}") from None
+    return found
+
+
+def unpickle(text: Any, weights_only: bool, load_storage: Any) -> Any:
+    """Returns the object of a pickle."""
+    kind: Any = SafeUnpickler if weights_only else Unpickler
+    unpickler = kind(text, encoding="utf-8")
+    unpickler.weights_only, unpickler.load_storage = weights_only, load_storage
+    try:
+        return unpickler.load()
+    except errors.TtError:
+        raise
+    except Exception as error:
+        if not weights_only:
+            raise
+        raise malformed(f"load: the pickle is malformed: {error!r}") from error
+
+
+def read_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
+    """Returns the object of torch.save's zip archive."""
+    relocate = relocation(map_location)
+    kept: dict[str, Storage] = {}
+    with zipfile.ZipFile(path) as archive:
+        root = next(
+            (n[: -len("data.pkl")] for n in archive.namelist() if n.endswith("data.pkl")), None
+        )
+        if root is None:
+            raise malformed(f"load: {path} is a zip archive without data.pkl")
+        order = b"little"
+        if root + "byteorder" in archive.namelist():
+            order = archive.read(root + "byteorder")
+        if order not in (b"little", b"big"):
+            raise malformed(f"load: the byteorder is {order!r}: must be little or big")
+
+        def load_storage(dtype_name: Any, key: str, location: str, n: int) -> Storage:
+            if key not in kept:
+                dtype = _types.BY_NAME[dtype_name]
+                data = archive.read(f"{root}data/{key}")
+                if len(data) != n * dtype.itemsize:
+                    raise malformed(
+                        f"load: {root}data/{key} has {len(data)} bytes: must have "
+                        f"{n * dtype.itemsize}"
+                    )
+                if order == b"big":
+                    data = swapped(data, dtype)
+                kept[key] = relocate(Storage(from_bytes(data, dtype, (n,))), location)
+            return kept[key]
+
+        text = io.BytesIO(archive.read(root + "data.pkl"))
+        return unpickle(text, weights_only, load_storage)
+
+
+def swapped(data: bytes, dtype: Any) -> bytes:
+    """Returns elements with their bytes in the other order."""
+    size = dtype.itemsize // (2 if dtype.is_complex else 1)
+    if size == 1:
+        return data
+    numbers = array({2: "H", 4: "I", 8: "Q"}[size], data)
+    numbers.byteswap()
+    return numbers.tobytes()
+
+
+def read_legacy(path: Any, map_location: Any, weights_only: bool) -> Any:
+    """Returns the object of a file that PyTorch before 1.6 has written."""
+    relocate = relocation(map_location)
+    waiting: dict[str, tuple[Storage, Tensor]] = {}
+
+    def load_storage(dtype_name: Any, key: str, location: str, n: int, view: Any = None) -> Storage:
+        dtype = _types.BY_NAME[dtype_name]
+        if n * dtype.itemsize > os.path.getsize(path):
+            raise malformed(f"load: {path} is too short for {n} elements of {dtype.name}")
+        if key not in waiting:
+            elements = from_bytes(bytes(n * dtype.itemsize), dtype, (n,))
+            waiting[key] = relocate(Storage(elements), location), elements
+        return waiting[key][0]
+
+    with open(path, "rb") as file:
+        for _ in range(3):  # the magic number, the version, sizes of C's types
+            unpickle(file, True, None)
+        obj = unpickle(file, weights_only, load_storage)
+        for key in unpickle(file, True, None):
+            if key not in waiting:
+                raise malformed(f"load: {path} has a storage {key!r} that nothing needs")
+            storage, elements = waiting[key]
+            n = int.from_bytes(file.read(8), "little")
+            data = bytearray(file.read(elements.nbytes))
+            if n != elements.numel() or len(data) != elements.nbytes:
+                raise malformed(f"load: {path} ends too early")
+            if data:
+                storage.elements.copy_(frombuffer(data, dtype=elements.dtype))
+    return obj
