@@ -186,7 +186,8 @@ TT_FN double upper_series(double a, double x) {
 TT_FN double incomplete_gamma(double a, double x, bool upper) {
   if (!(a >= 0) || !(x >= 0)) return kNan;
   if (a == 0 && x == 0) return kNan;
-  if (a == kInf) return x == kInf ? kNan : upper ? 1.0 : 0.0;
+  if (a == kInf && x == kInf) return kNan;
+  if (a == kInf) return upper ? 1.0 : 0.0;
   if (a == 0 || x == kInf) return upper ? 0.0 : 1.0;
   if (x == 0) return upper ? 1.0 : 0.0;
   if (x >= a + 1.0 && x > 1.0) {

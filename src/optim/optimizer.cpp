@@ -193,7 +193,8 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   if (is_step(o, name) || n >= 0) {
     if (value && value->numel != 1)
       fail_arg(TT_SHAPE, "value", "{} has shape {}: must have one element", name, value->sizes());
-    const double number = value ? read_scalar(*value).real() : n < 0 ? -1 : __builtin_nan("");
+    const double absent = n < 0 ? -1 : __builtin_nan("");
+    const double number = value ? read_scalar(*value).real() : absent;
     if (value && n < 0) check_step(number);
     (n < 0 ? o.params[param].step : o.params[param].number[n]) = number;
     return;

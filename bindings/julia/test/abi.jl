@@ -10,8 +10,14 @@ const PACKAGE = dirname(@__DIR__)
     for (kind, name, value) in rows
         owner, field = kind == "field" ? split(name, '.') : (name, "")
         want = parse(BigInt, value)
-        got = kind == "constant" ? Int128(getfield(C, Symbol(name))) : kind == "struct" ? sizeof(structs[owner]) :
-              fieldoffset(structs[owner], findfirst(==(Symbol(field)), fieldnames(structs[owner])))
+        if kind == "constant"
+            got = Int128(getfield(C, Symbol(name)))
+        elseif kind == "struct"
+            got = sizeof(structs[owner])
+        else
+            at = findfirst(==(Symbol(field)), fieldnames(structs[owner]))
+            got = fieldoffset(structs[owner], at)
+        end
         got == want ? (seen += 1) : push!(wrong, name)
     end
     @test isempty(wrong)
@@ -21,10 +27,15 @@ const PACKAGE = dirname(@__DIR__)
 end
 
 @testset "each function of C is used or excluded" begin
-    sources = [joinpath(root, f) for (root, _, names) in walkdir(joinpath(PACKAGE, "src")) for f in names if endswith(f, ".jl") && f != "c.jl"]
+    sources = [
+        joinpath(root, f) for (root, _, names) in walkdir(joinpath(PACKAGE, "src"))
+        for f in names if endswith(f, ".jl") && f != "c.jl"
+    ]
     text = join(read.(sources, String))
-    used = Set(m.captures[1] for m in eachmatch(r"\bC\.(tt_\w+)|:(?=tt_version)", text) if m.captures[1] !== nothing)
-    excluded = Set(m.captures[1] for m in eachmatch(r"^(tt_\w+) \S"m, read(joinpath(PACKAGE, "excluded.txt"), String)))
+    named = (m.captures[1] for m in eachmatch(r"\bC\.(tt_\w+)|:(?=tt_version)", text))
+    used = Set(name for name in named if name !== nothing)
+    lines = read(joinpath(PACKAGE, "excluded.txt"), String)
+    excluded = Set(m.captures[1] for m in eachmatch(r"^(tt_\w+) \S"m, lines))
     @test isempty(setdiff(C.NAMES, used, excluded, ["tt_version"]))
     @test isempty(intersect(used, excluded))
     @test issubset(excluded, C.NAMES)

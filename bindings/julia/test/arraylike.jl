@@ -5,7 +5,8 @@ a, v, i, s = tensor(A), tensor([3.0, 1, 2]), tensor([1 2; 3 4]), Tensor(3.0)
 @testset "dims=" begin
     T = reshape(Float64.(1:24), 2, 3, 4) ./ 10
     t = tensor(T)
-    for f in (sum, prod, Statistics.mean, maximum, minimum, Statistics.var, Statistics.std), d in 1:3
+    reductions = (sum, prod, Statistics.mean, maximum, minimum, Statistics.var, Statistics.std)
+    for f in reductions, d in 1:3
         @test near(f(t; dims=d), f(T; dims=d)) && f(t; dims=:) ≈ f(T) && f(t) ≈ f(T)
     end
     for f in (sum, Statistics.mean, maximum, minimum, Statistics.var, Statistics.std)
@@ -14,44 +15,110 @@ a, v, i, s = tensor(A), tensor([3.0, 1, 2]), tensor([1 2; 3 4]), Tensor(3.0)
     for f in (cumsum, cumprod), d in 1:3
         @test near(f(t; dims=d), f(T; dims=d)) && near(f(v), f(Array(v)))
     end
-    @test Array(any(t .> 2; dims=1)) == any(T .> 2; dims=1) && Array(all(t .> 1; dims=(1, 2))) == all(T .> 1; dims=(1, 2))
-    @test near(Statistics.std(t; dims=2, corrected=false), Statistics.std(T; dims=2, corrected=false)) && near(TT.sum(t, 2), dropdims(sum(T; dims=2); dims=2))
-    @test near(softmax(a; dims=1), exp.(A) ./ sum(exp.(A); dims=1)) && size(TT.norm(t; dims=1)) == (1, 3, 4) && argmax(a; dims=2) == argmax(A; dims=2) && argmax(a) == argmax(A) && argmin(v) == 2 && Array(TT.argmax(a; dims=2)) == fill(2, 2, 1)
-    @test near(sort(v; rev=true), [3, 2, 1]) && near(sort(a; dims=1, rev=true), A[[2, 1], :]) && TT.max(a; dims=1).values ≈ A[2:2, :]
-    @test sortperm(v) == [2, 3, 1] && sort!(copy(v)) == [1, 2, 3] && unique(tensor([3, 1, 3])) == [3, 1] && prod(t; dims=(1, 2)) ≈ prod(T; dims=(1, 2))
-    @test sum(abs2, a) ≈ sum(abs2, A) && near(sum(exp, a; dims=1), sum(exp, A; dims=1)) && any(isnan, a) == false && Statistics.mean(sqrt, v) ≈ Statistics.mean(sqrt, Array(v))
+    @test Array(any(t .> 2; dims=1)) == any(T .> 2; dims=1)
+    @test Array(all(t .> 1; dims=(1, 2))) == all(T .> 1; dims=(1, 2))
+    @test near(Statistics.std(t; dims=2, corrected=false),
+        Statistics.std(T; dims=2, corrected=false))
+    @test near(TT.sum(t, 2), dropdims(sum(T; dims=2); dims=2))
+    @test near(softmax(a; dims=1), exp.(A) ./ sum(exp.(A); dims=1))
+    @test size(TT.norm(t; dims=1)) == (1, 3, 4)
+    @test argmax(a; dims=2) == argmax(A; dims=2)
+    @test argmax(a) == argmax(A)
+    @test argmin(v) == 2
+    @test Array(TT.argmax(a; dims=2)) == fill(2, 2, 1)
+    @test near(sort(v; rev=true), [3, 2, 1])
+    @test near(sort(a; dims=1, rev=true), A[[2, 1], :])
+    @test TT.max(a; dims=1).values ≈ A[2:2, :]
+    @test sortperm(v) == [2, 3, 1]
+    @test sort!(copy(v)) == [1, 2, 3]
+    @test unique(tensor([3, 1, 3])) == [3, 1]
+    @test prod(t; dims=(1, 2)) ≈ prod(T; dims=(1, 2))
+    @test sum(abs2, a) ≈ sum(abs2, A)
+    @test near(sum(exp, a; dims=1), sum(exp, A; dims=1))
+    @test any(isnan, a) == false
+    @test Statistics.mean(sqrt, v) ≈ Statistics.mean(sqrt, Array(v))
     x = tensor(A; requires_grad=true)
     backward(sum(abs2, maximum(x; dims=2)))
     @test near(x.grad, [0 0 6; 0 0 12])
     x.grad = nothing
     backward(sum(x -> x^2 + 1, x))
     @test near(x.grad, 2A)
-    any(a .> 5) && all(a .> 0) && isnan(sum(a)) == false && maximum(a) > 5 && first(a) < 2 || error("a condition")
+    any(a .> 5) && all(a .> 0) && isnan(sum(a)) == false && maximum(a) > 5 && first(a) < 2 ||
+        error("a condition")
     thrown(() -> any(a), TypeError)
     thrown(() -> sum(a; dims=0), ArgumentError)
     thrown(() -> TT.max(a, a; dims=1), ArgumentError)
     out = zero(a)
-    @test cumsum!(out, a; dims=1) === out && out == cumsum(A; dims=1) && cumprod!(similar(v), v) == [3, 3, 6] && TT.cumsum!(copy(v)) == [3, 4, 6]
-    @test tensor(BFloat16.([1, 2])) ≈ [1, 2] && eltype(float.(i)) == Float32 && eltype(float.(a)) == Float64
+    @test cumsum!(out, a; dims=1) === out
+    @test out == cumsum(A; dims=1)
+    @test cumprod!(similar(v), v) == [3, 3, 6]
+    @test TT.cumsum!(copy(v)) == [3, 4, 6]
+    @test tensor(BFloat16.([1, 2])) ≈ [1, 2]
+    @test eltype(float.(i)) == Float32
+    @test eltype(float.(a)) == Float64
     thrown(() -> cumsum(a; dims=:), TypeError)
     thrown(() -> TT.prod(a; dims=(1, 2)), ArgumentError)
     thrown(() -> cumsum(a), UndefKeywordError)
 end
 
 @testset "values" begin
-    @test [x for x in v] == [3, 1, 2] && collect(a) == A && [2x for x in a] == 2 .* vec(A) && first(v) === 3.0 && last(v) === 2.0
-    @test 2 in v && !(7 in v) && eltype([x for x in i]) == Int && (i...,) == (1, 3, 2, 4) && collect(enumerate(v)) == [(1, 3.0), (2, 1.0), (3, 2.0)]
+    @test [x for x in v] == [3, 1, 2]
+    @test collect(a) == A
+    @test [2x for x in a] == 2 .* vec(A)
+    @test first(v) === 3.0
+    @test last(v) === 2.0
+    @test 2 in v
+    @test !(7 in v)
+    @test eltype([x for x in i]) == Int
+    @test (i...,) == (1, 3, 2, 4)
+    @test collect(enumerate(v)) == [(1, 3.0), (2, 1.0), (3, 2.0)]
     p, q, r = v
-    @test (p, q, r) === (3.0, 1.0, 2.0) && isempty([x for x in TT.zeros(0)]) && [x for x in s] == [3]
-    @test count(a .> 2) == 4 && count(>(2), a) == 4 && findall(a .> 4) == findall(A .> 4) && findfirst(==(2), v) == 3 && findmax(a) == findmax(A) && extrema(v) == (1, 3)
-    @test eachindex(v) == 1:3 && eachindex(a) == CartesianIndices((2, 3)) && all(k -> a[k] == A[k], eachindex(a))
-    @test a == A && A == a && a != A .+ 1 && s == 3 && 3 == s && a[1, 1] != 2 && a ≈ A && a ≈ a .+ 1e-12 && !(a ≈ A .+ 1) && s ≈ 3
-    @test a == copy(a) && s < 4 && s > 2 && s <= 3 && 3 >= s && s < Tensor(4) && !(Tensor(NaN) < 1) && sort([s, Tensor(1.0)])[1] == 1
+    @test (p, q, r) === (3.0, 1.0, 2.0)
+    @test isempty([x for x in TT.zeros(0)])
+    @test [x for x in s] == [3]
+    @test count(a .> 2) == 4
+    @test count(>(2), a) == 4
+    @test findall(a .> 4) == findall(A .> 4)
+    @test findfirst(==(2), v) == 3
+    @test findmax(a) == findmax(A)
+    @test extrema(v) == (1, 3)
+    @test eachindex(v) == 1:3
+    @test eachindex(a) == CartesianIndices((2, 3))
+    @test all(k -> a[k] == A[k], eachindex(a))
+    @test a == A
+    @test A == a
+    @test a != A .+ 1
+    @test s == 3
+    @test 3 == s
+    @test a[1, 1] != 2
+    @test a ≈ A
+    @test a ≈ a .+ 1e-12
+    @test !(a ≈ A .+ 1)
+    @test s ≈ 3
+    @test a == copy(a)
+    @test s < 4
+    @test s > 2
+    @test s <= 3
+    @test 3 >= s
+    @test s < Tensor(4)
+    @test !(Tensor(NaN) < 1)
+    @test sort([s, Tensor(1.0)])[1] == 1
     thrown(() -> a < 4, TT.Error)
     losses = Float64[]
     push!(losses, sum(a))
-    @test losses == [21] && Float32[s, 1] == [3, 1] && Float32(s) === 3f0 && Int32(s) === Int32(3) && ComplexF64(s) === 3.0 + 0im && convert(Float64, s) === 3.0 && float(s) === 3.0
-    @test Matrix(a) == A && Vector(v) == [3, 1, 2] && Array{Float32}(a) isa Matrix{Float32} && Matrix{Int}(a) == A && convert(Array, a) == A && convert(Vector{Float32}, v) isa Vector{Float32}
+    @test losses == [21]
+    @test Float32[s, 1] == [3, 1]
+    @test Float32(s) === 3f0
+    @test Int32(s) === Int32(3)
+    @test ComplexF64(s) === 3.0 + 0im
+    @test convert(Float64, s) === 3.0
+    @test float(s) === 3.0
+    @test Matrix(a) == A
+    @test Vector(v) == [3, 1, 2]
+    @test Array{Float32}(a) isa Matrix{Float32}
+    @test Matrix{Int}(a) == A
+    @test convert(Array, a) == A
+    @test convert(Vector{Float32}, v) isa Vector{Float32}
     @test convert(Tensor, A) == A && Tensor[A, a][1] == A
     thrown(() -> Vector(a), TypeError)
     thrown(() -> Int(Tensor(2.5)), InexactError)
@@ -60,18 +127,35 @@ end
 
 @testset "making and filling" begin
     like(t, T, n) = eltype(t) == T && size(t) == n
-    @test like(similar(a), Float64, (2, 3)) && like(similar(a, Int32), Int32, (2, 3)) && like(similar(a, (4,)), Float64, (4,)) && like(similar(a, 4, 5), Float64, (4, 5))
-    @test like(similar(a, Bool, 2, 2), Bool, (2, 2)) && like(similar(a, Bool, (1,)), Bool, (1,)) && like(similar(a, ()), Float64, ())
+    @test like(similar(a), Float64, (2, 3))
+    @test like(similar(a, Int32), Int32, (2, 3))
+    @test like(similar(a, (4,)), Float64, (4,))
+    @test like(similar(a, 4, 5), Float64, (4, 5))
+    @test like(similar(a, Bool, 2, 2), Bool, (2, 2))
+    @test like(similar(a, Bool, (1,)), Bool, (1,))
+    @test like(similar(a, ()), Float64, ())
     @test string(similar(TT.zeros(2; device="meta")).device) == "Device(\"meta\")"
-    @test like(TT.zeros(Float64, 2, 3), Float64, (2, 3)) && like(TT.ones(Int64, (2,)), Int64, (2,)) && like(TT.rand(Float64, 2; requires_grad=true), Float64, (2,)) && like(TT.randn(Float64), Float64, ())
+    @test like(TT.zeros(Float64, 2, 3), Float64, (2, 3))
+    @test like(TT.ones(Int64, (2,)), Int64, (2,))
+    @test like(TT.rand(Float64, 2; requires_grad=true), Float64, (2,))
+    @test like(TT.randn(Float64), Float64, ())
     @test zero(a) == zeros(2, 3) && one(i) == [1 0; 0 1] && eltype(one(i)) == Int && one(s) == 1
     thrown(() -> one(a), DimensionMismatch)
     b, B = similar(a), similar(A)
-    @test copyto!(b, A) === b && b == A && copyto!(B, a) === B && B == A && copyto!(b, a .+ 1) == A .+ 1 && copy!(b, A) == A && fill!(b, 2) == fill(2, 2, 3)
+    @test copyto!(b, A) === b
+    @test b == A
+    @test copyto!(B, a) === B
+    @test B == A
+    @test copyto!(b, a .+ 1) == A .+ 1
+    @test copy!(b, A) == A
+    @test fill!(b, 2) == fill(2, 2, 3)
     TT.manual_seed(1)
     Random.rand!(b)
     @test all(x -> 0 <= x < 1, collect(b)) && b != 2 && !(Random.randn!(b) == zeros(2, 3))
-    @test eltype(tensor((1.0, 2))) == Float64 && tensor(Any[1, 2]) == [1, 2] && eltype(tensor(Real[1, 2.5f0])) == Float32 && eltype(tensor(UInt16[1]; dtype=Int32)) == Int32
+    @test eltype(tensor((1.0, 2))) == Float64
+    @test tensor(Any[1, 2]) == [1, 2]
+    @test eltype(tensor(Real[1, 2.5f0])) == Float32
+    @test eltype(tensor(UInt16[1]; dtype=Int32)) == Int32
     thrown(() -> tensor(UInt16[1]), ArgumentError)
     thrown(() -> tensor([[1.0], [2.0]]), ArgumentError)
     g = TT.Generator(1)
@@ -82,59 +166,121 @@ end
 @testset "shapes" begin
     T = reshape(Float64.(1:24), 2, 3, 4)
     t = tensor(T)
-    @test map(Array, eachslice(t; dims=2)) == [T[:, k, :] for k in 1:3] && sum(map(Array, eachrow(a))) == vec(sum(A; dims=1)) && length(collect(eachcol(a))) == 3
-    @test selectdim(t, 2, 1) == T[:, 1, :] && selectdim(t, 3, 2:3) == T[:, :, 2:3] && dropdims(sum(t; dims=(1, 3)); dims=(1, 3)) == dropdims(sum(T; dims=(1, 3)); dims=(1, 3))
+    @test map(Array, eachslice(t; dims=2)) == [T[:, k, :] for k in 1:3]
+    @test sum(map(Array, eachrow(a))) == vec(sum(A; dims=1))
+    @test length(collect(eachcol(a))) == 3
+    @test selectdim(t, 2, 1) == T[:, 1, :]
+    @test selectdim(t, 3, 2:3) == T[:, :, 2:3]
+    @test dropdims(sum(t; dims=(1, 3)); dims=(1, 3)) == dropdims(sum(T; dims=(1, 3)); dims=(1, 3))
     thrown(() -> dropdims(t; dims=1), ArgumentError)
     p = permutedims(t, (3, 1, 2))
-    @test p == permutedims(T, (3, 1, 2)) && !TT.same_storage(p, t) && is_contiguous(p) && permutedims(a) == A' && permutedims(v) == [3 1 2] && size(permute(t, (3, 1, 2))) == size(p)
+    @test p == permutedims(T, (3, 1, 2))
+    @test !TT.same_storage(p, t)
+    @test is_contiguous(p)
+    @test permutedims(a) == A'
+    @test permutedims(v) == [3 1 2]
+    @test size(permute(t, (3, 1, 2))) == size(p)
     fill!(permutedims(v), 0)
     @test v == [3, 1, 2]  # a copy, as of arrays
-    @test reverse(a) == A[2:-1:1, 3:-1:1] && reverse(t; dims=3) == reverse(T; dims=3) && circshift(v, 1) == [2, 3, 1] && circshift(a, (1, 2)) == circshift(A, (1, 2)) && stride(a, 1) == 3
-    @test [a; a] == [A; A] && [a a] == [A A] && [a a; a a] == [A A; A A] && hcat(v, v) == [3 3; 1 1; 2 2] && [v v; i[1:1, :]] == [3 3; 1 1; 2 2; 1 2] && cat(a, a; dims=3) == cat(A, A; dims=3)
+    @test reverse(a) == A[2:-1:1, 3:-1:1]
+    @test reverse(t; dims=3) == reverse(T; dims=3)
+    @test circshift(v, 1) == [2, 3, 1]
+    @test circshift(a, (1, 2)) == circshift(A, (1, 2))
+    @test stride(a, 1) == 3
+    @test [a; a] == [A; A]
+    @test [a a] == [A A]
+    @test [a a; a a] == [A A; A A]
+    @test hcat(v, v) == [3 3; 1 1; 2 2]
+    @test [v v; i[1:1, :]] == [3 3; 1 1; 2 2; 1 2]
+    @test cat(a, a; dims=3) == cat(A, A; dims=3)
     @test vcat(s, s) == [3, 3] && reduce(vcat, [v, v]) == [3, 1, 2, 3, 1, 2]
-    @test TT.reshape(a, 3, :) == [1 2; 3 4; 5 6] && reshape(a, 3, :) == reshape(A, 3, :) && reshape(t, 4, :, 2) == reshape(T, 4, :, 2) && vec(t) == vec(T) && t[:] == vec(T) && repeat(a, 2) == repeat(A, 2) && repeat(v, 1, 2) == repeat([3.0, 1, 2], 1, 2) && a' == A' && v' == [3 1 2]
+    @test TT.reshape(a, 3, :) == [1 2; 3 4; 5 6]
+    @test reshape(a, 3, :) == reshape(A, 3, :)
+    @test reshape(t, 4, :, 2) == reshape(T, 4, :, 2)
+    @test vec(t) == vec(T)
+    @test t[:] == vec(T)
+    @test repeat(a, 2) == repeat(A, 2)
+    @test repeat(v, 1, 2) == repeat([3.0, 1, 2], 1, 2)
+    @test a' == A'
+    @test v' == [3 1 2]
 end
 
 @testset "linear algebra, dots" begin
-    @test LinearAlgebra.tr(i) == 5 && LinearAlgebra.diag(i) == [1, 4] && LinearAlgebra.diag(i, 1) == [2] && LinearAlgebra.norm(LinearAlgebra.normalize(v)) ≈ 1 && LinearAlgebra.dot(v, v) == 14
+    @test LinearAlgebra.tr(i) == 5
+    @test LinearAlgebra.diag(i) == [1, 4]
+    @test LinearAlgebra.diag(i, 1) == [2]
+    @test LinearAlgebra.norm(LinearAlgebra.normalize(v)) ≈ 1
+    @test LinearAlgebra.dot(v, v) == 14
     c = similar(a, 2, 2)
-    @test LinearAlgebra.mul!(c, a, a') === c && c == A * A' && a * A' == A * A' && A * a' == A * A' && a + A == 2A && A - a == 0A && a * [1.0, 1, 1] == [6, 15]
-    @test map(abs, -a) == A && map(+, a, a) == 2A && (-a .|> abs) == A && round.(Int, a ./ 2) == round.(Int, A ./ 2) && eltype(floor.(Int32, a)) == Int32
-    @test near(round.(a ./ 3; digits=1), round.(A ./ 3; digits=1)) && near(leaky_relu.(-a; negative_slope=0.5), -A ./ 2) && near(TT.clamp.(a .* 2; max=4), min.(2A, 4))
+    @test LinearAlgebra.mul!(c, a, a') === c
+    @test c == A * A'
+    @test a * A' == A * A'
+    @test A * a' == A * A'
+    @test a + A == 2A
+    @test A - a == 0A
+    @test a * [1.0, 1, 1] == [6, 15]
+    @test map(abs, -a) == A
+    @test map(+, a, a) == 2A
+    @test (-a .|> abs) == A
+    @test round.(Int, a ./ 2) == round.(Int, A ./ 2)
+    @test eltype(floor.(Int32, a)) == Int32
+    @test near(round.(a ./ 3; digits=1), round.(A ./ 3; digits=1))
+    @test near(leaky_relu.(-a; negative_slope=0.5), -A ./ 2)
+    @test near(TT.clamp.(a .* 2; max=4), min.(2A, 4))
     @test occursin("reverse has no", thrown(() -> reverse.(a; dims=1), ArgumentError).msg)
     w = tensor([1.0, 2])
-    @test w * w' == [1 2; 2 4] && w * w[1:1]' == reshape([1, 2], 2, 1) && w' * w == [5] && near(muladd.(w, 2, 1), [3, 5]) && 2 ^ Tensor(3.0) == 8
+    @test w * w' == [1 2; 2 4]
+    @test w * w[1:1]' == reshape([1, 2], 2, 1)
+    @test w' * w == [5]
+    @test near(muladd.(w, 2, 1), [3, 5])
+    @test 2 ^ Tensor(3.0) == 8
     thrown(() -> 2 ^ a, ArgumentError)
 end
 
 @testset "shown among others" begin
-    @test summary(a) == "2×3 Tensor of Float64" && occursin("2×3 Tensor of Float64  3-element Tensor of Float64", repr("text/plain", reshape([a, v], 1, 2)))
-    @test repr("text/plain", v) == "tensor([3., 1., 2.], dtype=float64)" && repr((x = v,)) == "(x = tensor([3., 1., 2.], dtype=float64),)"
+    @test summary(a) == "2×3 Tensor of Float64"
+    @test occursin("2×3 Tensor of Float64  3-element Tensor of Float64",
+        repr("text/plain", reshape([a, v], 1, 2)))
+    @test repr("text/plain", v) == "tensor([3., 1., 2.], dtype=float64)"
+    @test repr((x = v,)) == "(x = tensor([3., 1., 2.], dtype=float64),)"
 end
 
 @testset "objects are shown" begin
     m = nn.Linear(2, 1)
     opt = optim.SGD(parameters(m); lr=0.5)
     said(x) = repr(x)
-    @test said(opt) == "Optimizer(2 parameters, lr = 0.5)" && said(opt.param_groups) == "TT.ParamGroup[ParamGroup(2 parameters, lr = 0.5)]"
-    @test said(optim.StepLR(opt, 3)) == "Scheduler(last_epoch = 0, lr = 0.5)" && said(TT.Generator(3)) == "Generator(seed = 3, offset = 0)" && said(TT.CancelToken()) == "CancelToken()"
-    @test said(state_dict(m)) == "StateDict(weight, bias)" && said((v .* 1).grad_fn) == "nothing" && said((requires_grad!(copy(v)) .* 1).grad_fn) == "<mul node>"
+    @test said(opt) == "Optimizer(2 parameters, lr = 0.5)"
+    @test said(opt.param_groups) == "TT.ParamGroup[ParamGroup(2 parameters, lr = 0.5)]"
+    @test said(optim.StepLR(opt, 3)) == "Scheduler(last_epoch = 0, lr = 0.5)"
+    @test said(TT.Generator(3)) == "Generator(seed = 3, offset = 0)"
+    @test said(TT.CancelToken()) == "CancelToken()"
+    @test said(state_dict(m)) == "StateDict(weight, bias)"
+    @test said((v .* 1).grad_fn) == "nothing"
+    @test said((requires_grad!(copy(v)) .* 1).grad_fn) == "<mul node>"
     free!(m)
     @test said(m) == "Module(freed)"
-    @test !occursin("count from 0", sprint(showerror, thrown(() -> nn.Linear(1, 1).fc1, TT.OutOfRangeError)))
+    @test !occursin("count from 0",
+        sprint(showerror, thrown(() -> nn.Linear(1, 1).fc1, TT.OutOfRangeError)))
 end
 
 @testset "serialized" begin
     io = IOBuffer()
     Serialization.serialize(io, (x = a, list = [v, requires_grad!(tensor([1.0]))]))
     back = Serialization.deserialize(seekstart(io))
-    @test back.x == A && eltype(back.x) == Float64 && back.list[1] == [3, 1, 2] && back.list[2].requires_grad
+    @test back.x == A
+    @test eltype(back.x) == Float64
+    @test back.list[1] == [3, 1, 2]
+    @test back.list[2].requires_grad
     thrown(() -> Serialization.serialize(io, nn.Linear(1, 1)), ArgumentError)
 end
 
 @testset "equality" begin
-    values = Any[s, Tensor(3), 3, 3.0, fill(3.0), tensor([3.0]), [3.0], tensor([3f0]), a, A, tensor(Int.(A)), copy(a), Tensor(NaN), NaN, tensor([NaN]), [NaN],
-                 Tensor(-0.0), -0.0, 0.0, tensor(BFloat16.([3])), TT.zeros(1, 1), zeros(1, 1), true, Tensor(true), 1, 2^53 + 1, Tensor(2^53 + 1), 2.0^53]
+    values = Any[
+        s, Tensor(3), 3, 3.0, fill(3.0), tensor([3.0]), [3.0], tensor([3f0]), a, A,
+        tensor(Int.(A)), copy(a), Tensor(NaN), NaN, tensor([NaN]), [NaN], Tensor(-0.0), -0.0, 0.0,
+        tensor(BFloat16.([3])), TT.zeros(1, 1), zeros(1, 1), true, Tensor(true), 1, 2^53 + 1,
+        Tensor(2^53 + 1), 2.0^53,
+    ]
     for x in values, y in values
         @test !isequal(x, y) || hash(x) == hash(y)
         @test (x == y) === (y == x) && isequal(x, y) === isequal(y, x)
@@ -143,5 +289,10 @@ end
             isequal(x, y) && isequal(y, z) && !isequal(x, z) && @test (x, y, z) == "not transitive"
         end
     end
-    @test a == copy(a) && isequal(Tensor(NaN), NaN) && Dict(a => 1)[copy(a)] == 1 && unique([v, copy(v), s]) == [v, s] && !(s == fill(3.0)) && in(v, [a, v])
+    @test a == copy(a)
+    @test isequal(Tensor(NaN), NaN)
+    @test Dict(a => 1)[copy(a)] == 1
+    @test unique([v, copy(v), s]) == [v, s]
+    @test !(s == fill(3.0))
+    @test in(v, [a, v])
 end

@@ -5,7 +5,11 @@ leaf(x) = tensor(x; requires_grad=true)
     x, w = leaf([1.0, 2]), leaf([3.0, 4])
     y = sum(x .* w .^ 2)
     backward(y)
-    @test near(x.grad, [9, 16]) && near(w.grad, [6, 16]) && y.grad_fn !== nothing && TT.name(y.grad_fn) isa String && length(TT.next_functions(y.grad_fn)) >= 1
+    @test near(x.grad, [9, 16])
+    @test near(w.grad, [6, 16])
+    @test y.grad_fn !== nothing
+    @test TT.name(y.grad_fn) isa String
+    @test length(TT.next_functions(y.grad_fn)) >= 1
     backward(sum(x))
     @test near(x.grad, [10, 17])
     x.grad = nothing
@@ -84,8 +88,13 @@ end
 
 @testset "functions with gradients of their own" begin
     seen = Ref{Any}()
-    cube = CustomFunction((c, x) -> (save_for_backward(c, x); seen[] = TT.is_grad_enabled(); x .^ 3),
-                          (c, g) -> g .* 3 .* saved_tensors(c)[1] .^ 2; name="cube")
+    function cube_forward(c, x)
+        save_for_backward(c, x)
+        seen[] = TT.is_grad_enabled()
+        return x .^ 3
+    end
+    cube_backward(c, g) = g .* 3 .* saved_tensors(c)[1] .^ 2
+    cube = CustomFunction(cube_forward, cube_backward; name="cube")
     x = leaf([2.0, 3])
     y = cube(x)
     @test near(y, [8, 27]) && y.requires_grad && seen[] == false && TT.name(y.grad_fn) == "cube"
@@ -132,12 +141,17 @@ end
 
 @testset "parameters of anything" begin
     f, layer = Affine(2, 3), nn.Linear(3, 1)
-    model = (first = f, list = Any[layer, Dict("a" => f.bias)], act = x -> x .* f.weight, n = 3, text = "t")
+    model = (first = f, list = Any[layer, Dict("a" => f.bias)], act = x -> x .* f.weight, n = 3,
+        text = "t")
     found = TT.parameters(model)
-    @test length(found) == 4 && TT.same_tensor(found[1], f.weight) && TT.same_tensor(found[3], layer.weight)
+    @test length(found) == 4
+    @test TT.same_tensor(found[1], f.weight)
+    @test TT.same_tensor(found[3], layer.weight)
     ring = Any[f.weight]
     push!(ring, ring)
-    @test length(TT.parameters(ring)) == 1 && isempty(TT.parameters(3)) && isempty(TT.parameters(tensor([1.0])))
+    @test length(TT.parameters(ring)) == 1
+    @test isempty(TT.parameters(3))
+    @test isempty(TT.parameters(tensor([1.0])))
     chain = foldl((x, _) -> Any[x], 1:100_000; init=f.bias)  # no recursion
     @test length(TT.parameters(chain)) == 1
 end
@@ -167,7 +181,8 @@ end
     used(n) = foreach(_ -> exponential(x), 1:n)
     used(100)
     @test nodes() <= before + 1  # a pullback that holds its result does not keep itself alive
-    two_parts = CustomFunction((c, x, n) -> (save_for_backward(c, x); x .^ n), (c, g) -> (g .* 2 .* saved_tensors(c)[1], nothing))
+    two_parts = CustomFunction((c, x, n) -> (save_for_backward(c, x); x .^ n),
+        (c, g) -> (g .* 2 .* saved_tensors(c)[1], nothing))
     @test near(TT.grad(sum(two_parts(x, 2)), x), [2, 4])
     wrong = TT.CustomFunction((x, n) -> (x .* n, dy -> dy))
     @test occursin("2 parts", thrown(() -> backward(sum(wrong(x, 2))), ArgumentError).msg)

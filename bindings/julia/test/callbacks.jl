@@ -68,12 +68,26 @@ end
 
 @testset "a device of Julia's" begin
     seen, blocks = String[], Dict{Ptr{Cvoid}, Int}()
-    device = TT.register_backend("jl_box"; alloc=n -> (p = Libc.malloc(n); blocks[p] = n; p), free=(p, n) -> (delete!(blocks, p); Libc.free(p)),
-                                 copy=(dst, src, n, kind) -> ccall(:memcpy, Ptr{Cvoid}, (Ptr{Cvoid}, Ptr{Cvoid}, Csize_t), dst, src, n),
-                                 compute=(op, args...) -> (push!(seen, op); op == "exp" ? to(TT.ones(2); device="jl_box") : missing))
+    function alloc(n)
+        p = Libc.malloc(n)
+        blocks[p] = n
+        return p
+    end
+    function free(p, n)
+        delete!(blocks, p)
+        Libc.free(p)
+    end
+    transfer(dst, src, n, kind) =
+        ccall(:memcpy, Ptr{Cvoid}, (Ptr{Cvoid}, Ptr{Cvoid}, Csize_t), dst, src, n)
+    function compute(op, args...)
+        push!(seen, op)
+        return op == "exp" ? to(TT.ones(2); device="jl_box") : missing
+    end
+    device = TT.register_backend("jl_box"; alloc=alloc, free=free, copy=transfer, compute=compute)
     function work()
         x = to(tensor([1.0, 2]); device=device)
-        return string(x.device) == "Device(\"ext:0\")" && near(to(x .+ x; device="cpu"), [2, 4]) && near(to(exp.(x); device="cpu"), [1, 1])
+        return string(x.device) == "Device(\"ext:0\")" && near(to(x .+ x; device="cpu"), [2, 4]) &&
+            near(to(exp.(x); device="cpu"), [1, 1])
     end
     @test work() && "add" in seen && !isempty(blocks)
     GC.gc()
@@ -100,15 +114,18 @@ end
 end
 
 @testset "operators of one's own, profiler, trace" begin
-    TT.register_op("jl_times(x: Tensor, k: Int) -> Tensor", (x, k) -> x .* k; backward=(grads, args, results) -> grads[1] .* args[2])
+    TT.register_op("jl_times(x: Tensor, k: Int) -> Tensor",
+        (x, k) -> x .* k; backward=(grads, args, results) -> grads[1] .* args[2])
     x = tensor([1.0, 2]; requires_grad=true)
     y = TT.call_op("jl_times", x, 3)
     backward(sum(y))
     @test near(y, [3, 6]) && near(x.grad, [3, 3]) && occursin("jl_times", TT.op_schema("jl_times"))
     TT.register_op("jl_bad(x: Tensor) -> Tensor", x -> throw(Odd(7)))
     @test thrown(() -> TT.call_op("jl_bad", x), Odd).n == 7
-    @test near(TT.call_op("sum_dim", tensor([1.0 2; 3 4]), [0]), [4, 6]) && near(TT.call_op("cat", [x, x], 0), [1, 2, 1, 2])
-    @test size(TT.call_op("full", (2, 2), 1.5)) == (2, 2) && length(TT.call_op("max_dim", tensor([1.0 2]), 1, false)) == 2
+    @test near(TT.call_op("sum_dim", tensor([1.0 2; 3 4]), [0]), [4, 6])
+    @test near(TT.call_op("cat", [x, x], 0), [1, 2, 1, 2])
+    @test size(TT.call_op("full", (2, 2), 1.5)) == (2, 2)
+    @test length(TT.call_op("max_dim", tensor([1.0 2]), 1, false)) == 2
     thrown(() -> TT.call_op("no_such_operator"), TT.Error)
     rows = TT.profile(() -> (x * 2; sum(x)))
     @test any(r -> r.op == "sum" && r.calls == 1, rows)
@@ -120,7 +137,8 @@ end
     thrown(() -> TT.trace(() -> TT.ones(2), (op, slot, depth) -> throw(Odd(9))), Odd)
     thrown(() -> TT.ones(2) .+ TT.ones(3), TT.ShapeError)  # nothing of it is left
     token = TT.CancelToken()
-    thrown(() -> TT.with_cancel(() -> (TT.cancel(token); TT.ones(2) .+ 1), token), TT.CancelledError)
+    thrown(() -> TT.with_cancel(() -> (TT.cancel(token); TT.ones(2) .+ 1), token),
+        TT.CancelledError)
     @test near(TT.ones(2) .+ 1, [2, 2])
     asked = Ref(0)
     TT.set_poll!(() -> (asked[] += 1) < 2 || throw(Odd(8)))

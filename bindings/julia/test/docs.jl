@@ -75,14 +75,16 @@ end
 end
 
 "Nodes of Markdown that no docstring of TT means: what a star or an underscore was taken for."
-const UNMEANT = Union{Markdown.Italic, Markdown.Bold, Markdown.Link, Markdown.LaTeX, Markdown.Header,
-                      Markdown.BlockQuote, Markdown.HorizontalRule, Markdown.Table,
-                      Markdown.Image}
+const UNMEANT = Union{
+    Markdown.Italic, Markdown.Bold, Markdown.Link, Markdown.LaTeX, Markdown.Header,
+    Markdown.BlockQuote, Markdown.HorizontalRule, Markdown.Table, Markdown.Image,
+}
 unmeant(x) = x isa UNMEANT
 unmeant(x::Union{AbstractVector, Tuple}) = any(unmeant, x)
 unmeant(x::Union{Markdown.MD, Markdown.Paragraph}) = unmeant(x.content)
 # Lists are of arguments: - `name`: …
-unmeant(x::Markdown.List) = unmeant(x.items) || !all(item -> item[1].content[1] isa Markdown.Code, x.items)
+unmeant(x::Markdown.List) = unmeant(x.items) ||
+    !all(item -> item[1].content[1] isa Markdown.Code, x.items)
 
 @testset "docstrings" begin
     seen, eaten, unnamed = 0, String[], String[]
@@ -100,15 +102,20 @@ unmeant(x::Markdown.List) = unmeant(x.items) || !all(item -> item[1].content[1] 
     @test eaten == []
     @test unnamed == []
     for name in (:typed, :tensor, :Tensor, :free!, :backward, :no_grad, :nn, :optim)
-        @test name in names(TT) && !occursin("No documentation", string(REPL.doc(Base.Docs.Binding(TT, name))))
+        @test name in names(TT)
+        @test !occursin("No documentation", string(REPL.doc(Base.Docs.Binding(TT, name))))
     end
 end
 
 @testset "few names are exported" begin
-    @test Set(names(TT)) == Set([:TT, :Tensor, :tensor, :typed, :free!, :backward, :no_grad, :nn, :optim])
+    @test Set(names(TT)) ==
+        Set([:TT, :Tensor, :tensor, :typed, :free!, :backward, :no_grad, :nn, :optim])
     # Of Flux, Zygote, NNlib, DataFrames and Base: what a user may well have beside TT.
-    others = [:Chain, :Dense, :Conv, :gradient, :withgradient, :params, :train!, :relu, :softmax, :sigmoid, :gelu, :dropout, :select, :flatten,
-              :stack, :combine, :describe, :unstack, :mean, :std, :norm, :dot, names(Base)...]
+    others = [
+        :Chain, :Dense, :Conv, :gradient, :withgradient, :params, :train!, :relu, :softmax,
+        :sigmoid, :gelu, :dropout, :select, :flatten, :stack, :combine, :describe, :unstack, :mean,
+        :std, :norm, :dot, names(Base)...,
+    ]
     @test isempty(intersect(names(TT), others))
     @test isempty(filter(name -> !isdefined(TT, name), collect(TT.PUBLIC)))
 end

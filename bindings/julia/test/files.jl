@@ -3,11 +3,14 @@ mktempdir() do folder
     path = joinpath(folder, "x.safetensors")
     @testset "safetensors" begin
         a = Tensor([1.0 2 3; 4 5 6])
-        save_file(path, Dict("a" => a, "b" => TT.ones(2; dtype=Int32)); metadata=Dict("format" => "pt"))
+        tensors = Dict("a" => a, "b" => TT.ones(2; dtype=Int32))
+        save_file(path, tensors; metadata=Dict("format" => "pt"))
         all = load_file(path)
         @test Array(all["a"]) == Array(a) && eltype(all["b"]) == Int32 && length(all) == 2
         f = TT.SafeTensors(path; mapped=true)
-        @test sort(keys(f)) == ["a", "b"] && TT.metadata(f) == Dict("format" => "pt") && haskey(f, "a")
+        @test sort(keys(f)) == ["a", "b"]
+        @test TT.metadata(f) == Dict("format" => "pt")
+        @test haskey(f, "a")
         @test Array(f["a"]) == Array(a) && !TT.is_writable(f["a"])
         thrown(() -> typed(f["a"])[1, 1] = 2, ReadOnlyMemoryError)
         thrown(() -> f["c"], TT.OutOfRangeError)
@@ -22,19 +25,30 @@ mktempdir() do folder
 
     @testset "PyTorch's files" begin
         file = joinpath(folder, "x.pt")
-        s = torch_load(joinpath(@__DIR__, "../../../tests/python/conformance-training/files/good/training.pt"))
-        @test length(s) == 27 && size(s["model.0.weight"]) == (2, 1, 3, 3) && startswith(TT.structure(s), "{\"dict\":[[\"model\",{\"ordered\":")
+        s = torch_load(joinpath(@__DIR__,
+            "../../../tests/python/conformance-training/files/good/training.pt"))
+        @test length(s) == 27
+        @test size(s["model.0.weight"]) == (2, 1, 3, 3)
+        @test startswith(TT.structure(s), "{\"dict\":[[\"model\",{\"ordered\":")
         torch_save(file, s; structure=TT.structure(s))
         back = torch_load(file)
-        @test TT.structure(back) == TT.structure(s) && keys(back) == keys(s) && all(Array(back[k]) == Array(s[k]) for k in keys(s))
+        @test TT.structure(back) == TT.structure(s)
+        @test keys(back) == keys(s)
+        @test all(Array(back[k]) == Array(s[k]) for k in keys(s))
         torch_save(file, state_dict(nn.Linear(2, 3)))
-        @test keys(torch_load(file)) == ["weight", "bias"] && TT.structure(TT.StateDict()) === nothing
+        @test keys(torch_load(file)) == ["weight", "bias"]
+        @test TT.structure(TT.StateDict()) === nothing
         write(file, "PK")
         @test occursin("torch.save", thrown(() -> torch_load(file), TT.FormatError).message)
     end
 
     @testset "a training goes on" begin
-        make() = (manual_seed(1); m = nn.Linear(3, 1); o = optim.Adam(parameters(m); lr=0.1); (m, o, optim.StepLR(o, 2)))
+        function make()
+            manual_seed(1)
+            m = nn.Linear(3, 1)
+            o = optim.Adam(parameters(m); lr=0.1)
+            return m, o, optim.StepLR(o, 2)
+        end
         function train(m, o, s, n)
             for _ in 1:n
                 zero_grad!(o)
@@ -45,7 +59,8 @@ mktempdir() do folder
         end
         m, o, s = make()
         train(m, o, s, 3)
-        save_checkpoint(path; model=m, optimizer=o, scheduler=s, generator=TT.Generator(), extra=Dict("epoch" => Tensor(3)))
+        save_checkpoint(path; model=m, optimizer=o, scheduler=s, generator=TT.Generator(),
+            extra=Dict("epoch" => Tensor(3)))
         train(m, o, s, 3)
         want = Array(m.weight)
         m, o, s = make()

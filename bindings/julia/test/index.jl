@@ -4,13 +4,31 @@ T = Array(t)
 same(index...) = near(t[index...], T[index...])
 
 @testset "reading" begin
-    @test same(2, 3, 4) && same(:, 2, :) && same(1:2, :, 3) && same(1:2:3, 4:-1:1, 2:2) && same(3, [1, 4], :) && same([3, 1, 1], :, 2)
-    @test same([1, 3], [2, 2, 4], 5) && same([1, 2], :, [5, 1]) && same(:, :, 2:1) && same(CartesianIndex(1, 2), 3) && same([true, false, true], :, 1)
-    @test same([1 2; 3 1], 2, 3) && t[2, 3, 4] isa Tensor && t[2, 3, 4][] === T[2, 3, 4] && near(t[end, end, end], T[end, end, end]) && near(t[:, 2:end, 1], T[:, 2:end, 1])
-    @test near(t[1, ..], T[1, :, :]) && near(t[.., 2], T[:, :, 2]) && near(t[2, .., 5], T[2, :, 5]) && size(t[nothing, :, nothing, 1, ..]) == (1, 3, 1, 5)
+    @test same(2, 3, 4)
+    @test same(:, 2, :)
+    @test same(1:2, :, 3)
+    @test same(1:2:3, 4:-1:1, 2:2)
+    @test same(3, [1, 4], :)
+    @test same([3, 1, 1], :, 2)
+    @test same([1, 3], [2, 2, 4], 5)
+    @test same([1, 2], :, [5, 1])
+    @test same(:, :, 2:1)
+    @test same(CartesianIndex(1, 2), 3)
+    @test same([true, false, true], :, 1)
+    @test same([1 2; 3 1], 2, 3)
+    @test t[2, 3, 4] isa Tensor
+    @test t[2, 3, 4][] === T[2, 3, 4]
+    @test near(t[end, end, end], T[end, end, end])
+    @test near(t[:, 2:end, 1], T[:, 2:end, 1])
+    @test near(t[1, ..], T[1, :, :])
+    @test near(t[.., 2], T[:, :, 2])
+    @test near(t[2, .., 5], T[2, :, 5])
+    @test size(t[nothing, :, nothing, 1, ..]) == (1, 3, 1, 5)
     mask = T .> 30
-    @test near(t[t .> 30], permutedims(T, (3, 2, 1))[permutedims(mask, (3, 2, 1))]) && length(t[mask]) == count(mask)
-    @test near(t[Tensor([0, 2]), :, 1], T[[1, 3], :, 1]) && near(t[Tensor([0, 2]), Tensor([1, 3]), 1], [T[1, 2, 1], T[3, 4, 1]])
+    @test near(t[t .> 30], permutedims(T, (3, 2, 1))[permutedims(mask, (3, 2, 1))])
+    @test length(t[mask]) == count(mask)
+    @test near(t[Tensor([0, 2]), :, 1], T[[1, 3], :, 1])
+    @test near(t[Tensor([0, 2]), Tensor([1, 3]), 1], [T[1, 2, 1], T[3, 4, 1]])
     for wrong in ((4, 1, 1), (0, 1, 1), (1:4, 1, 1), ([0], 1, 1), (1, 1, [6]))
         thrown(() -> t[wrong...], BoundsError)
     end
@@ -25,11 +43,18 @@ same(index...) = near(t[index...], T[index...])
 end
 
 @testset "writing" begin
-    for (index, x) in (((1, 2, 3), 7), ((:, 1, 2:3), 0.5), (([1, 3], :, 2), 2), (([1, 3], [2, 4], 1), [1.0 2; 3 4]), ((2, :, :), ones(4, 5)),
+    for (index, x) in (((1, 2, 3), 7), ((:, 1, 2:3), 0.5), (([1, 3], :, 2), 2),
+        (([1, 3], [2, 4], 1), [1.0 2; 3 4]), ((2, :, :), ones(4, 5)),
                        ((1:2, 3, 4), Tensor([8.0, 9])), (([true, false, true], 1, 1), [3.0, 4]))
         u, U = clone(t), copy(T)
         u[index...] = x
-        U[index...] = x isa Tensor ? Array(x) : x isa Number && !all(i -> i isa Int, index) ? fill(x, size(U[index...])) : x
+        if x isa Tensor
+            U[index...] = Array(x)
+        elseif x isa Number && !all(i -> i isa Int, index)
+            U[index...] = fill(x, size(U[index...]))
+        else
+            U[index...] = x
+        end
         @test near(u, U)
     end
     u = clone(t)

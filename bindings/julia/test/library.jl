@@ -2,7 +2,8 @@
 function fresh(code; env...)
     out = IOBuffer()
     command = `$(Base.julia_cmd()) -O0 --compile=min --startup-file=no -e $code`
-    done = run(pipeline(setenv(command, merge(ENV, Dict(string(k) => v for (k, v) in env))), stdout=out, stderr=out); wait=false)
+    done = run(pipeline(setenv(command, merge(ENV, Dict(string(k) => v for (k, v) in env))),
+        stdout=out, stderr=out); wait=false)
     wait(done)
     return success(done), String(take!(out))
 end
@@ -10,9 +11,22 @@ end
 @testset "library" begin
     @test isfile(TT.LIBRARY[]) && startswith(TT.build_info(), "tt 0.1.0")
     ok, said = fresh("using TT"; TT_LIBRARY="/nowhere/libtt.so")
-    @test !ok && occursin("libtt was not found", said) && occursin("/nowhere/libtt.so (TT_LIBRARY): not there", said)
+    @test !ok
+    @test occursin("libtt was not found", said)
+    @test occursin("/nowhere/libtt.so (TT_LIBRARY): not there", said)
     # finalizers that run after that of the ctx
-    ok, said = fresh("""using TT; r = Ref{Any}(); finalizer(r -> try r[] .+ TT.ones(9) catch e; ccall(:puts, Cint, (Cstring,), e.message) end, r); r[] = TT.ones(3)""")
+    ok, said = fresh("""
+        using TT
+        function late(r)
+            try
+                r[] .+ TT.ones(9)
+            catch e
+                ccall(:puts, Cint, (Cstring,), e.message)
+            end
+        end
+        r = Ref{Any}()
+        finalizer(late, r)
+        r[] = TT.ones(3)""")
     @test ok && occursin("sizes 3 and 9", said)
     mktempdir() do folder  # constants of a precompiled package
         mkpath(joinpath(folder, "Keeps", "src"))
@@ -21,9 +35,14 @@ end
             const t, a, m = TT.ones(2), typed(TT.ones(2)), TT.nn.Linear(1, 1)
             end""")
         ok, said = fresh("""using Keeps, TT
-            for use in (() -> Keeps.t .+ 1, () -> sum(Keeps.a), () -> Keeps.a[1], () -> (Keeps.a[1] = 2), () -> deepcopy(Keeps.a), () -> string(Keeps.a),
+            for use in (() -> Keeps.t .+ 1, () -> sum(Keeps.a), () -> Keeps.a[1],
+                () -> (Keeps.a[1] = 2), () -> deepcopy(Keeps.a), () -> string(Keeps.a),
                         () -> Keeps.m(TT.ones(1)))
-                try use() catch e; print(e isa TT.HandleError ? occursin("precompiled", e.message) : '?', ' ') end
+                try
+                    use()
+                catch e
+                    print(e isa TT.HandleError ? occursin("precompiled", e.message) : '?', ' ')
+                end
             end
             print(string(Keeps.t))"""; JULIA_LOAD_PATH="$folder:@:@stdlib")
         @test ok && said == "true true true true true true true Tensor(freed)"
@@ -36,8 +55,13 @@ end
         compiler = Sys.which("cc")
         compiler === nothing && return
         source = joinpath(folder, "other.c")
-        for (text, want) in (("const char *tt_version(void) { return \"7.8.9\"; }", "is version 7.8.9, this package needs 0.1.x"), ("int x;", "is no libtt"),
-                             ("const char *tt_version(void) { return \"0.1.7\"; }", "version 0.1.7, has no function"))
+        says(version) = "const char *tt_version(void) { return \"$version\"; }"
+        cases = (
+            (says("7.8.9"), "is version 7.8.9, this package needs 0.1.x"),
+            ("int x;", "is no libtt"),
+            (says("0.1.7"), "version 0.1.7, has no function"),
+        )
+        for (text, want) in cases
             write(source, text)
             run(`cc -shared -fPIC -o $path $source`)
             ok, said = fresh("using TT"; TT_LIBRARY=path)

@@ -30,7 +30,8 @@ end
 
 mutable struct Holder
     t::Tensor
-    Holder(t) = finalizer(h -> free!(h.t), new(t))  # in the same collection as the tensor, before it or after
+    # in the same collection as the tensor, before it or after
+    Holder(t) = finalizer(h -> free!(h.t), new(t))
 end
 
 @testset "free!" begin

@@ -2,13 +2,24 @@
 @testset "layers" begin
     m = nn.Linear(3, 2; dtype=Float64)
     x = tensor([1.0 2 3; 4 5 6])
-    @test near(m(x), Array(x) * Array(m.weight)' .+ Array(m.bias)') && size(m.weight) == (2, 3) && m.weight.requires_grad && TT.same_tensor(m.weight, m.weight)
-    @test nn.Linear(3, 2; bias=false).bias === nothing && TT.module_type(m) == "Linear" && string(m) == "Linear(in_features=3, out_features=2, bias=True)"
-    @test near(nn.ReLU()(tensor([-1.0, 2])), [0, 2]) && near(nn.Softmax(1)(tensor([1.0, 1])), [0.5, 0.5]) && size(nn.Flatten()(TT.ones(2, 3, 4))) == (2, 12)
-    @test size(nn.Conv2d(1, 4, 3; padding=1)(TT.ones(2, 1, 5, 5))) == (2, 4, 5, 5) && size(nn.MaxPool2d(2)(TT.ones(1, 1, 4, 4))) == (1, 1, 2, 2)
-    @test size(nn.Embedding(5, 3)(Tensor([0, 4]))) == (2, 3) && near(nn.Embedding(5, 3; padding_idx=2).weight[2, :], zeros(3))
-    @test nn.CrossEntropyLoss()(TT.zeros(2, 4), Tensor([0, 3]))[] ≈ log(4) && nn.MSELoss(; reduction="sum")(TT.ones(3), TT.zeros(3))[] == 3
-    @test near(nn.LayerNorm(2; elementwise_affine=false)(tensor([1.0, 3])), [-1, 1]; atol=1e-4) && eltype(nn.BatchNorm1d(3).running_mean) == Float32
+    @test near(m(x), Array(x) * Array(m.weight)' .+ Array(m.bias)')
+    @test size(m.weight) == (2, 3)
+    @test m.weight.requires_grad
+    @test TT.same_tensor(m.weight, m.weight)
+    @test nn.Linear(3, 2; bias=false).bias === nothing
+    @test TT.module_type(m) == "Linear"
+    @test string(m) == "Linear(in_features=3, out_features=2, bias=True)"
+    @test near(nn.ReLU()(tensor([-1.0, 2])), [0, 2])
+    @test near(nn.Softmax(1)(tensor([1.0, 1])), [0.5, 0.5])
+    @test size(nn.Flatten()(TT.ones(2, 3, 4))) == (2, 12)
+    @test size(nn.Conv2d(1, 4, 3; padding=1)(TT.ones(2, 1, 5, 5))) == (2, 4, 5, 5)
+    @test size(nn.MaxPool2d(2)(TT.ones(1, 1, 4, 4))) == (1, 1, 2, 2)
+    @test size(nn.Embedding(5, 3)(Tensor([0, 4]))) == (2, 3)
+    @test near(nn.Embedding(5, 3; padding_idx=2).weight[2, :], zeros(3))
+    @test nn.CrossEntropyLoss()(TT.zeros(2, 4), Tensor([0, 3]))[] ≈ log(4)
+    @test nn.MSELoss(; reduction="sum")(TT.ones(3), TT.zeros(3))[] == 3
+    @test near(nn.LayerNorm(2; elementwise_affine=false)(tensor([1.0, 3])), [-1, 1]; atol=1e-4)
+    @test eltype(nn.BatchNorm1d(3).running_mean) == Float32
     attention = nn.MultiheadAttention(4, 2; batch_first=true)
     q = TT.randn(1, 3, 4)
     out, weights = attention(q, q, q)
@@ -26,26 +37,41 @@
 end
 
 @testset "trees" begin
-    net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Sequential(nn.BatchNorm1d(8), nn.ReLU()))
+    net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5),
+        nn.Sequential(nn.BatchNorm1d(8), nn.ReLU()))
     push!(net, nn.Linear(8, 2))
-    @test length(net) == 4 && net[end] == net[4] && length(net[3]) == 2 && [TT.module_type(m) for m in net] == ["Linear", "Dropout", "Sequential", "Linear"]
-    @test first.(named_children(net)) == ["0", "1", "2", "3"] && first.(named_parameters(net))[end] == "3.bias" && length(parameters(net)) == 6
-    @test first.(named_buffers(net)) == ["2.0.running_mean", "2.0.running_var", "2.0.num_batches_tracked"]
-    @test TT.get_submodule(net, "2.0") == net[3][1] && TT.same_tensor(TT.get_tensor(net, "0.weight"), net[1].weight)
+    @test length(net) == 4
+    @test net[end] == net[4]
+    @test length(net[3]) == 2
+    @test [TT.module_type(m) for m in net] == ["Linear", "Dropout", "Sequential", "Linear"]
+    @test first.(named_children(net)) == ["0", "1", "2", "3"]
+    @test first.(named_parameters(net))[end] == "3.bias"
+    @test length(parameters(net)) == 6
+    @test first.(named_buffers(net)) ==
+        ["2.0.running_mean", "2.0.running_var", "2.0.num_batches_tracked"]
+    @test TT.get_submodule(net, "2.0") == net[3][1]
+    @test TT.same_tensor(TT.get_tensor(net, "0.weight"), net[1].weight)
     @test net.training && !eval!(net).training && train!(net)[2].training
     eval!(net)
     x = TT.randn(5, 4)
     y = net(x)
     other = deepcopy(net)
     @test near(other(x), Array(y)) && !TT.same_tensor(other[1].weight, net[1].weight)
-    @test !requires_grad!(net, false)[1].weight.requires_grad && requires_grad!(net)[1].weight.requires_grad
+    @test !requires_grad!(net, false)[1].weight.requires_grad
+    @test requires_grad!(net)[1].weight.requires_grad
     backward(sum(net(x)))
     @test net[1].weight.grad !== nothing && zero_grad!(net)[1].weight.grad === nothing
     weight = net[1].weight
-    @test eltype(TT.to!(net; dtype=Float64)[1].weight) == Float64 && TT.same_tensor(weight, net[1].weight) && eltype(weight) == Float64
+    @test eltype(TT.to!(net; dtype=Float64)[1].weight) == Float64
+    @test TT.same_tensor(weight, net[1].weight)
+    @test eltype(weight) == Float64
     state = state_dict(other)
-    @test keys(state)[1] == "0.weight" && length(state) == 9 && haskey(state, "3.bias") && TT.same_tensor(state["0.weight"], other[1].weight)
-    fresh = eval!(nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Sequential(nn.BatchNorm1d(8), nn.ReLU()), nn.Linear(8, 2)))
+    @test keys(state)[1] == "0.weight"
+    @test length(state) == 9
+    @test haskey(state, "3.bias")
+    @test TT.same_tensor(state["0.weight"], other[1].weight)
+    fresh = eval!(nn.Sequential(nn.Linear(4, 8), nn.Dropout(),
+        nn.Sequential(nn.BatchNorm1d(8), nn.ReLU()), nn.Linear(8, 2)))
     @test near(load_state_dict!(fresh, state)(x), Array(y))
     thrown(() -> load_state_dict!(fresh, Dict("0.weight" => TT.ones(8, 4))), TT.Error)
     load_state_dict!(fresh, Dict("0.weight" => TT.ones(8, 4)); strict=false)
@@ -53,7 +79,9 @@ end
     thrown(() -> net[9], BoundsError)
     tied = nn.ModuleDict("a" => nn.Linear(2, 2), "b" => nn.Linear(2, 2))
     tied.b.weight = tied.a.weight
-    @test length(parameters(tied)) == 3 && TT.same_tensor(tied.a.weight, tied.b.weight) && length(nn.ModuleList(tied.a, tied.b)) == 2
+    @test length(parameters(tied)) == 3
+    @test TT.same_tensor(tied.a.weight, tied.b.weight)
+    @test length(nn.ModuleList(tied.a, tied.b)) == 2
 end
 
 @testset "modules of Julia" begin
@@ -61,8 +89,12 @@ end
         m.fc2(relu(m.fc1(x))) .* m.scale
     end
     x = TT.randn(5, 3)
-    @test size(net(x)) == (5, 2) && first.(named_parameters(net)) == ["scale", "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"]
-    @test occursin("Net(", string(net)) && :fc1 in propertynames(net) && :scale in propertynames(net)
+    @test size(net(x)) == (5, 2)
+    @test first.(named_parameters(net)) ==
+        ["scale", "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"]
+    @test occursin("Net(", string(net))
+    @test :fc1 in propertynames(net)
+    @test :scale in propertynames(net)
     whole = nn.Sequential(net, nn.ReLU())
     @test near(whole(x), max.(Array(net(x)), 0)) && near(deepcopy(whole)(x), Array(whole(x)))
     net.scale = tensor([0f0])
@@ -77,8 +109,14 @@ end
 @testset "hooks" begin
     m = nn.Linear(2, 2; dtype=Float64)
     seen = []
-    before = register_forward_pre_hook((m, inputs) -> (push!(seen, TT.module_type(m)); inputs[1] .* 0), m)
-    after = register_forward_hook((m, inputs, outputs) -> (push!(seen, length(inputs)); outputs[1] .+ 100), m)
+    before = register_forward_pre_hook(m) do m, inputs
+        push!(seen, TT.module_type(m))
+        return inputs[1] .* 0
+    end
+    after = register_forward_hook(m) do m, inputs, outputs
+        push!(seen, length(inputs))
+        return outputs[1] .+ 100
+    end
     @test near(m(tensor([1.0 2])), Array(m.bias)' .+ 100) && seen == ["Linear", 1]
     remove!(before)
     remove!(after)
@@ -102,7 +140,9 @@ end
 @testset "several results of one input" begin
     m = nn.custom((m, x) -> (x .+ 1, x .* 2))
     a, b = m(TT.ones(2))
-    @test a == [2, 2] && b == [2, 2] && length(nn.custom((m, x) -> ntuple(k -> x .* k, 16))(TT.ones(1))) == 16
+    @test a == [2, 2]
+    @test b == [2, 2]
+    @test length(nn.custom((m, x) -> ntuple(k -> x .* k, 16))(TT.ones(1))) == 16
 end
 
 struct Scale
@@ -117,7 +157,8 @@ end
     x = TT.randn(5, 4)
     want = sum(Array(scale.inner(relu(net[1](x)) .+ 1)) .* 2; dims=2)
     @test near(net(x), vec(want); atol=1e-5) && length(net) == 5
-    @test first.(named_parameters(net)) == ["0.weight", "0.bias", "3.factor", "3.inner.weight", "3.inner.bias"]
+    @test first.(named_parameters(net)) ==
+        ["0.weight", "0.bias", "3.factor", "3.inner.weight", "3.inner.bias"]
     @test occursin("relu", string(net)) && occursin("Scale", string(net))
     state = Dict(name => TT.zeros(size(t)...) for (name, t) in named_parameters(net))
     load_state_dict!(net, state)

@@ -1,9 +1,16 @@
 # Optimizers with groups, clipping, schedules.
 @testset "steps" begin
-    for (make, want) in ((p -> optim.SGD(p; lr=0.1), 1 - 0.1 * 2), (p -> optim.SGD(p; lr=0.1, momentum=0.9), 0.8), (p -> optim.Adam(p; lr=0.1), 0.9),
-                         (p -> optim.AdamW(p; lr=0.1, weight_decay=0.0), 0.9), (p -> optim.RMSprop(p; lr=0.01), 0.9), (p -> optim.Adagrad(p; lr=0.1), 0.9),
-                         (p -> optim.Adadelta(p; eps=0.16), 1 - 2 * 0.4 / sqrt(0.56)), (p -> optim.Adamax(p; lr=0.1), 0.9), (p -> optim.RAdam(p; lr=0.1), 0.8),
-                         (p -> optim.ASGD(p; lr=0.1, lambd=1.0), 0.7), (p -> optim.Rprop(p; lr=0.1, etas=(0.5, 1.5)), 0.9), (p -> optim.Lion(p; lr=0.1), 0.9))
+    for (make, want) in ((p -> optim.SGD(p; lr=0.1), 1 - 0.1 * 2),
+        (p -> optim.SGD(p; lr=0.1, momentum=0.9), 0.8), (p -> optim.Adam(p; lr=0.1), 0.9),
+                         (p -> optim.AdamW(p; lr=0.1, weight_decay=0.0),
+                             0.9), (p -> optim.RMSprop(p; lr=0.01), 0.9),
+                             (p -> optim.Adagrad(p; lr=0.1), 0.9),
+                         (p -> optim.Adadelta(p; eps=0.16),
+                             1 - 2 * 0.4 / sqrt(0.56)), (p -> optim.Adamax(p; lr=0.1), 0.9),
+                             (p -> optim.RAdam(p; lr=0.1), 0.8),
+                         (p -> optim.ASGD(p; lr=0.1, lambd=1.0),
+                             0.7), (p -> optim.Rprop(p; lr=0.1, etas=(0.5, 1.5)), 0.9),
+                             (p -> optim.Lion(p; lr=0.1), 0.9))
         x = tensor([1.0]; requires_grad=true)
         opt = make([x])
         backward(sum(x .^ 2))
@@ -27,16 +34,23 @@ end
     a, b = tensor([1.0]; requires_grad=true), tensor([1.0]; requires_grad=true)
     opt = optim.Adam([(params=[a], lr=0.5), (params=[b], betas=(0.5, 0.6))]; lr=0.25)
     groups = opt.param_groups
-    @test length(groups) == 2 && groups[1].lr == 0.5 && groups[2].lr == 0.25 && groups[2].betas == (0.5, 0.6) && groups[2].params == [b]
+    @test length(groups) == 2
+    @test groups[1].lr == 0.5
+    @test groups[2].lr == 0.25
+    @test groups[2].betas == (0.5, 0.6)
+    @test groups[2].params == [b]
     groups[1].lr = 0.125
     @test opt.param_groups[1].lr == 0.125 && length(groups[1]) == 1
     c = tensor([1.0]; requires_grad=true)
     add_param_group!(opt, [c]; weight_decay=0.5)
-    @test opt.param_groups[3].weight_decay == 0.5 && TT.num_parameters(opt) == 3 && TT.parameter(opt, 3) == c
+    @test opt.param_groups[3].weight_decay == 0.5
+    @test TT.num_parameters(opt) == 3
+    @test TT.parameter(opt, 3) == c
     @test TT.get_state(opt, 1, "exp_avg") === nothing
     backward(sum(a .+ b .+ c))
     step!(opt)
-    @test near(TT.get_state(opt, 1, "exp_avg"), [0.1]; atol=1e-7) && TT.get_state(opt, 1, "step")[] == 1
+    @test near(TT.get_state(opt, 1, "exp_avg"), [0.1]; atol=1e-7)
+    @test TT.get_state(opt, 1, "step")[] == 1
     TT.set_state!(opt, 1, "exp_avg", tensor([7.0]))
     state = state_dict(opt)
     @test near(state.tensors["state.0.exp_avg"], [7]) && state.numbers["param_groups.0.lr"] == 0.125
@@ -60,11 +74,25 @@ end
 
 @testset "schedules" begin
     x = tensor([1.0]; requires_grad=true)
-    rates(make, n) = (opt = optim.SGD([x]; lr=1.0); s = make(opt); [(r = TT.get_last_lr(s)[1]; step!(opt); step!(s); r) for _ in 1:n])
-    @test rates(o -> optim.StepLR(o, 2; gamma=0.5), 4) == [1, 1, 0.5, 0.5] && rates(o -> optim.MultiStepLR(o, [1, 3]; gamma=0.1), 4) ≈ [1, 0.1, 0.1, 0.01]
-    @test rates(o -> optim.ExponentialLR(o, 0.5), 3) == [1, 0.5, 0.25] && rates(o -> optim.CosineAnnealingLR(o, 2), 3) ≈ [1, 0.5, 0]
-    @test rates(o -> optim.LambdaLR(epoch -> 1 / (1 + epoch), o), 3) ≈ [1, 1 / 2, 1 / 3] && rates(o -> optim.MultiplicativeLR(e -> 0.5, o), 3) == [1, 0.5, 0.25]
-    @test rates(o -> optim.SequentialLR(o, [optim.ConstantLR(o; factor=0.5, total_iters=2), optim.ExponentialLR(o, 0.9)], [2]), 3)[1] == 0.5
+    function rates(make, n)
+        opt = optim.SGD([x]; lr=1.0)
+        s = make(opt)
+        return map(1:n) do _
+            rate = TT.get_last_lr(s)[1]
+            step!(opt)
+            step!(s)
+            rate
+        end
+    end
+    @test rates(o -> optim.StepLR(o, 2; gamma=0.5), 4) == [1, 1, 0.5, 0.5]
+    @test rates(o -> optim.MultiStepLR(o, [1, 3]; gamma=0.1), 4) ≈ [1, 0.1, 0.1, 0.01]
+    @test rates(o -> optim.ExponentialLR(o, 0.5), 3) == [1, 0.5, 0.25]
+    @test rates(o -> optim.CosineAnnealingLR(o, 2), 3) ≈ [1, 0.5, 0]
+    @test rates(o -> optim.LambdaLR(epoch -> 1 / (1 + epoch), o), 3) ≈ [1, 1 / 2, 1 / 3]
+    @test rates(o -> optim.MultiplicativeLR(e -> 0.5, o), 3) == [1, 0.5, 0.25]
+    @test rates(o -> optim.SequentialLR(o,
+        [optim.ConstantLR(o; factor=0.5, total_iters=2), optim.ExponentialLR(o, 0.9)], [2]),
+        3)[1] == 0.5
     @test length(rates(o -> optim.OneCycleLR(o, 1.0; total_steps=5), 5)) == 5
     opt = optim.SGD([x]; lr=1.0)
     s = optim.StepLR(opt, 2)

@@ -1,4 +1,5 @@
-# Tests of TT.jl. Run by ctest (tests/julia), or: TT_LIBRARY=… julia --project=bindings/julia bindings/julia/test/runtests.jl [[but] FILE…]
+# Tests of TT.jl. Run by ctest (tests/julia), or:
+# TT_LIBRARY=… julia --project=bindings/julia bindings/julia/test/runtests.jl [[but] FILE…]
 using Test, TT
 import LinearAlgebra, Random, Serialization, Statistics
 using Statistics: mean
@@ -23,7 +24,8 @@ end
 near(t, want; atol=1e-6) = isapprox(want isa Number ? t[] : Array(t), want; atol=atol)
 
 const PACKAGE_ROOT = dirname(@__DIR__)
-const ALL = ["abi", "tensor", "operators", "index", "arraylike", "autograd", "callbacks", "module", "optim", "files", "memory", "library", "docs"]
+const ALL = ["abi", "tensor", "operators", "index", "arraylike", "autograd", "callbacks", "module",
+    "optim", "files", "memory", "library", "docs"]
 files = isempty(ARGS) ? ALL : ARGS[1] == "but" ? setdiff(ALL, ARGS[2:end]) : ARGS
 @testset "TT" begin
     for name in files

@@ -2,7 +2,11 @@
 @testset "arrays in and out" begin
     a = [1.0 2 3; 4 5 6]
     t = Tensor(a)
-    @test size(t) == (2, 3) && strides(t) == (1, 2) && eltype(t) == Float64 && ndims(t) == 2 && length(t) == 6
+    @test size(t) == (2, 3)
+    @test strides(t) == (1, 2)
+    @test eltype(t) == Float64
+    @test ndims(t) == 2
+    @test length(t) == 6
     @test Array(t) == a && t[2, 3][] == 6
     a[1, 1] = 7
     @test t[1, 1][] == 7
@@ -12,20 +16,29 @@
     @test strides(c) == (3, 1) && Array(c) == a && is_contiguous(c) && !is_contiguous(t)
     fill!(c, 0)
     @test a[1, 1] == 2
-    types = (Bool, UInt8, Int8, Int16, Int32, Int64, Float16, Float32, Float64, ComplexF32, ComplexF64)
+    types = (Bool, UInt8, Int8, Int16, Int32, Int64, Float16, Float32, Float64, ComplexF32,
+        ComplexF64)
     for (T, n) in (((T, 2) for T in types)..., ((Float32, n) for n in (0, 1, 3, 6))...)
         x = reshape(T.(collect(1:3^n) .% 2), ntuple(_ -> 3, n))
         @test Array(Tensor(x)) == x == Array(tensor(x)) && eltype(Tensor(x)) == T
     end
-    @test Array(tensor(BFloat16.([1, 2.5]))) == [1, 2.5] && Array(Tensor(zeros(0, 4))) == zeros(0, 4)
-    @test Array(Tensor(1:3)) == 1:3 && Array(Tensor(view(a, 1, :))) == a[1, :] && Array(Tensor(a')) == a'
+    @test Array(tensor(BFloat16.([1, 2.5]))) == [1, 2.5]
+    @test Array(Tensor(zeros(0, 4))) == zeros(0, 4)
+    @test Array(Tensor(1:3)) == 1:3
+    @test Array(Tensor(view(a, 1, :))) == a[1, :]
+    @test Array(Tensor(a')) == a'
     @test Array(Tensor(BitArray([1, 0]))) == [true, false]
-    @test Tensor(2)[] === 2 && Tensor(2.5)[] === 2.5 && Tensor(true)[] === true && Tensor(1 + 2im)[] === 1.0 + 2im
-    @test eltype(tensor([1, 2]; dtype=Float32)) == Float32 && tensor([1.0]; requires_grad=true).requires_grad
+    @test Tensor(2)[] === 2
+    @test Tensor(2.5)[] === 2.5
+    @test Tensor(true)[] === true
+    @test Tensor(1 + 2im)[] === 1.0 + 2im
+    @test eltype(tensor([1, 2]; dtype=Float32)) == Float32
+    @test tensor([1.0]; requires_grad=true).requires_grad
     thrown(() -> Tensor(["a"]), ArgumentError)
     v = [1.0, 2]
     w = Tensor(v)
-    isdefined(Base, :Memory) ? push!(v, 3) : thrown(() -> push!(v, 3), ErrorException)  # Arrays over Memory go on in a larger one
+    isdefined(Base, :Memory) ? push!(v, 3) :
+        thrown(() -> push!(v, 3), ErrorException)  # Arrays over Memory go on in a larger one
     GC.gc()
     @test Array(w) == [1, 2]
 end
@@ -58,29 +71,52 @@ Base.axes(a::FromZero) = (Base.Slice(0:length(a.values)-1),)
 Base.getindex(a::FromZero, i::Int) = a.values[i+1]
 
 @testset "arrays with other indices" begin
-    @test Array(Tensor(FromZero([1, 2]))) == Array(tensor(FromZero([1, 2]))) == [1, 2] && Array(tensor((1, 2))) == [1, 2]
+    @test Array(Tensor(FromZero([1, 2]))) == Array(tensor(FromZero([1, 2]))) == [1, 2]
+    @test Array(tensor((1, 2))) == [1, 2]
 end
 
 @testset "facts and printing" begin
     t = TT.ones(2, 3)
-    @test t.shape == (2, 3) && t.dtype == Float32 && string(t.device) == "Device(\"cpu\")" && t.is_leaf && t.grad === nothing && t.grad_fn === nothing
+    @test t.shape == (2, 3)
+    @test t.dtype == Float32
+    @test string(t.device) == "Device(\"cpu\")"
+    @test t.is_leaf
+    @test t.grad === nothing
+    @test t.grad_fn === nothing
     @test !t.requires_grad && requires_grad!(t).requires_grad && t.data.requires_grad == false
     t.requires_grad = false
-    @test size(t, 2) == 3 && size(t, 9) == 1 && axes(t) == (1:2, 1:3) && TT.version(t) == 0 && TT.is_writable(t)
-    @test TT.storage_bytes(t) == 24 && TT.storage_offset(t[2, :]) == 3 && TT.is_view(t[1, :]) && TT.same_storage(t, t[1, :])
+    @test size(t, 2) == 3
+    @test size(t, 9) == 1
+    @test axes(t) == (1:2, 1:3)
+    @test TT.version(t) == 0
+    @test TT.is_writable(t)
+    @test TT.storage_bytes(t) == 24
+    @test TT.storage_offset(t[2, :]) == 3
+    @test TT.is_view(t[1, :])
+    @test TT.same_storage(t, t[1, :])
     @test string(t) == "tensor([[1., 1., 1.],\n        [1., 1., 1.]])"
-    @test Float64(Tensor(2)) === 2.0 && Int(Tensor(2.0)) === 2 && Bool(Tensor(1)) && item(Tensor(3f0)) === 3f0
+    @test Float64(Tensor(2)) === 2.0
+    @test Int(Tensor(2.0)) === 2
+    @test Bool(Tensor(1))
+    @test item(Tensor(3f0)) === 3f0
     thrown(() -> t.nothing_such, ErrorException)
     thrown(() -> item(t), TT.InvalidArgumentError)
     m = nn.Linear(2, 1)
-    @test TT.same_tensor(t, t) && !TT.same_tensor(t, TT.ones(2, 3)) && TT.same_tensor(m.weight, m.weight)
+    @test TT.same_tensor(t, t)
+    @test !TT.same_tensor(t, TT.ones(2, 3))
+    @test TT.same_tensor(m.weight, m.weight)
     @test Array(deepcopy(t)) == Array(t) && !TT.same_storage(copy(t), t)
-    @test length(TT.live()) > 0 && TT.memory().live_tensors > 0 && TT.instruction_set() in ("baseline", "avx2", "avx512")
+    @test length(TT.live()) > 0
+    @test TT.memory().live_tensors > 0
+    @test TT.instruction_set() in ("baseline", "avx2", "avx512")
 end
 
 @testset "making" begin
-    @test size(TT.zeros(2, 3)) == size(TT.zeros((2, 3))) == size(TT.zeros([2, 3])) == (2, 3) && size(TT.empty(())) == ()
-    @test Array(arange(0, 5; step=2)) == [0, 2, 4] && Array(full((2,), 3)) == [3, 3] && Array(eye(2)) == [1 0; 0 1]
+    @test size(TT.zeros(2, 3)) == size(TT.zeros((2, 3))) == size(TT.zeros([2, 3])) == (2, 3)
+    @test size(TT.empty(())) == ()
+    @test Array(arange(0, 5; step=2)) == [0, 2, 4]
+    @test Array(full((2,), 3)) == [3, 3]
+    @test Array(eye(2)) == [1 0; 0 1]
     @test eltype(TT.rand(2; dtype=Float64)) == Float64 && eltype(TT.ones(2; dtype=Int64)) == Int64
     @test Array(zeros_like(TT.ones(2))) == [0, 0] && Array(linspace(0, 1, 3)) == [0, 0.5, 1]
     manual_seed(3)

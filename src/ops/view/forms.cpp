@@ -45,8 +45,9 @@ TensorRef atleast_1d(Call, const Tensor& self) {
   return self.ndim ? TensorRef::share(&self) : op::unsqueeze(self, 0);
 }
 TensorRef atleast_2d(Call, const Tensor& self) {
-  return self.ndim >= 2 ? TensorRef::share(&self)
-                        : op::unsqueeze(self.ndim ? self : *op::unsqueeze(self, 0), 0);
+  if (self.ndim >= 2) return TensorRef::share(&self);
+  const TensorRef row = op::atleast_1d(self);
+  return op::unsqueeze(*row, 0);
 }
 TensorRef atleast_3d(Call, const Tensor& self) {
   return self.ndim >= 3 ? TensorRef::share(&self) : op::unsqueeze(*op::atleast_2d(self), 2);

@@ -207,7 +207,9 @@ static void rprop_rule(const Options* o, Slot* s, const double* grad, int64_t n)
     double* size = &s->s[1][i];
     const double turn = g * *before;
     if (s->step == 1) *size = o->lr;
-    *size = fmin(fmax(*size * (turn > 0 ? o->plus : turn < 0 ? o->minus : 1), o->least), o->most);
+    if (turn > 0) *size *= o->plus;
+    if (turn < 0) *size *= o->minus;
+    *size = fmin(fmax(*size, o->least), o->most);
     if (turn < 0) g = 0;
     s->p[i] -= *size * (double)((g > 0) - (g < 0));
     *before = g;
