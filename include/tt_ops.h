@@ -33,6 +33,7 @@ enum { TT_ANNEAL_COS = 0, TT_ANNEAL_LINEAR = 1 };
 enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPLICATE = 2,
        TT_PADDINGMODE_CIRCULAR = 3 };
 enum { TT_AUTOPADDING_NONE = 0, TT_AUTOPADDING_VALID = 1, TT_AUTOPADDING_SAME = 2 };
+enum { TT_NONLINEARITY_TANH = 0, TT_NONLINEARITY_RELU = 1 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.
@@ -3277,6 +3278,164 @@ tt_status tt_multinomial(tt_ctx *c, const tt_tensor *self, int64_t num_samples, 
                          const tt_multinomial_opts *opts, tt_tensor **out);
 tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samples,
                               int32_t replacement, const tt_multinomial_opts *opts, tt_tensor *dst);
+
+/* Runs a long short-term memory network over sequences. Its gates are i, f, g, o: c = f * c + i
+   * g, h = o * tanh(c).
+     input: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+     hx: h_0 and c_0, of the shapes of h_n and c_n
+     params: for each layer and direction: weight_ih (4 * hidden, I), weight_hh (4 * hidden, R),
+       then bias_ih and bias_hh (4 * hidden) if has_biases, then weight_hr (R, hidden) if R
+       differs from hidden
+     has_biases: whether params hold biases
+     num_layers: number of layers, each of which reads the output of the one before
+     dropout: probability of dropping an element of the output of a layer but the last, in
+       training
+     train: whether dropout applies
+     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+     batch_first: whether input and output are (N, T, …)
+     batch_sizes: packed sequences: the number of rows of each step, not increasing; default:
+       input is not packed */
+typedef struct tt_lstm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *batch_sizes; /* packed sequences: the number of rows of each step, not increasing;
+                                 default: input is not packed */
+  int64_t n_batch_sizes;
+} tt_lstm_opts;
+#define TT_LSTM_BATCH_SIZES (UINT64_C(1) << 0)
+tt_status tt_lstm(tt_ctx *c, const tt_tensor *input, const tt_tensor *const *hx, int64_t n_hx,
+                  const tt_tensor *const *params, int64_t n_params, int32_t has_biases,
+                  int64_t num_layers, double dropout, int32_t train, int32_t bidirectional,
+                  int32_t batch_first, const tt_lstm_opts *opts, tt_tensor **output,
+                  tt_tensor **h_n, tt_tensor **c_n);
+
+/* Runs a network of gated recurrent units over sequences. Its gates are r, z, n: n = tanh(x_n +
+   r * h_n), h = (1 - z) * n + z * h.
+     input: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+     hx: h_0, of the shape of h_n
+     params: for each layer and direction: weight_ih (3 * H, I), weight_hh (3 * H, H), then
+       bias_ih and bias_hh (3 * H) if has_biases
+     has_biases: whether params hold biases
+     num_layers: number of layers, each of which reads the output of the one before
+     dropout: probability of dropping an element of the output of a layer but the last, in
+       training
+     train: whether dropout applies
+     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+     batch_first: whether input and output are (N, T, …)
+     batch_sizes: packed sequences: the number of rows of each step, not increasing; default:
+       input is not packed */
+typedef struct tt_gru_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *batch_sizes; /* packed sequences: the number of rows of each step, not increasing;
+                                 default: input is not packed */
+  int64_t n_batch_sizes;
+} tt_gru_opts;
+#define TT_GRU_BATCH_SIZES (UINT64_C(1) << 0)
+tt_status tt_gru(tt_ctx *c, const tt_tensor *input, const tt_tensor *hx,
+                 const tt_tensor *const *params, int64_t n_params, int32_t has_biases,
+                 int64_t num_layers, double dropout, int32_t train, int32_t bidirectional,
+                 int32_t batch_first, const tt_gru_opts *opts, tt_tensor **output, tt_tensor **h_n);
+
+/* Runs an Elman network over sequences: h = tanh(x @ weight_ih^T + bias_ih + h @ weight_hh^T +
+   bias_hh).
+     input: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+     hx: h_0, of the shape of h_n
+     params: for each layer and direction: weight_ih (H, I), weight_hh (H, H), then bias_ih and
+       bias_hh (H) if has_biases
+     has_biases: whether params hold biases
+     num_layers: number of layers, each of which reads the output of the one before
+     dropout: probability of dropping an element of the output of a layer but the last, in
+       training
+     train: whether dropout applies
+     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+     batch_first: whether input and output are (N, T, …)
+     batch_sizes: packed sequences: the number of rows of each step, not increasing; default:
+       input is not packed */
+typedef struct tt_rnn_tanh_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *batch_sizes; /* packed sequences: the number of rows of each step, not increasing;
+                                 default: input is not packed */
+  int64_t n_batch_sizes;
+} tt_rnn_tanh_opts;
+#define TT_RNN_TANH_BATCH_SIZES (UINT64_C(1) << 0)
+tt_status tt_rnn_tanh(tt_ctx *c, const tt_tensor *input, const tt_tensor *hx,
+                      const tt_tensor *const *params, int64_t n_params, int32_t has_biases,
+                      int64_t num_layers, double dropout, int32_t train, int32_t bidirectional,
+                      int32_t batch_first, const tt_rnn_tanh_opts *opts, tt_tensor **output,
+                      tt_tensor **h_n);
+
+/* Runs an Elman network over sequences: h = relu(x @ weight_ih^T + bias_ih + h @ weight_hh^T +
+   bias_hh).
+     input: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+     hx: h_0, of the shape of h_n
+     params: for each layer and direction: weight_ih (H, I), weight_hh (H, H), then bias_ih and
+       bias_hh (H) if has_biases
+     has_biases: whether params hold biases
+     num_layers: number of layers, each of which reads the output of the one before
+     dropout: probability of dropping an element of the output of a layer but the last, in
+       training
+     train: whether dropout applies
+     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+     batch_first: whether input and output are (N, T, …)
+     batch_sizes: packed sequences: the number of rows of each step, not increasing; default:
+       input is not packed */
+typedef struct tt_rnn_relu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *batch_sizes; /* packed sequences: the number of rows of each step, not increasing;
+                                 default: input is not packed */
+  int64_t n_batch_sizes;
+} tt_rnn_relu_opts;
+#define TT_RNN_RELU_BATCH_SIZES (UINT64_C(1) << 0)
+tt_status tt_rnn_relu(tt_ctx *c, const tt_tensor *input, const tt_tensor *hx,
+                      const tt_tensor *const *params, int64_t n_params, int32_t has_biases,
+                      int64_t num_layers, double dropout, int32_t train, int32_t bidirectional,
+                      int32_t batch_first, const tt_rnn_relu_opts *opts, tt_tensor **output,
+                      tt_tensor **h_n);
+
+/* Computes one step of a long short-term memory network: c = f * c + i * g, h = o * tanh(c),
+   with the gates i, f, g, o.
+     input: (N, I)
+     hx: h and c before the step, both (N, hidden)
+     w_ih: (4 * hidden, I)
+     w_hh: (4 * hidden, hidden)
+     b_ih: (4 * hidden); none: 0
+     b_hh: (4 * hidden); none: 0 */
+tt_status tt_lstm_cell(tt_ctx *c, const tt_tensor *input, const tt_tensor *const *hx, int64_t n_hx,
+                       const tt_tensor *w_ih, const tt_tensor *w_hh, const tt_tensor *b_ih,
+                       const tt_tensor *b_hh, tt_tensor **h_1, tt_tensor **c_1);
+
+/* Computes one step of a gated recurrent unit: n = tanh(x_n + r * h_n), h = (1 - z) * n + z * h,
+   with the gates r, z, n.
+     input: (N, I)
+     hx: the state before the step, (N, hidden)
+     w_ih: (3 * hidden, I)
+     w_hh: (3 * hidden, hidden)
+     b_ih: (3 * hidden); none: 0
+     b_hh: (3 * hidden); none: 0 */
+tt_status tt_gru_cell(tt_ctx *c, const tt_tensor *input, const tt_tensor *hx, const tt_tensor *w_ih,
+                      const tt_tensor *w_hh, const tt_tensor *b_ih, const tt_tensor *b_hh,
+                      tt_tensor **out);
+
+/* Computes one step of an Elman network: tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh).
+     input: (N, I)
+     hx: the state before the step, (N, hidden)
+     w_ih: (hidden, I)
+     w_hh: (hidden, hidden)
+     b_ih: (hidden); none: 0
+     b_hh: (hidden); none: 0 */
+tt_status tt_rnn_tanh_cell(tt_ctx *c, const tt_tensor *input, const tt_tensor *hx,
+                           const tt_tensor *w_ih, const tt_tensor *w_hh, const tt_tensor *b_ih,
+                           const tt_tensor *b_hh, tt_tensor **out);
+
+/* Computes one step of an Elman network: relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh).
+     input: (N, I)
+     hx: the state before the step, (N, hidden)
+     w_ih: (hidden, I)
+     w_hh: (hidden, hidden)
+     b_ih: (hidden); none: 0
+     b_hh: (hidden); none: 0 */
+tt_status tt_rnn_relu_cell(tt_ctx *c, const tt_tensor *input, const tt_tensor *hx,
+                           const tt_tensor *w_ih, const tt_tensor *w_hh, const tt_tensor *b_ih,
+                           const tt_tensor *b_hh, tt_tensor **out);
 
 /* Computes the sum of all elements.
      dtype: dtype of the computation and of the result; default: int64 for integers and bool,

@@ -19,6 +19,8 @@ from codegen.cxx.ops import (
 from codegen.model.expr import Emitter
 from codegen.model.schema import DeclError, formula_functions
 
+# the members of the struct that a formula of several gradients returns
+MEMBERS = ("first", "second", "third", "fourth", "fifth", "sixth")
 FACTS = {
     "shape": ("Shape", "Ints(s.{0}_shape)", "Shape({0}.sizes())"),
     "dtype": ("Dtype", "s.{0}_dtype", "{0}.dtype"),
@@ -111,8 +113,7 @@ class Formula:
             else:
                 lines.append(f"    auto r = {code};")
                 lines += [
-                    f"    out[{m}] = std::move(r.{p});"
-                    for m, p in zip(members, ("first", "second", "third"))
+                    f"    out[{m}] = std::move(r.{p});" for m, p in zip(members, MEMBERS)
                 ]
             lines.append("  }")
         return lines + ["}"]
@@ -230,7 +231,7 @@ def wrapper(op, f, v):
     parts = (
         ["out"]
         if len(op.outs) == 1
-        else [f"out.{p}" for p in ("first", "second", "third")[: len(op.outs)]]
+        else [f"out.{p}" for p in MEMBERS[: len(op.outs)]]
     )
     for i in sorted(f.results):
         how = (

@@ -78,7 +78,7 @@ DRAWN_KEYS = {
 }
 ALIASES = {"self": 0, "other": 1}
 # Sizes of arrays in tests/op_table/op_table.h and samples.c.
-MAX_DIMS, MAX_ITEMS, MAX_NO_GRADIENT = 5, 4, 2
+MAX_DIMS, MAX_ITEMS, MAX_NO_GRADIENT = 5, 24, 2
 
 
 class SampleError(Exception):

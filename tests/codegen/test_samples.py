@@ -117,7 +117,7 @@ def test_include_and_also(tmp_path):
         ('self = "signed(2)", dims = [0, 1.5]', LOSS, "a list of integers"),
         ('self = "signed(2)", dtype = "float31"', CAST, "dtype is one of"),
         ('self = "signed(2)", copy = 1', CAST, "copy is true or false, not 1"),
-        ('tensors = "signed(2)"', CAT, "a list of 1 to 4 tensors"),
+        ('tensors = "signed(2)"', CAT, "a list of 1 to 24 tensors"),
         ('self = "signed(2)", other = "signed(2)", alpha = [1]', ADD, "alpha is a number"),
         ('self = "signed(2)", other = "signed(2) or two"', ADD, "'two' is no value"),
         ('self = "signed(2)", other = "signed(2) or [2]"', ADD, "behind 'or' is no number"),

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { kMaxLeaves = 6 };
+enum { kMaxLeaves = kMaxArgs + kMaxItems };
 typedef struct Leaves {
   tt_tensor* leaf[kMaxLeaves];
   tt_tensor* source[kMaxLeaves]; /* the tensors of the sample that they copy */

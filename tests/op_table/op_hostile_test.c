@@ -79,8 +79,7 @@ static tt_status call(const Sample* s, const char* suffix, tt_tensor** more, int
   snprintf(name, sizeof name, "%s%s", s->row->name, suffix);
   OK(tt_op_find(c, name, &op));
   memcpy(args, s->args, (size_t)n * sizeof *args);
-  for (i = 0; i < n; i++)
-    if (args[i].tag == TT_VAL_TENSORS) args[i].tensors = s->items;
+  point_to_items(s, args);
   for (i = 0; i < n_more; i++) {
     memset(&args[n + i], 0, sizeof *args);
     args[n + i].tag = TT_VAL_TENSOR;

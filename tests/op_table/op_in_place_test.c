@@ -155,12 +155,10 @@ static tt_status call_on(const Sample* s, tt_tensor* self, const char* suffix, t
   char name[96];
   const tt_op* op;
   int64_t n_outs = 0;
-  int i;
   snprintf(name, sizeof name, "%s%s", s->row->name, suffix);
   OK(tt_op_find(c, name, &op));
   memcpy(args, s->args, sizeof args);
-  for (i = 0; i < s->row->n_args; i++)
-    if (args[i].tag == TT_VAL_TENSORS) args[i].tensors = (tt_tensor**)s->items;
+  point_to_items(s, args);
   args[0].tensor = self;
   if (row_samples(s->row)->drawn) OK(tt_manual_seed(c, 11));
   return tt_op_call(c, op, args, s->row->n_args, outs, outs ? kMaxOuts : 0, &n_outs);

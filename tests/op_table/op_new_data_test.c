@@ -25,10 +25,8 @@ static tt_tensor* total_of(Sample* s) {
   tt_tensor *outs[kMaxOuts] = {NULL}, *total = NULL;
   const tt_op* op;
   int64_t n_outs = 0, k;
-  int i;
   OK(tt_op_find(c, s->row->name, &op));
-  for (i = 0; i < s->row->n_args; i++)
-    if (s->args[i].tag == TT_VAL_TENSORS) s->args[i].tensors = s->items;
+  point_to_items(s, s->args);
   if (tt_op_call(c, op, s->args, s->row->n_args, outs, kMaxOuts, &n_outs)) return NULL;
   for (k = 0; k < n_outs; k++) {
     tt_tensor* sum;

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-enum { kMaxArgs = 12, kMaxItems = 4, kMaxDims = 8, kMaxOuts = 8, kMaxNoGradient = 2 };
+enum { kMaxArgs = 12, kMaxItems = 24, kMaxDims = 8, kMaxOuts = 8, kMaxNoGradient = 2 };
 
 /* ---- rows: generated from the declarations ---- */
 typedef struct RowArg {
@@ -51,15 +51,19 @@ typedef struct Sample {
   const Row* row;
   const char* what;
   tt_value args[kMaxArgs];
-  tt_tensor* items[kMaxItems]; /* of the tensor list among args */
-  int smooth;                  /* finite differences are meaningful */
-  int special;                 /* contains inf or nan: not converted to integers */
-  int big;                     /* for the comparison of thread counts only */
+  tt_tensor* items[kMaxItems]; /* of the tensor lists among args */
+  int first_item[kMaxArgs];    /* position in items of the first tensor of a list */
+  int n_items;
+  int smooth;  /* finite differences are meaningful */
+  int special; /* contains inf or nan: not converted to integers */
+  int big;     /* for the comparison of thread counts only */
 } Sample;
 typedef void (*SampleFn)(const Sample* s, void* user);
 /* Calls fn for every sample of the row. */
 void each_sample(const Row* r, SampleFn fn, void* user);
-/* Pointers to the tensors of a sample, items of a list included. */
+/* Points the tensor lists of args, a copy of those of s, to its items. */
+void point_to_items(const Sample* s, tt_value* args);
+/* Pointers to the tensors of a sample, items of lists included. */
 int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]);
 
 /* ---- references in double precision, which share no code with tt ---- */

@@ -69,6 +69,7 @@ void scratch_clear(void) {
 #include "refs/arrange.h"
 #include "refs/loss.h"
 #include "refs/pool.h"
+#include "refs/recurrent.h"
 
 typedef struct Family {
   const Reference* references;
@@ -77,11 +78,11 @@ typedef struct Family {
 #define FAMILY(table) \
   { table, sizeof table / sizeof *table }
 static const Family kFamilies[] = {
-    FAMILY(kActivation), FAMILY(kArith),   FAMILY(kArrange), FAMILY(kAttention), FAMILY(kBitwise),
-    FAMILY(kCompare),    FAMILY(kComplex), FAMILY(kConv),    FAMILY(kCopy),      FAMILY(kFactory),
-    FAMILY(kIndex),      FAMILY(kLinalg),  FAMILY(kLoss),    FAMILY(kMatmul),    FAMILY(kNorm),
-    FAMILY(kPool),       FAMILY(kReduce),  FAMILY(kResize),  FAMILY(kScan),      FAMILY(kSoftmax),
-    FAMILY(kSort),       FAMILY(kSpecial), FAMILY(kUnary),   FAMILY(kView),
+    FAMILY(kActivation), FAMILY(kArith),     FAMILY(kArrange), FAMILY(kAttention), FAMILY(kBitwise),
+    FAMILY(kCompare),    FAMILY(kComplex),   FAMILY(kConv),    FAMILY(kCopy),      FAMILY(kFactory),
+    FAMILY(kIndex),      FAMILY(kLinalg),    FAMILY(kLoss),    FAMILY(kMatmul),    FAMILY(kNorm),
+    FAMILY(kPool),       FAMILY(kRecurrent), FAMILY(kReduce),  FAMILY(kResize),    FAMILY(kScan),
+    FAMILY(kSoftmax),    FAMILY(kSort),      FAMILY(kSpecial), FAMILY(kUnary),     FAMILY(kView),
 };
 
 /* ---- lookup ---- */

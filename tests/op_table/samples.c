@@ -219,7 +219,8 @@ static tt_value argument(Sample* s, const RowArg* arg, const SampleArg* from) {
       v.str = from->text;
       return v;
     case kTensorsArg: /* the caller of the operator points it to the items */
-      for (i = 0; i < from->n; i++) s->items[i] = tensor_of(&from->tensors[i]);
+      s->first_item[arg - s->row->args] = s->n_items;
+      for (i = 0; i < from->n; i++) s->items[s->n_items++] = tensor_of(&from->tensors[i]);
       return list_value(TT_VAL_TENSORS, from->n);
     case kTensorArg:
       v.tag = TT_VAL_TENSOR;
@@ -276,6 +277,12 @@ void each_sample(const Row* r, SampleFn fn, void* user) {
   OK(tt_scope_pop(c, NULL, 0));
 }
 
+void point_to_items(const Sample* s, tt_value* args) {
+  int i;
+  for (i = 0; i < s->row->n_args; i++)
+    if (args[i].tag == TT_VAL_TENSORS) args[i].tensors = (tt_tensor**)&s->items[s->first_item[i]];
+}
+
 int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]) {
   int n = 0;
   int i;
@@ -283,8 +290,10 @@ int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]) {
   for (i = 0; i < s->row->n_args; i++) {
     tt_value* v = &s->args[i];
     if (v->tag == TT_VAL_TENSOR && v->tensor) out[n++] = &v->tensor;
-    for (j = 0; v->tag == TT_VAL_TENSORS && j < v->n; j++)
-      if (s->items[j]) out[n++] = &s->items[j];
+    for (j = 0; v->tag == TT_VAL_TENSORS && j < v->n; j++) {
+      tt_tensor** item = &s->items[s->first_item[i] + j];
+      if (*item) out[n++] = item;
+    }
   }
   return n;
 }

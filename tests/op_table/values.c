@@ -22,8 +22,8 @@ static Inputs inputs_of(const Sample* s) {
   for (int i = 0; i < s->row->n_args; i++) {
     const tt_value* v = &s->args[i];
     if (v->tag == TT_VAL_TENSOR) in.tensors[i] = array_of(v->tensor);
-    if (v->tag == TT_VAL_TENSORS) in.n_items = (int)v->n;
   }
+  in.n_items = s->n_items;
   for (int i = 0; i < in.n_items; i++) in.items[i] = array_of(s->items[i]);
   return in;
 }

@@ -116,6 +116,17 @@ TensorRef pool_take(const Tensor& x, const Tensor& indices);
 // ---- random ----
 double dropout_scale(double p);  // factor of the elements that dropout keeps
 
+// ---- recurrent ----
+struct RecurrentGrads {
+  TensorRef first, second, third, fourth, fifth, sixth;  // of gates, h0, c0, w_hh, b_hh, w_hr
+};
+// By the kernels or, if the gradient itself is recorded, composed of differentiable operators.
+RecurrentGrads recurrent_layer_grads(TensorSpan g, const Tensor& gates, const Tensor& h0,
+                                     const Tensor* c0, const Tensor& w_hh, const Tensor* b_hh,
+                                     const Tensor* w_hr, Ints batch_sizes, int64_t mode,
+                                     bool reverse, const Tensor& output, const Tensor& cells,
+                                     const Tensor& saved, Needs needs);
+
 // ---- reduce ----
 TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef mean_backward(const Tensor& g, Ints size);

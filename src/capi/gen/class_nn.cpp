@@ -842,6 +842,110 @@ tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64
         "output_size", 0))}).leak());
   });
 }
+tt_status tt_nn_rnn(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_rnn_opts *opts,
+                    tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_rnn", [&](Ctx&) {
+    out_arg(out, "out", 10);
+    check_opts(opts, 8);
+    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
+    const int64_t o_nonlinearity = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->nonlinearity, "nonlinearity", 3, kNonlinearityValues))
+        : int64_t(0);
+    const bool o_bias = opts_has(opts, 2) ? bool(opts->bias != 0) : bool(true);
+    const bool o_batch_first = opts_has(opts, 3) ? bool(opts->batch_first != 0) : bool(false);
+    const double o_dropout = opts_has(opts, 4) ? double(opts->dropout) : double(0.0);
+    const bool o_bidirectional = opts_has(opts, 5) ? bool(opts->bidirectional != 0) : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 6)
+        ? Opt<Device>(device_arg(&opts->device, "device", 8)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 7) ? dtype_arg(opts->dtype, "dtype", 9) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(RNNArgs{input_size, hidden_size, o_num_layers,
+        o_nonlinearity, o_bias, o_batch_first, o_dropout, o_bidirectional, o_device,
+        o_dtype}).leak());
+  });
+}
+tt_status tt_nn_lstm(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                     const tt_nn_lstm_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_lstm", [&](Ctx&) {
+    out_arg(out, "out", 10);
+    check_opts(opts, 8);
+    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
+    const bool o_bias = opts_has(opts, 1) ? bool(opts->bias != 0) : bool(true);
+    const bool o_batch_first = opts_has(opts, 2) ? bool(opts->batch_first != 0) : bool(false);
+    const double o_dropout = opts_has(opts, 3) ? double(opts->dropout) : double(0.0);
+    const bool o_bidirectional = opts_has(opts, 4) ? bool(opts->bidirectional != 0) : bool(false);
+    const int64_t o_proj_size = opts_has(opts, 5) ? int64_t(opts->proj_size) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 6)
+        ? Opt<Device>(device_arg(&opts->device, "device", 8)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 7) ? dtype_arg(opts->dtype, "dtype", 9) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(LSTMArgs{input_size, hidden_size, o_num_layers,
+        o_bias, o_batch_first, o_dropout, o_bidirectional, o_proj_size, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_gru(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_gru_opts *opts,
+                    tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_gru", [&](Ctx&) {
+    out_arg(out, "out", 9);
+    check_opts(opts, 7);
+    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
+    const bool o_bias = opts_has(opts, 1) ? bool(opts->bias != 0) : bool(true);
+    const bool o_batch_first = opts_has(opts, 2) ? bool(opts->batch_first != 0) : bool(false);
+    const double o_dropout = opts_has(opts, 3) ? double(opts->dropout) : double(0.0);
+    const bool o_bidirectional = opts_has(opts, 4) ? bool(opts->bidirectional != 0) : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 5)
+        ? Opt<Device>(device_arg(&opts->device, "device", 7)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 6) ? dtype_arg(opts->dtype, "dtype", 8) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(GRUArgs{input_size, hidden_size, o_num_layers,
+        o_bias, o_batch_first, o_dropout, o_bidirectional, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_rnn_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                         const tt_nn_rnn_cell_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_rnn_cell", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
+    const int64_t o_nonlinearity = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->nonlinearity, "nonlinearity", 3, kNonlinearityValues))
+        : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(RNNCellArgs{input_size, hidden_size, o_bias,
+        o_nonlinearity, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_lstm_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                          const tt_nn_lstm_cell_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_lstm_cell", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(LSTMCellArgs{input_size, hidden_size, o_bias,
+        o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_gru_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                         const tt_nn_gru_cell_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_gru_cell", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(GRUCellArgs{input_size, hidden_size, o_bias,
+        o_device, o_dtype}).leak());
+  });
+}
 tt_status tt_nn_instance_norm1d(tt_ctx *c, int64_t num_features,
                                 const tt_nn_instance_norm1d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;

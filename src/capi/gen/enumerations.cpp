@@ -22,6 +22,7 @@ constinit const Enumeration enumerations[] = {
     {2, "cos\0linear"},
     {4, "zeros\0reflect\0replicate\0circular"},
     {3, "none\0valid\0same"},
+    {2, "tanh\0relu"},
 };
 
 }  // namespace TT_NS

@@ -477,6 +477,75 @@ struct AdaptiveAvgPool2dArgs {
 };
 Ref<Module> construct(const AdaptiveAvgPool2dArgs& a);
 
+struct RNNArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  int64_t num_layers;
+  int64_t nonlinearity;
+  bool bias;
+  bool batch_first;
+  double dropout;
+  bool bidirectional;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const RNNArgs& a);
+
+struct LSTMArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  int64_t num_layers;
+  bool bias;
+  bool batch_first;
+  double dropout;
+  bool bidirectional;
+  int64_t proj_size;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const LSTMArgs& a);
+
+struct GRUArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  int64_t num_layers;
+  bool bias;
+  bool batch_first;
+  double dropout;
+  bool bidirectional;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const GRUArgs& a);
+
+struct RNNCellArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  bool bias;
+  int64_t nonlinearity;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const RNNCellArgs& a);
+
+struct LSTMCellArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const LSTMCellArgs& a);
+
+struct GRUCellArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const GRUCellArgs& a);
+
 struct InstanceNorm1dArgs {
   int64_t num_features;
   double eps;

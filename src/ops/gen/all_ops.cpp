@@ -387,6 +387,8 @@ constinit OpInfo* const all_ops[] = {
     &op_gelu_tanh_backward.info,
     &op_glu.info,
     &op_group_norm.info,
+    &op_gru.info,
+    &op_gru_cell.info,
     &op_gt.info,
     &op_gt_.info,
     &op_gt_into.info,
@@ -549,6 +551,8 @@ constinit OpInfo* const all_ops[] = {
     &op_logspace.info,
     &op_logsumexp.info,
     &op_logsumexp_into.info,
+    &op_lstm.info,
+    &op_lstm_cell.info,
     &op_lt.info,
     &op_lt_.info,
     &op_lt_into.info,
@@ -731,6 +735,8 @@ constinit OpInfo* const all_ops[] = {
     &op_reciprocal.info,
     &op_reciprocal_.info,
     &op_reciprocal_into.info,
+    &op_recurrent_layer.info,
+    &op_recurrent_layer_backward.info,
     &op_relu.info,
     &op_relu6.info,
     &op_relu6_.info,
@@ -758,6 +764,10 @@ constinit OpInfo* const all_ops[] = {
     &op_rest_trunc_scalar.info,
     &op_restride.info,
     &op_rms_norm.info,
+    &op_rnn_relu.info,
+    &op_rnn_relu_cell.info,
+    &op_rnn_tanh.info,
+    &op_rnn_tanh_cell.info,
     &op_roll.info,
     &op_rot90.info,
     &op_round.info,
@@ -949,7 +959,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeta.info,
     &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 942;
+constinit const int64_t num_all_ops = 952;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -1848,7 +1858,49 @@ constinit const char manifest_packed[] =
         "1.\205multinomial\206multinomial\204multinomial(\213\203\214num_samples\224\342\214replac"
         "ement\224\227\214\303\224\302\220\273\270\222\315\202\243\210multinomial\200\216\211Draws"
         " positions from \272 row\225\213 \266 probabilities proportional\370its "
-        "\245s.\205sum\206sum\204sum(\213\203\214\252\224\277\220)\201\"\316\202\210sum\200\223"
+        "\245s.\205lstm\206lstm\204lstm(\232\203\214hx\203[]\214params\203[]\214has_\362es\224\344"
+        "\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional\224\344\214ba"
+        "tch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203\214c_n\203)\222rec"
+        "urrent\202\210lstm\200\216\211Runs a long short-term memory network over sequences. Its "
+        "gates\323i\214f\214g\214o\224c\241f * c + i * g\214h\241o * "
+        "tanh(c).\205gru\206gru\204gru(\232\203\214hx\203\214params\203[]\214has_\362es\224\344"
+        "\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional\224\344\214ba"
+        "tch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203)\222recurrent\202"
+        "\210gru\200\216\211Runs a network\225gated recurrent units over sequences. Its "
+        "gates\323r\214z\214n\224n\241tanh(x_n + r * "
+    "h_n)\214h\241(1 - z) * n + z * "
+        "h.\205rnn_tanh\206rnn_tanh\204rnn_tanh(\232\203\214hx\203\214params\203[]\214has_\362es"
+        "\224\344\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional\224"
+        "\344\214batch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203)\222recu"
+        "rrent\202\210rnn_tanh\200\216\211Runs an Elman network over sequences\224h\241tanh(x @ "
+        "\245_ih^T + \362_ih + h @ \245_hh^T + "
+        "\362_hh).\205rnn_relu\206rnn_relu\204rnn_relu(\232\203\214hx\203\214params\203[]\214has_"
+        "\362es\224\344\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional"
+        "\224\344\214batch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203)\222"
+        "recurrent\202\210rnn_relu\200\216\211Runs an Elman network over sequences\224h\241relu(x "
+        "@ \245_ih^T + \362_ih + h @ \245_hh^T + "
+        "\362_hh).\205lstm_cell\206lstm_cell\204lstm_cell(\232\203\214hx\203[]\214w_ih\203\214w_hh"
+        "\203\214b_ih\203?\220\214b_hh\203?\220\273(h_1\203\214c_1\203)\222recurrent\202\210lstm_c"
+        "ell\200\216\211Computes one step\225a long short-term memory network\224c\241f * c + i * "
+        "g\214h\241o * tanh(c)\214\266 \233gates "
+        "i\214f\214g\214o.\205gru_cell\206gru_cell\204gru_cell(\232\203\214hx\203\214w_ih\203\214w"
+        "_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210gru_cell\200\216\211Comp"
+        "utes one step\225a gated recurrent unit\224n\241tanh(x_n + r * h_n)\214h\241(1 - z) * n "
+        "+ z * h\214\266 \233gates "
+        "r\214z\214n.\205rnn_tanh_cell\206rnn_tanh_cell\204rnn_tanh_cell(\232\203\214hx\203\214w_i"
+        "h\203\214w_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_tanh_cell"
+        "\200\216\211Computes one step\225an Elman network\224tanh(\232 @ w_ih^T + b_ih + hx @ "
+        "w_hh^T + b_hh).\205rnn_relu_cell\206rnn_relu_cell\204rnn_relu_cell(\232\203\214hx\203\214"
+        "w_ih\203\214w_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_relu_ce"
+        "ll\200\216\211Computes one step\225an Elman network\224relu(\232 @ w_ih^T + b_ih + hx @ "
+        "w_hh^T + b_hh).\205recurrent_layer\206recurrent_layer\204recurrent_layer(gates\203\214h0"
+        "\203\214c0\203?\214w_hh\203\214b_hh\203?\214w_hr\203?\214batch_\276s\224Shape\214mode\224"
+        "\342\214reverse\224\344\273(output\203\214cells\203\214saved\224\375)\222recurrent\202"
+        "\221\207\211\205recurrent_layer\217\206recurrent_layer\217\204recurrent_layer\217\307\203"
+        "?\214grad_cells\203?\214h0\203\214c0\203?\214w_hh\203\214w_hr\203?\214output\203\214cells"
+        "\203\214saved\203\214batch_\276s\224Shape\214mode\224\342\214reverse\224\344\273(dgates"
+        "\203\214dhidden\203\214carry\203)\222recurrent\202\221\"internal\"\223\"differentiable\""
+        "\216\211\205sum\206sum\204sum(\213\203\214\252\224\277\220)\201\"\316\202\210sum\200\223"
         "\211Computes \233sum\225all\247.\205sum_\250\206sum\204sum_\250(\213\203\214\250\224\336s"
         "\214keep\250\224\227\214\252\224\277\220)\201\"\316\202\243\210sum_\250\200\223\211Comput"
         "es sums over \250.\205sum_to_\276\206sum_to_\276\204sum_to_\276(\213\203\214\276\224\371)"
@@ -1858,17 +1910,17 @@ constinit const char manifest_packed[] =
         "\202\210\263\200\223\211Computes "
         "\233\263\225all\247.\205\263_\250\206\263\204\263_\250(\213\203\214\250\224\336s\214keep"
         "\250\224\227\214\252\224\277\220)\201\"\316\202\243\210\263_\250\200\223\211Computes "
-        "\263s over \250.\205\343\206\343\204\343(\213\203)"
-    "\201\"\316\202\210\343\200\223\211Returns \233\343imum\225all\247;\335 if any\251\300nan. "
-        "Equal \343ima share \233\325 "
+        "\263s over \250.\205\343\206\343\204\343(\213\203)\201\"\316\202\210\343\200\223\211Retur"
+        "ns \233\343imum\225all\247;\335 if any\251\300nan. Equal \343ima share \233\325 "
         "equally.\205\343_\250\206\343\204\343_\250(\213\203\214\250\224\336\214keep\250\224\227"
         "\273(\334s\203\214\262\224\270)\222\316\202\243\210\343_\250\200\223\211Returns "
         "\233\343ima\366\250\253their \262.\335 counts as \233\343imum; among equal\247 "
         "\233first\300taken.\205min\206min\204min(\213\203)\201\"\316\202\210min\200\223\211Return"
         "s \233minimum\225all\247;\335 if any\251\300nan. Equal minima share \233\325 "
         "equally.\205min_\250\206min\204min_\250(\213\203\214\250\224\336\214keep\250\224\227\273("
-        "\334s\203\214\262\224\270)\222\316\202\243\210min_\250\200\223\211Returns "
-        "\233minima\366\250\253their \262.\335 counts as \233minimum; among equal\247 "
+        "\334s\203\214\262\224\270)"
+    "\222\316\202\243\210min_\250\200\223\211Returns \233minima\366\250\253their \262.\335 counts "
+        "as \233minimum; among equal\247 "
         "\233first\300taken.\205arg\343\206arg\343\204arg\343(\213\203\214\250\224\336?\220\214kee"
         "p\250\224\227\273\270\222\316\202\243\210arg\343\200\216\211Returns "
         "\233\262\225\233\343ima.\335 counts as \233\343imum; among equal\247 "
@@ -1912,16 +1964,16 @@ constinit const char manifest_packed[] =
         "utes \233vector \275 sum(|x|^p)^(1/p) over \250. p\2410 counts nonzero\247; inf\253-inf "
         "give \233\343imum\253minimum\225|x|.\205count_nonzero\206count_nonzero\204count_nonzero("
         "\213\203\214\250\224\336s\241[]\273\270\222\316\202\210count_nonzero\200\216\211Counts "
-        "\233nonzero\247 over \250."
-    "\205amin\343\206amin\343\204amin\343(\213\203\214\250\224\336?\220\214keep\250\224\227\273(mi"
-        "n\203\214\343\203)\222\316\202\243\210amin\343\200\216\211Returns "
+        "\233nonzero\247 over "
+        "\250.\205amin\343\206amin\343\204amin\343(\213\203\214\250\224\336?\220\214keep\250\224"
+        "\227\273(min\203\214\343\203)\222\316\202\243\210amin\343\200\216\211Returns "
         "\233minima\253\233\343ima over \250;\335 if any\251\300nan. Equal extremes share "
         "\233\325 equally.\205std_\263\206std_\263\204std_\263(\213\203\214\250\224\336s\241[]\214"
         "correction\224\246\2411.0\214keep\250\224\227\273(std\203\214\263\203)\222\316\202\210std"
         "_\263\200\216\211Computes \377s\214as std does\214and \263s over "
         "\250.\205nansum\206nansum\204nansum(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
-        "\214\252\224\277\220)\201\"\316\202\243\210nansum\200\216\211Computes sums over \250 in "
-        "which\335 counts as "
+        "\214\252\224\277\220)\201\"\316\202\243\210nansum\200\216\211Computes sums "
+    "over \250 in which\335 counts as "
         "0.\205nan\263\206nan\263\204nan\263(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
         "\214\252\224\277\220)\201\"\316\202\243\210nan\263\200\216\211Computes \263s over "
         "\250\225\233elements "
@@ -1964,16 +2016,17 @@ constinit const char manifest_packed[] =
         "e\276\202\221\207\211\205cumsum\206cumsum\204cumsum(\213\203\214\250\224\336\214\252\224"
         "\277\220)\201\"scan\202\215\210cumsum\200\223\211Computes cumulative "
         "sums\366\250.\205cumprod\206cumprod\204cumprod(\213\203\214\250\224\336\214\252\224\277"
-        "\220)\201\"scan\202\215\210cumprod\200\223\211Computes cumulativ"
-    "e products\366\250.\205diff\206diff\204diff(\213\203\214n\224\342\2411\214\250\224\336\241-1"
-        "\214prepend\203?\220\214append\203?\220)\201\"scan\202\243\210diff\200\216\211Computes "
+        "\220)\201\"scan\202\215\210cumprod\200\223\211Computes cumulative "
+        "products\366\250.\205diff\206diff\204diff(\213\203\214n\224\342\2411\214\250\224\336\241-"
+        "1\214prepend\203?\220\214append\203?\220)\201\"scan\202\243\210diff\200\216\211Computes "
         "\233n-th differences\225neighbours\366\250. "
         "\344\247\323\347d.\205trapezoid\206trapezoid\204trapezoid(y\203\214x\203?\220\214dx\224"
         "\244\2411\214\250\224\336\241-1)\201\"scan\202\210trapezoid\200\216\211\342egrates "
         "y\366\250 by \233trapezoidal "
         "rule.\205cumulative_trapezoid\206cumulative_trapezoid\204cumulative_trapezoid(y\203\214x"
         "\203?\220\214dx\224\244\2411\214\250\224\336\241-1)\201\"scan\202\210cumulative_trapezoid"
-        "\200\216\211\342egrates y\366\250 by \233trapezoidal rule\214up\370\272 "
+        "\200\216\211\342egrates y\366\250 by \233trape"
+    "zoidal rule\214up\370\272 "
         "point.\205vander\206vander\204vander(x\203\214N\224\342?\220\214increasing\224\227)\201\""
         "scan\202\210vander\200\216\211Returns Vandermonde "
         "matrices\224\233powers\225\233elements\225x as columns\214\233\363 "
@@ -2016,18 +2069,18 @@ constinit const char manifest_packed[] =
         "\272.\205bucketize\206bucketize\204bucketize(\213\203\214boundaries\203\214out_int32\224"
         "\227\214right\224\227\273\270\222sort\202\243\210bucketize\200\216\211Returns "
         "\233\234\225\233bucket\225\272\251\224\233number\225boundaries less than "
-        "it.\205unique\206unique\204unique(\213\203\214s"
-    "orted\224\344\241true\214return_inverse\224\227\214return_counts\224\227\214\250\224\336?\220"
-        "\273(\334s\224\375\214inverse\224\270\214counts\224\270)\222sort\202\210unique\200\216"
-        "\211Returns \233distinct\247\214or slices\225\250\214in ascending order. "
-        "Every\335\300distinct; results that\323not "
+        "it.\205unique\206unique\204unique(\213\203\214sorted\224\344\241true\214return_inverse"
+        "\224\227\214return_counts\224\227\214\250\224\336?\220\273(\334s\224\375\214inverse\224"
+        "\270\214counts\224\270)\222sort\202\210unique\200\216\211Returns \233distinct\247\214or "
+        "slices\225\250\214in ascending order. Every\335\300distinct; results that\323not "
         "requested\323empty.\205msort\206msort\204msort(\213\203)\201\"sort\202\243\210msort\200"
         "\216\211Sorts \233elements\366\233first \250\352 in ascending order.\335\300larger than "
         "all \230 \334s.\205kth\334\206kth\334\204kth\334(\213\203\214k\224\342\214\250\224\336"
         "\241-1\214keep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210kth\334\200"
-        "\223\211Returns \233k-th smallest\247\366\250 \266 their \262.\335\300larger than all "
-        "\230 \334s.\205median\206median\204median(\213\203)\201\"sort\202\210median\200\223\211Re"
-        "turns \233median\225all\247\214\233lower one\225an even number;\335 if any\251\300nan. "
+        "\223\211R"
+    "eturns \233k-th smallest\247\366\250 \266 their \262.\335\300larger than all \230 "
+        "\334s.\205median\206median\204median(\213\203)\201\"sort\202\210median\200\223\211Returns"
+        " \233median\225all\247\214\233lower one\225an even number;\335 if any\251\300nan. "
         "Equal\247 share \233\325.\205median_\250\206median\204median_\250(\213\203\214\250\224"
         "\336\214keep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210median_\250"
         "\200\223\211Returns \233medians\366\250\214\233lower ones\225even\324\214\266 their "
@@ -2067,8 +2120,7 @@ constinit const char manifest_packed[] =
         "counted.\205lgamma\206lgamma\204lgamma(\213\203)\201\"special\202\215\210lgamma\200\223"
         "\211Computes log(|Gamma(x)|)\214elementwise; inf at 0\253\233\314 "
         "integers.\205digamma\206digamma\204digamma(\213\203)\201\"special\202\215\210digamma\200"
-        "\223\211Computes \233derivative\225lo"
-    "g(Gamma(x))\214elementwise;\335 at \233\314 "
+        "\223\211Computes \233derivative\225log(Gamma(x))\214elementwise;\335 at \233\314 "
         "integers.\205polygamma\206polygamma\204polygamma(n\224\342\214\213\203)\201\"special\202"
         "\243\210polygamma\200\216\211Computes \233n-th "
         "derivative\225digamma\214elementwise.\205polygamma_kernel\206polygamma_kernel\204polygamm"
@@ -2076,8 +2128,8 @@ constinit const char manifest_packed[] =
         "\204mvlgamma(\213\203\214p\224\342)\201\"special\202\215\210mvlgamma\200\216\211Computes "
         "\233logarithm\225\233multivariate Gamma function\214elementwise\224p (p - 1) / 4 log(pi) "
         "plus \233sum\225lgamma(x - j / 2) over j < "
-        "p.\205erfinv\206erfinv\204erfinv(\213\203)\201\"special\202\215\210erfinv\200\223\211Comp"
-        "utes \233inverse\225erf\214elementwise\224infinite at -1\2531\214nan "
+        "p.\205erfinv\206erfinv\204erfinv(\213\203)\201\"special\202\215\210erfinv\200\223\211C"
+    "omputes \233inverse\225erf\214elementwise\224infinite at -1\2531\214nan "
         "outside.\205erfcx\206erfcx\204erfcx(\213\203)\201\"special\202\243\210erfcx\200\223\211Co"
         "mputes exp(x^2) * erfc(x)\214elementwise\214\266out overflow or underflow in "
         "between.\205ndtr\206ndtr\204ndtr(\213\203)\201\"special\202\243\210ndtr\200\223\211Comput"
@@ -2122,16 +2174,18 @@ constinit const char manifest_packed[] =
         "omputes e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223"
         "\211Computes \233natural logarithm\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205tanh\206tanh\204tanh(\213\203)\201\267\202\215\210tanh"
-        "\200\223\211Computes \233hyperbolic tangent"
-    "\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202\221\207"
-        "\211\205sigmoid\206sigmoid\204sigmoid(\213\203)\201\267\202\215\210sigmoid\200\223\211Com"
-        "putes 1 / (1 + exp(-x))\214elementwise.\205sigmoid\217\206sigmoid\217\204sigmoid\217\307"
-        "\203\214y\203)\201\267\202\221\207\211\205abs\206abs\204abs(\213\203)\201\267\202\215\210"
-        "abs\200\223\211Computes \233absolute \334\214elementwise. For complex\247 "
+        "\200\223\211Computes \233hyperbolic "
+        "tangent\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202"
+        "\221\207\211\205sigmoid\206sigmoid\204sigmoid(\213\203)\201\267\202\215\210sigmoid\200"
+        "\223\211Computes 1 / (1 + "
+        "exp(-x))\214elementwise.\205sigmoid\217\206sigmoid\217\204sigmoid\217\307\203\214y\203)"
+        "\201\267\202\221\207\211\205abs\206abs\204abs(\213\203)\201\267\202\215\210abs\200\223"
+        "\211Computes \233absolute \334\214elementwise. For complex\247 "
         "it\300\233modulus\214which\300real. \254\325 at "
         "0\3000.\205sgn\206sgn\204sgn(\213\203)\201\267\202\215\210sgn\200\223\211Computes x / "
         "|x|\214elementwise\214and 0\3670\224\233sign\225real\247\214\233direction\225complex "
-        "ones.\205sign\206sign\204sign(\213\203)\201\267\202\215\210sign\200\223\211Computes "
+        "ones.\205sign\206s"
+    "ign\204sign(\213\203)\201\267\202\215\210sign\200\223\211Computes "
         "\233sign\225\272\251\224-1\2140 or 1\214and 0 for\335. Complex \331s\323not "
         "supported.\205sqrt\206sqrt\204sqrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes "
         "\233square root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201"
@@ -2176,9 +2230,9 @@ constinit const char manifest_packed[] =
         "\203\214\232\203\214eps\224\246?)\201\267\202\221\207\211\205deg2rad\206deg2rad\204deg2ra"
         "d(\213\203)\201\267\202\215\210deg2rad\200\223\211Converts angles from "
         "degrees\370radians\214elementwise.\205rad2deg\206rad2deg\204rad2deg(\213\203)\201\267\202"
-        "\215\210rad2deg\200\223\211Convert"
-    "s angles from radians\370degrees\214elementwise.\205erf\206erf\204erf(\213\203)\201\267\202"
-        "\215\210erf\200\223\211Computes \233error function\214elementwise\2242 / sqrt(pi) times "
+        "\215\210rad2deg\200\223\211Converts angles from "
+        "radians\370degrees\214elementwise.\205erf\206erf\204erf(\213\203)\201\267\202\215\210erf"
+        "\200\223\211Computes \233error function\214elementwise\2242 / sqrt(pi) times "
         "\233integral\225exp(-t^2) from "
         "0\370x.\205erfc\206erfc\204erfc(\213\203)\201\267\202\215\210erfc\200\223\211Computes 1 "
         "- erf(x)\214elementwise\214accurately also\367large "
@@ -2186,8 +2240,8 @@ constinit const char manifest_packed[] =
         "down\370an integer. \342eger "
         "\331s\323unchanged.\205ceil\206ceil\204ceil(\213\203)\201\267\202\215\210ceil\200\223\211"
         "Rounds \272\251 up\370an integer. \342eger "
-        "\331s\323unchanged.\205trunc\206trunc\204trunc(\213\203)\201\267\202\215\210trunc\200\223"
-        "\211Rounds \272\251 toward zero. \342eger "
+        "\331s\323unchanged.\205trunc\206trunc\204trunc(\213\203)\201\267\202\215\210t"
+    "runc\200\223\211Rounds \272\251 toward zero. \342eger "
         "\331s\323unchanged.\205frac\206frac\204frac(\213\203)\201\267\202\215\210frac\200\223\211"
         "Computes \233fractional part x - trunc(x)\214elementwise\214\266 \233sign\225x. \342eger "
         "\331s\323not supported.\205positive\206positive\204positive(\213\203)\201\267\202\210posi"
@@ -2229,8 +2283,7 @@ constinit const char manifest_packed[] =
         "swapped.\205t\206t\204t(\213\203)\201\"\320\202\210t\200\216\211Returns "
         "\233transpose\225a matrix as a \320. Tensors \266 fewer than 2\235\323returned as they "
         "are.\205permute\206permute\204permute(\213\203\214\250s\224\336s)\201\"\320\202\210permut"
-        "e\200\223\211Returns a \320 \266 reordered\235\224\250\352 "
-    "i\225\233\320\300\250\352 "
+        "e\200\223\211Returns a \320 \266 reordered\235\224\250\352 i\225\233\320\300\250\352 "
         "\250s[i]\225\213.\205expand\206expand\204expand(\213\203\214\276\224\371)\201\"\320\202"
         "\210expand\200\223\211Returns a \320 in which\235\225\276 1\323expanded\370larger \276s "
         "\266out \351ing. New\235\323added in "
@@ -2239,7 +2292,8 @@ constinit const char manifest_packed[] =
         "1.\205squeeze_\250s\206squeeze\204squeeze_\250s(\213\203\214\250\224\336s)\201\"\320\202"
         "\210squeeze_\250s\200\223\211Returns a \320 \266out \233listed\235 whose "
         "\276\3001.\205unsqueeze\206unsqueeze\204unsqueeze(\213\203\214\250\224\336)\201\"\320\202"
-        "\210unsqueeze\200\223\211Returns a \320 \266 a new \250\352\225\276 "
+        "\210unsqueeze\200\223\211Returns a \320 \266 "
+    "a new \250\352\225\276 "
         "1.\205\376\206\376\204\376(\213\203\214\250\224\336\214\234\224Index)\201\"\320\202\210"
         "\376\200\223\211Returns a \320\225one "
         "\234\225\250\214\266out\345\250\352.\205\376\217\206\376\217\204\376\217\307\203\214\276"
@@ -2282,8 +2336,7 @@ constinit const char manifest_packed[] =
         "\320s\225\233\331s\214broadcast\370their common "
         "\373.\205move\250\206move\250\204move\250(\213\203\214source\224\336s\214destination\224"
         "\336s)\201\"\320\202\210move\250\200\216\211Returns a \320 in which \250\352 source[i] "
-        "has become \250\352 destination[i]. "
-    "\254\230s keep their "
+        "has become \250\352 destination[i]. \254\230s keep their "
         "order.\205atleast_1d\206atleast_1d\204atleast_1d(\213\203)\201\"\320\202\210atleast_1d"
         "\200\216\211Returns \213 \266 at least 1 "
         "\250\352.\205atleast_1d_list\206atleast_1d\204atleast_1d_list(\331s\203[]\273Tensor[]\222"
@@ -2292,10 +2345,10 @@ constinit const char manifest_packed[] =
         "\200\216\211Returns \213 \266 at least 2\235. A vector becomes a "
         "row.\205atleast_2d_list\206atleast_2d\204atleast_2d_list(\331s\203[]\273Tensor[]\222\320"
         "\202\210atleast_2d_list\200\216\211Returns \272 \331 \266 at least 2\235. A vector "
-        "becomes a row.\205atleast_3d\206atleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atlea"
-        "st_3d\200\216\211Returns \213 \266 at least "
-        "3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor[]\222"
-        "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least "
+        "becomes a row.\205atleast_3d\206a"
+    "tleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atleast_3d\200\216\211Returns \213 \266 "
+        "at least 3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor"
+        "[]\222\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least "
         "3\235.\205adjoint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216\211Ret"
         "urns \233conjugate transpose\225\233matrices in \233last two\235\224a \320 if "
         "they\323real.\205narrow_\351\206narrow_\351\204narrow_\351(\213\203\214\250\224\336\214st"
@@ -2315,6 +2368,6 @@ constinit const char manifest_packed[] =
         "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
         "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[163158];
+char manifest_text[167412];
 
 }  // namespace TT_NS

@@ -338,6 +338,34 @@ TensorRef dropout(Call c, const Tensor& input, double p, bool train, Generator* 
 TensorRef randperm(Call c, int64_t n, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef multinomial(Call c, const Tensor& self, int64_t num_samples, bool replacement,
                       Generator* generator);
+TensorTriple lstm(Call c, const Tensor& input, TensorSpan hx, TensorSpan params, bool has_biases,
+                  int64_t num_layers, double dropout, bool train, bool bidirectional,
+                  bool batch_first, Ints batch_sizes);
+TensorPair gru(Call c, const Tensor& input, const Tensor& hx, TensorSpan params, bool has_biases,
+               int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first,
+               Ints batch_sizes);
+TensorPair rnn_tanh(Call c, const Tensor& input, const Tensor& hx, TensorSpan params,
+                    bool has_biases, int64_t num_layers, double dropout, bool train,
+                    bool bidirectional, bool batch_first, Ints batch_sizes);
+TensorPair rnn_relu(Call c, const Tensor& input, const Tensor& hx, TensorSpan params,
+                    bool has_biases, int64_t num_layers, double dropout, bool train,
+                    bool bidirectional, bool batch_first, Ints batch_sizes);
+TensorPair lstm_cell(Call c, const Tensor& input, TensorSpan hx, const Tensor& w_ih,
+                     const Tensor& w_hh, const Tensor* b_ih, const Tensor* b_hh);
+TensorRef gru_cell(Call c, const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                   const Tensor& w_hh, const Tensor* b_ih, const Tensor* b_hh);
+TensorRef rnn_tanh_cell(Call c, const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                        const Tensor& w_hh, const Tensor* b_ih, const Tensor* b_hh);
+TensorRef rnn_relu_cell(Call c, const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                        const Tensor& w_hh, const Tensor* b_ih, const Tensor* b_hh);
+TensorTriple recurrent_layer(Call c, const Tensor& gates, const Tensor& h0, const Tensor* c0,
+                             const Tensor& w_hh, const Tensor* b_hh, const Tensor* w_hr,
+                             Ints batch_sizes, int64_t mode, bool reverse);
+TensorTriple recurrent_layer_backward(Call c, const Tensor* grad, const Tensor* grad_cells,
+                                      const Tensor& h0, const Tensor* c0, const Tensor& w_hh,
+                                      const Tensor* w_hr, const Tensor& output, const Tensor& cells,
+                                      const Tensor& saved, Ints batch_sizes, int64_t mode,
+                                      bool reverse);
 TensorRef sum(Call c, const Tensor& self, Dtype dtype);
 TensorRef sum_dim(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype);
 TensorRef sum_to_size(Call c, const Tensor& self, Ints size);

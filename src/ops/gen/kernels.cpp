@@ -231,6 +231,8 @@ int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -461,6 +463,8 @@ int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -691,6 +695,8 @@ int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -1175,5 +1181,11 @@ constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_A
                                         "cummax"};
 constinit const Kernel kernel_logcumsumexp =
     {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 226, "logcumsumexp"};
+constinit const Kernel kernel_recurrent_step =
+    {{baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)}, 227,
+     "recurrent_step"};
+constinit const Kernel kernel_recurrent_step_backward =
+    {{baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
+      TT_AVX512(recurrent_step_backward)}, 228, "recurrent_step_backward"};
 
 }  // namespace TT_NS

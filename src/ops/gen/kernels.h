@@ -232,7 +232,9 @@ extern const Kernel kernel_search_sorted;
 extern const Kernel kernel_optim_more_step;
 extern const Kernel kernel_cummax;
 extern const Kernel kernel_logcumsumexp;
+extern const Kernel kernel_recurrent_step;
+extern const Kernel kernel_recurrent_step_backward;
 
-constexpr int32_t kNumKernels = 227;
+constexpr int32_t kNumKernels = 229;
 
 }  // namespace TT_NS

@@ -653,6 +653,27 @@ extern Op<void(Tensor&, double, bool, Generator*)> op_dropout_;
 extern Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm;
 extern Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial;
 extern Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into;
+extern Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
+                       bool, Ints)> op_lstm;
+extern Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
+                     bool, Ints)> op_gru;
+extern Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
+                     bool, Ints)> op_rnn_tanh;
+extern Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
+                     bool, Ints)> op_rnn_relu;
+extern Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&, const Tensor*,
+                     const Tensor*)> op_lstm_cell;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
+                    const Tensor*)> op_gru_cell;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
+                    const Tensor*)> op_rnn_tanh_cell;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
+                    const Tensor*)> op_rnn_relu_cell;
+extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor*,
+                       const Tensor*, Ints, int64_t, bool)> op_recurrent_layer;
+extern Op<TensorTriple(const Tensor*, const Tensor*, const Tensor&, const Tensor*, const Tensor&,
+                       const Tensor*, const Tensor&, const Tensor&, const Tensor&, Ints, int64_t,
+                       bool)> op_recurrent_layer_backward;
 extern Op<TensorRef(const Tensor&, Dtype)> op_sum;
 extern Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim;
 extern Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into;
@@ -1040,12 +1061,13 @@ enum : int64_t { kAnnealCos = 0, kAnnealLinear = 1 };
 enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeReplicate = 2,
                  kPaddingModeCircular = 3 };
 enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame = 2 };
+enum : int64_t { kNonlinearityTanh = 0, kNonlinearityRelu = 1 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
                  kIndexingValues, kCdistModeValues, kScatterReduceValues, kIndexReduceValues,
                  kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
-                 kAutoPaddingValues };
+                 kAutoPaddingValues, kNonlinearityValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -3042,6 +3064,63 @@ inline TensorRef multinomial(const Tensor& self, int64_t num_samples, bool repla
 inline void multinomial_into(const Tensor& self, int64_t num_samples, bool replacement,
                              Generator* generator, Tensor& dst) {
   return dispatch(op_multinomial_into, self, num_samples, replacement, generator, dst);
+}
+inline TensorTriple lstm(const Tensor& input, TensorSpan hx, TensorSpan params, bool has_biases,
+                         int64_t num_layers, double dropout, bool train, bool bidirectional,
+                         bool batch_first, Ints batch_sizes = {}) {
+  return dispatch(op_lstm, input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+                  batch_first, batch_sizes);
+}
+inline TensorPair gru(const Tensor& input, const Tensor& hx, TensorSpan params, bool has_biases,
+                      int64_t num_layers, double dropout, bool train, bool bidirectional,
+                      bool batch_first, Ints batch_sizes = {}) {
+  return dispatch(op_gru, input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+                  batch_first, batch_sizes);
+}
+inline TensorPair rnn_tanh(const Tensor& input, const Tensor& hx, TensorSpan params,
+                           bool has_biases, int64_t num_layers, double dropout, bool train,
+                           bool bidirectional, bool batch_first, Ints batch_sizes = {}) {
+  return dispatch(op_rnn_tanh, input, hx, params, has_biases, num_layers, dropout, train,
+                  bidirectional, batch_first, batch_sizes);
+}
+inline TensorPair rnn_relu(const Tensor& input, const Tensor& hx, TensorSpan params,
+                           bool has_biases, int64_t num_layers, double dropout, bool train,
+                           bool bidirectional, bool batch_first, Ints batch_sizes = {}) {
+  return dispatch(op_rnn_relu, input, hx, params, has_biases, num_layers, dropout, train,
+                  bidirectional, batch_first, batch_sizes);
+}
+inline TensorPair lstm_cell(const Tensor& input, TensorSpan hx, const Tensor& w_ih,
+                            const Tensor& w_hh, const Tensor* b_ih = nullptr,
+                            const Tensor* b_hh = nullptr) {
+  return dispatch(op_lstm_cell, input, hx, w_ih, w_hh, b_ih, b_hh);
+}
+inline TensorRef gru_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                          const Tensor& w_hh, const Tensor* b_ih = nullptr,
+                          const Tensor* b_hh = nullptr) {
+  return dispatch(op_gru_cell, input, hx, w_ih, w_hh, b_ih, b_hh);
+}
+inline TensorRef rnn_tanh_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                               const Tensor& w_hh, const Tensor* b_ih = nullptr,
+                               const Tensor* b_hh = nullptr) {
+  return dispatch(op_rnn_tanh_cell, input, hx, w_ih, w_hh, b_ih, b_hh);
+}
+inline TensorRef rnn_relu_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                               const Tensor& w_hh, const Tensor* b_ih = nullptr,
+                               const Tensor* b_hh = nullptr) {
+  return dispatch(op_rnn_relu_cell, input, hx, w_ih, w_hh, b_ih, b_hh);
+}
+inline TensorTriple recurrent_layer(const Tensor& gates, const Tensor& h0, const Tensor* c0,
+                                    const Tensor& w_hh, const Tensor* b_hh, const Tensor* w_hr,
+                                    Ints batch_sizes, int64_t mode, bool reverse) {
+  return dispatch(op_recurrent_layer, gates, h0, c0, w_hh, b_hh, w_hr, batch_sizes, mode, reverse);
+}
+inline TensorTriple recurrent_layer_backward(const Tensor* grad, const Tensor* grad_cells,
+                                             const Tensor& h0, const Tensor* c0, const Tensor& w_hh,
+                                             const Tensor* w_hr, const Tensor& output,
+                                             const Tensor& cells, const Tensor& saved,
+                                             Ints batch_sizes, int64_t mode, bool reverse) {
+  return dispatch(op_recurrent_layer_backward, grad, grad_cells, h0, c0, w_hh, w_hr, output, cells,
+                  saved, batch_sizes, mode, reverse);
 }
 inline TensorRef sum(const Tensor& self, Dtype dtype = Dtype::kNone) {
   return dispatch(op_sum, self, dtype);

@@ -14,6 +14,7 @@
 #include "plan/optim_plan.h"
 #include "plan/pool_plan.h"
 #include "plan/random_plan.h"
+#include "plan/recurrent_plan.h"
 #include "plan/reduce_plan.h"
 #include "plan/resize_plan.h"
 #include "plan/scan_plan.h"

@@ -1185,6 +1185,171 @@ function AdaptiveAvgPool2d(output_size::Ints)
 end
 
 """
+    RNN(input_size, hidden_size, num_layers=1; nonlinearity=\"tanh\", bias=true, batch_first=false,
+        dropout=0.0, bidirectional=false, device=nothing, dtype=nothing)
+
+An Elman network: h = tanh(x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` + `bias_hh`), or relu.
+Returns the states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`,
+`weight_hh_lk`, `bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all
+are initialized uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros.
+`batch_sizes`, int64, is the number of rows of each step of packed rows.
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `nonlinearity`: tanh or relu
+- `bias`: whether the gates have biases
+- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
+- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function RNN(input_size::Integer, hidden_size::Integer, num_layers_=1;
+    num_layers::Integer=num_layers_, nonlinearity::Union{AbstractString, Symbol}="tanh",
+    bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0, bidirectional::Bool=false,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_rnn_opts(UInt64(63) | given(device, 6) | given(dtype, 7), i64(num_layers),
+        choice(NONLINEARITY, nonlinearity, "nonlinearity"), flag(bias), flag(batch_first),
+        f64(dropout), flag(bidirectional), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_rnn(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    LSTM(input_size, hidden_size, num_layers=1; bias=true, batch_first=false, dropout=0.0,
+        bidirectional=false, proj_size=0, device=nothing, dtype=nothing)
+
+Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h = o * tanh(c), where
+i, f, o are sigmoids and g is a tanh of x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` +
+`bias_hh`. Returns the states of all steps and the last h and c. The parameters of layer k are
+`weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk` and, with a projection, `weight_hr_lk`;
+those of the other direction end in `_reverse`; all are initialized uniformly in [-k, k] with k =
+1/sqrt(`hidden_size`). Without `h_0` and `c_0` both are zeros. `batch_sizes`, int64, is the number
+of rows of each step of packed rows.
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `bias`: whether the gates have biases
+- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
+- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `proj_size`: number of features to which h is projected; 0: no projection
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function LSTM(input_size::Integer, hidden_size::Integer, num_layers_=1;
+    num_layers::Integer=num_layers_, bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0,
+    bidirectional::Bool=false, proj_size::Integer=0, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_lstm_opts(UInt64(63) | given(device, 6) | given(dtype, 7), i64(num_layers),
+        flag(bias), flag(batch_first), f64(dropout), flag(bidirectional), i64(proj_size),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_lstm(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    GRU(input_size, hidden_size, num_layers=1; bias=true, batch_first=false, dropout=0.0,
+        bidirectional=false, device=nothing, dtype=nothing)
+
+Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(`x_n` + r * `h_n`),
+where `x_r`, `x_z`, `x_n` are x @ `weight_ih.T` + `bias_ih`, `h_r`, `h_z`, `h_n` are h @
+`weight_hh.T` + `bias_hh`, r = sigmoid(`x_r` + `h_r`) and z = sigmoid(`x_z` + `h_z`). Returns the
+states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`, `weight_hh_lk`,
+`bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all are initialized
+uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros. `batch_sizes`,
+int64, is the number of rows of each step of packed rows.
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `bias`: whether the gates have biases
+- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
+- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function GRU(input_size::Integer, hidden_size::Integer, num_layers_=1;
+    num_layers::Integer=num_layers_, bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0,
+    bidirectional::Bool=false, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_gru_opts(UInt64(31) | given(device, 5) | given(dtype, 6), i64(num_layers),
+        flag(bias), flag(batch_first), f64(dropout), flag(bidirectional), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_gru(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    RNNCell(input_size, hidden_size; bias=true, nonlinearity=\"tanh\", device=nothing,
+        dtype=nothing)
+
+One step of an Elman network: tanh(input @ `weight_ih.T` + `bias_ih` + hx @ `weight_hh.T` +
+`bias_hh`), or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k]
+with k = 1/sqrt(`hidden_size`).
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `bias`: whether there are biases
+- `nonlinearity`: tanh or relu
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function RNNCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
+    nonlinearity::Union{AbstractString, Symbol}="tanh", device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_rnn_cell_opts(UInt64(3) | given(device, 2) | given(dtype, 3), flag(bias),
+        choice(NONLINEARITY, nonlinearity, "nonlinearity"), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_rnn_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    LSTMCell(input_size, hidden_size; bias=true, device=nothing, dtype=nothing)
+
+One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c. Without
+`h_0` and `c_0` both are zeros. The parameters are initialized uniformly in [-k, k] with k =
+1/sqrt(`hidden_size`).
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `bias`: whether the gates have biases
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function LSTMCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_lstm_cell_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_lstm_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    GRUCell(input_size, hidden_size; bias=true, device=nothing, dtype=nothing)
+
+One step of a gated recurrent unit: h = (1 - z) * n + z * h. Without hx it is zeros. The parameters
+are initialized uniformly in [-k, k] with k = 1/sqrt(`hidden_size`).
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `bias`: whether the gates have biases
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function GRUCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_gru_cell_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_gru_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
     InstanceNorm1d(num_features, eps=1e-5, momentum=0.1; affine=false, track_running_stats=false,
         device=nothing, dtype=nothing, bias=true)
 
@@ -1803,6 +1968,12 @@ const NN_CLASSES = (
     :MaxPool2d,
     :AvgPool2d,
     :AdaptiveAvgPool2d,
+    :RNN,
+    :LSTM,
+    :GRU,
+    :RNNCell,
+    :LSTMCell,
+    :GRUCell,
     :InstanceNorm1d,
     :InstanceNorm2d,
     :InstanceNorm3d,

@@ -18,6 +18,7 @@ const SIDE = ("none" => 0, "left" => 1, "right" => 2)
 const ANNEAL = ("cos" => 0, "linear" => 1)
 const PADDINGMODE = ("zeros" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
 const AUTOPADDING = ("none" => 0, "valid" => 1, "same" => 2)
+const NONLINEARITY = ("tanh" => 0, "relu" => 1)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)
@@ -6675,6 +6676,223 @@ function multinomial(input::Tensor, num_samples_=required, replacement_=false;
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_multinomial(ctx(), input, i64(num_samples), flag(replacement),
         opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first;
+        batch_sizes=nothing)
+
+Runs a long short-term memory network over sequences. Its gates are i, f, g, o: c = f * c + i * g,
+h = o * tanh(c).
+
+- `input`: (T, N, I), (N, T, I) if `batch_first`, or packed rows (rows, I) with `batch_sizes`
+- `hx`: `h_0` and `c_0`, of the shapes of `h_n` and `c_n`
+- `params`: for each layer and direction: `weight_ih` (4 * hidden, I), `weight_hh` (4 * hidden, R),
+  then `bias_ih` and `bias_hh` (4 * hidden) if `has_biases`, then `weight_hr` (R, hidden) if R
+  differs from hidden
+- `has_biases`: whether params hold biases
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `dropout`: probability of dropping an element of the output of a layer but the last, in training
+- `train`: whether dropout applies
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `batch_first`: whether input and output are (N, T, …)
+- `batch_sizes`: packed sequences: the number of rows of each step, not increasing; default: input
+  is not packed
+"""
+function lstm(input::Tensor, hx::Tensors, params::Tensors, has_biases::Bool, num_layers::Integer,
+    dropout::Real, train::Bool, bidirectional::Bool, batch_first::Bool;
+    batch_sizes::Union{Ints, Nothing}=nothing)
+    hx_v = handles(hx)
+    params_v = handles(params)
+    batch_sizes_v = ints(batch_sizes)
+    opts = Ref(C.tt_lstm_opts(given(batch_sizes, 0), pointer(batch_sizes_v), length(batch_sizes_v)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve hx_v params_v hx params batch_sizes_v C.tt_lstm(ctx(), input, hx_v,
+        length(hx_v), params_v, length(params_v), flag(has_biases), i64(num_layers), f64(dropout),
+        flag(train), flag(bidirectional), flag(batch_first), opts, o1, o2, o3))
+    return (output = wrap_or_nothing(o1[]), h_n = wrap_or_nothing(o2[]),
+        c_n = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first;
+        batch_sizes=nothing)
+
+Runs a network of gated recurrent units over sequences. Its gates are r, z, n: n = tanh(`x_n` + r *
+`h_n`), h = (1 - z) * n + z * h.
+
+- `input`: (T, N, I), (N, T, I) if `batch_first`, or packed rows (rows, I) with `batch_sizes`
+- `hx`: `h_0`, of the shape of `h_n`
+- `params`: for each layer and direction: `weight_ih` (3 * H, I), `weight_hh` (3 * H, H), then
+  `bias_ih` and `bias_hh` (3 * H) if `has_biases`
+- `has_biases`: whether params hold biases
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `dropout`: probability of dropping an element of the output of a layer but the last, in training
+- `train`: whether dropout applies
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `batch_first`: whether input and output are (N, T, …)
+- `batch_sizes`: packed sequences: the number of rows of each step, not increasing; default: input
+  is not packed
+"""
+function gru(input::Tensor, hx::Tensor, params::Tensors, has_biases::Bool, num_layers::Integer,
+    dropout::Real, train::Bool, bidirectional::Bool, batch_first::Bool;
+    batch_sizes::Union{Ints, Nothing}=nothing)
+    params_v = handles(params)
+    batch_sizes_v = ints(batch_sizes)
+    opts = Ref(C.tt_gru_opts(given(batch_sizes, 0), pointer(batch_sizes_v), length(batch_sizes_v)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve params_v params batch_sizes_v C.tt_gru(ctx(), input, hx, params_v,
+        length(params_v), flag(has_biases), i64(num_layers), f64(dropout), flag(train),
+        flag(bidirectional), flag(batch_first), opts, o1, o2))
+    return (output = wrap_or_nothing(o1[]), h_n = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+        batch_first; batch_sizes=nothing)
+
+Runs an Elman network over sequences: h = tanh(x @ `weight_ih`^T + `bias_ih` + h @ `weight_hh`^T +
+`bias_hh`).
+
+- `input`: (T, N, I), (N, T, I) if `batch_first`, or packed rows (rows, I) with `batch_sizes`
+- `hx`: `h_0`, of the shape of `h_n`
+- `params`: for each layer and direction: `weight_ih` (H, I), `weight_hh` (H, H), then `bias_ih` and
+  `bias_hh` (H) if `has_biases`
+- `has_biases`: whether params hold biases
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `dropout`: probability of dropping an element of the output of a layer but the last, in training
+- `train`: whether dropout applies
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `batch_first`: whether input and output are (N, T, …)
+- `batch_sizes`: packed sequences: the number of rows of each step, not increasing; default: input
+  is not packed
+"""
+function rnn_tanh(input::Tensor, hx::Tensor, params::Tensors, has_biases::Bool, num_layers::Integer,
+    dropout::Real, train::Bool, bidirectional::Bool, batch_first::Bool;
+    batch_sizes::Union{Ints, Nothing}=nothing)
+    params_v = handles(params)
+    batch_sizes_v = ints(batch_sizes)
+    opts = Ref(C.tt_rnn_tanh_opts(given(batch_sizes, 0), pointer(batch_sizes_v),
+        length(batch_sizes_v)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve params_v params batch_sizes_v C.tt_rnn_tanh(ctx(), input, hx, params_v,
+        length(params_v), flag(has_biases), i64(num_layers), f64(dropout), flag(train),
+        flag(bidirectional), flag(batch_first), opts, o1, o2))
+    return (output = wrap_or_nothing(o1[]), h_n = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.rnn_relu(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+        batch_first; batch_sizes=nothing)
+
+Runs an Elman network over sequences: h = relu(x @ `weight_ih`^T + `bias_ih` + h @ `weight_hh`^T +
+`bias_hh`).
+
+- `input`: (T, N, I), (N, T, I) if `batch_first`, or packed rows (rows, I) with `batch_sizes`
+- `hx`: `h_0`, of the shape of `h_n`
+- `params`: for each layer and direction: `weight_ih` (H, I), `weight_hh` (H, H), then `bias_ih` and
+  `bias_hh` (H) if `has_biases`
+- `has_biases`: whether params hold biases
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `dropout`: probability of dropping an element of the output of a layer but the last, in training
+- `train`: whether dropout applies
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `batch_first`: whether input and output are (N, T, …)
+- `batch_sizes`: packed sequences: the number of rows of each step, not increasing; default: input
+  is not packed
+"""
+function rnn_relu(input::Tensor, hx::Tensor, params::Tensors, has_biases::Bool, num_layers::Integer,
+    dropout::Real, train::Bool, bidirectional::Bool, batch_first::Bool;
+    batch_sizes::Union{Ints, Nothing}=nothing)
+    params_v = handles(params)
+    batch_sizes_v = ints(batch_sizes)
+    opts = Ref(C.tt_rnn_relu_opts(given(batch_sizes, 0), pointer(batch_sizes_v),
+        length(batch_sizes_v)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve params_v params batch_sizes_v C.tt_rnn_relu(ctx(), input, hx, params_v,
+        length(params_v), flag(has_biases), i64(num_layers), f64(dropout), flag(train),
+        flag(bidirectional), flag(batch_first), opts, o1, o2))
+    return (output = wrap_or_nothing(o1[]), h_n = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.lstm_cell(input, hx, w_ih, w_hh, b_ih=nothing, b_hh=nothing)
+
+Computes one step of a long short-term memory network: c = f * c + i * g, h = o * tanh(c), with the
+gates i, f, g, o.
+
+- `input`: (N, I)
+- `hx`: h and c before the step, both (N, hidden)
+- `w_ih`: (4 * hidden, I)
+- `w_hh`: (4 * hidden, hidden)
+- `b_ih`: (4 * hidden); none: 0
+- `b_hh`: (4 * hidden); none: 0
+"""
+function lstm_cell(input::Tensor, hx::Tensors, w_ih::Tensor, w_hh::Tensor, b_ih_=nothing,
+    b_hh_=nothing; b_ih::Union{Tensor, Nothing}=b_ih_, b_hh::Union{Tensor, Nothing}=b_hh_)
+    hx_v = handles(hx)
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve hx_v hx C.tt_lstm_cell(ctx(), input, hx_v, length(hx_v), w_ih, w_hh,
+        optional(b_ih), optional(b_hh), o1, o2))
+    return (h_1 = wrap_or_nothing(o1[]), c_1 = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.gru_cell(input, hx, w_ih, w_hh, b_ih=nothing, b_hh=nothing)
+
+Computes one step of a gated recurrent unit: n = tanh(`x_n` + r * `h_n`), h = (1 - z) * n + z * h,
+with the gates r, z, n.
+
+- `input`: (N, I)
+- `hx`: the state before the step, (N, hidden)
+- `w_ih`: (3 * hidden, I)
+- `w_hh`: (3 * hidden, hidden)
+- `b_ih`: (3 * hidden); none: 0
+- `b_hh`: (3 * hidden); none: 0
+"""
+function gru_cell(input::Tensor, hx::Tensor, w_ih::Tensor, w_hh::Tensor, b_ih_=nothing,
+    b_hh_=nothing; b_ih::Union{Tensor, Nothing}=b_ih_, b_hh::Union{Tensor, Nothing}=b_hh_)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_gru_cell(ctx(), input, hx, w_ih, w_hh, optional(b_ih), optional(b_hh), o))
+    return wrap(o[])
+end
+
+"""
+    TT.rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=nothing, b_hh=nothing)
+
+Computes one step of an Elman network: tanh(input @ `w_ih`^T + `b_ih` + hx @ `w_hh`^T + `b_hh`).
+
+- `input`: (N, I)
+- `hx`: the state before the step, (N, hidden)
+- `w_ih`: (hidden, I)
+- `w_hh`: (hidden, hidden)
+- `b_ih`: (hidden); none: 0
+- `b_hh`: (hidden); none: 0
+"""
+function rnn_tanh_cell(input::Tensor, hx::Tensor, w_ih::Tensor, w_hh::Tensor, b_ih_=nothing,
+    b_hh_=nothing; b_ih::Union{Tensor, Nothing}=b_ih_, b_hh::Union{Tensor, Nothing}=b_hh_)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_rnn_tanh_cell(ctx(), input, hx, w_ih, w_hh, optional(b_ih), optional(b_hh), o))
+    return wrap(o[])
+end
+
+"""
+    TT.rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=nothing, b_hh=nothing)
+
+Computes one step of an Elman network: relu(input @ `w_ih`^T + `b_ih` + hx @ `w_hh`^T + `b_hh`).
+
+- `input`: (N, I)
+- `hx`: the state before the step, (N, hidden)
+- `w_ih`: (hidden, I)
+- `w_hh`: (hidden, hidden)
+- `b_ih`: (hidden); none: 0
+- `b_hh`: (hidden); none: 0
+"""
+function rnn_relu_cell(input::Tensor, hx::Tensor, w_ih::Tensor, w_hh::Tensor, b_ih_=nothing,
+    b_hh_=nothing; b_ih::Union{Tensor, Nothing}=b_ih_, b_hh::Union{Tensor, Nothing}=b_hh_)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_rnn_relu_cell(ctx(), input, hx, w_ih, w_hh, optional(b_ih), optional(b_hh), o))
     return wrap(o[])
 end
 

@@ -67,6 +67,8 @@ MODULES = {
     "_random":
         "bernoulli bernoulli_ dropout dropout_ exponential_ multinomial normal normal_ rand "
         "rand_like randint randint_like randn randn_like random_ randperm uniform_",
+    "_recurrent":
+        "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_resize":
         "interpolate",
     "_scan":
@@ -113,27 +115,28 @@ PLACES = {
         "diag diag_embed diagflat diagonal diagonal_scatter diff digamma dist div divide dot "
         "dsplit dstack einsum empty empty_like eq erf erfc erfinv exp exp2 expm1 eye fix flatten "
         "flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac frexp full "
-        "full_like gather gcd ge ger greater greater_equal group_norm gt hamming_window "
-        "hann_window hardshrink heaviside histc hsplit hstack hypot i0 igamma igammac imag "
-        "index_add index_copy index_fill index_put index_reduce index_select inner isclose "
-        "isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kron kthvalue lcm ldexp "
-        "le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp "
-        "logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logspace "
-        "logsumexp lt masked_fill masked_scatter masked_select matmul max max_pool1d "
-        "max_pool1d_with_indices max_pool2d maximum mean median meshgrid min minimum mm mode "
-        "moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian "
-        "nanquantile nansum narrow narrow_copy ne neg negative nextafter nonzero nonzero_static "
-        "norm normal not_equal nuclear_norm ones ones_like outer pairwise_distance pdist permute "
-        "polar polygamma positive pow prelu prod put quantile rad2deg rand rand_like randint "
-        "randint_like randn randn_like randperm ravel real reciprocal relu remainder renorm "
-        "repeat_interleave reshape resolve_conj resolve_neg rms_norm roll rot90 round row_stack "
-        "rsqrt rsub scatter scatter_add scatter_reduce searchsorted select select_scatter selu sgn "
-        "sigmoid sign signbit sin sinc sinh slice_scatter softmax sort split split_with_sizes sqrt "
-        "square squeeze stack std std_mean sub subtract sum swapaxes swapdims t take "
-        "take_along_dim tan tanh tensor_split tensordot threshold tile topk trace transpose "
-        "trapezoid trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten "
-        "unique unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze vander var "
-        "var_mean vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like",
+        "full_like gather gcd ge ger greater greater_equal group_norm gru gru_cell gt "
+        "hamming_window hann_window hardshrink heaviside histc hsplit hstack hypot i0 igamma "
+        "igammac imag index_add index_copy index_fill index_put index_reduce index_select inner "
+        "isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kron kthvalue "
+        "lcm ldexp le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax "
+        "logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit "
+        "logspace logsumexp lstm lstm_cell lt masked_fill masked_scatter masked_select matmul max "
+        "max_pool1d max_pool1d_with_indices max_pool2d maximum mean median meshgrid min minimum mm "
+        "mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean "
+        "nanmedian nanquantile nansum narrow narrow_copy ne neg negative nextafter nonzero "
+        "nonzero_static norm normal not_equal nuclear_norm ones ones_like outer pairwise_distance "
+        "pdist permute polar polygamma positive pow prelu prod put quantile rad2deg rand rand_like "
+        "randint randint_like randn randn_like randperm ravel real reciprocal relu remainder "
+        "renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell "
+        "rnn_tanh rnn_tanh_cell roll rot90 round row_stack rsqrt rsub scatter scatter_add "
+        "scatter_reduce searchsorted select select_scatter selu sgn sigmoid sign signbit sin sinc "
+        "sinh slice_scatter softmax sort split split_with_sizes sqrt square squeeze stack std "
+        "std_mean sub subtract sum swapaxes swapdims t take take_along_dim tan tanh tensor_split "
+        "tensordot threshold tile topk trace transpose trapezoid trapz tril tril_indices triu "
+        "triu_indices true_divide trunc unbind unflatten unique unique_consecutive unravel_index "
+        "unsafe_chunk unsafe_split unsqueeze vander var var_mean vdot view_as_complex view_as_real "
+        "vsplit vstack where xlogy zeros zeros_like",
     "Tensor":
         "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv "
         "addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all amax amin "

@@ -25,9 +25,22 @@ class frexp_result(NamedTuple):
     mantissa: Tensor
     exponent: Tensor
 
+class gru_result(NamedTuple):
+    output: Tensor
+    h_n: Tensor
+
 class kthvalue_result(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class lstm_cell_result(NamedTuple):
+    h_1: Tensor
+    c_1: Tensor
+
+class lstm_result(NamedTuple):
+    output: Tensor
+    h_n: Tensor
+    c_n: Tensor
 
 class max_pool1d_with_indices_result(NamedTuple):
     out: Tensor
@@ -56,6 +69,14 @@ class mode_result(NamedTuple):
 class nanmedian_result(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class rnn_relu_result(NamedTuple):
+    output: Tensor
+    h_n: Tensor
+
+class rnn_tanh_result(NamedTuple):
+    output: Tensor
+    h_n: Tensor
 
 class sort_result(NamedTuple):
     values: Tensor

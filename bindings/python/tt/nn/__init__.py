@@ -12,7 +12,15 @@ from .embedding import Embedding
 from .module import Module
 from .normalization import SyncBatchNorm
 from .parameter import Buffer, Parameter
+from .recurrent import GRU, LSTM, RNN, LSTMCell, RNNBase
 from .resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +34,10 @@ __all__ = [
     "ConvTranspose2d",
     "ConvTranspose3d",
     "Embedding",
+    "GRU",
     "Identity",
+    "LSTM",
+    "LSTMCell",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -34,8 +45,15 @@ __all__ = [
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "RNN",
+    "RNNBase",
     "Sequential",
     "SyncBatchNorm",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",

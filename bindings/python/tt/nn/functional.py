@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 
 from .. import _ops
+from .multi_head import multi_head_attention_forward as multi_head_attention_forward
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,14 @@ if TYPE_CHECKING:
     from .._ops.functional import *  # noqa: F403
     from .._tensor import Tensor
 
-__all__ = sorted([*_ops.PLACES["nn.functional"].split(), "upsample_bilinear", "upsample_nearest"])
+__all__ = sorted(
+    [
+        *_ops.PLACES["nn.functional"].split(),
+        "multi_head_attention_forward",
+        "upsample_bilinear",
+        "upsample_nearest",
+    ]
+)
 
 if not TYPE_CHECKING:
 

@@ -1026,6 +1026,34 @@ pub struct tt_multinomial_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_lstm_opts {
+    pub set: u64,
+    pub batch_sizes: *const i64,
+    pub n_batch_sizes: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_gru_opts {
+    pub set: u64,
+    pub batch_sizes: *const i64,
+    pub n_batch_sizes: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_rnn_tanh_opts {
+    pub set: u64,
+    pub batch_sizes: *const i64,
+    pub n_batch_sizes: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_rnn_relu_opts {
+    pub set: u64,
+    pub batch_sizes: *const i64,
+    pub n_batch_sizes: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_sum_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -1961,6 +1989,69 @@ pub struct tt_nn_avg_pool2d_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_rnn_opts {
+    pub set: u64,
+    pub num_layers: i64,
+    pub nonlinearity: i32,
+    pub bias: i32,
+    pub batch_first: i32,
+    pub dropout: f64,
+    pub bidirectional: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_lstm_opts {
+    pub set: u64,
+    pub num_layers: i64,
+    pub bias: i32,
+    pub batch_first: i32,
+    pub dropout: f64,
+    pub bidirectional: i32,
+    pub proj_size: i64,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_gru_opts {
+    pub set: u64,
+    pub num_layers: i64,
+    pub bias: i32,
+    pub batch_first: i32,
+    pub dropout: f64,
+    pub bidirectional: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_rnn_cell_opts {
+    pub set: u64,
+    pub bias: i32,
+    pub nonlinearity: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_lstm_cell_opts {
+    pub set: u64,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_gru_cell_opts {
+    pub set: u64,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_instance_norm1d_opts {
     pub set: u64,
     pub eps: f64,
@@ -2475,21 +2566,21 @@ zeroed! {
     tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts
     tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts
     tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts
-    tt_exponential__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_sum_opts
-    tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts
-    tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts
-    tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts
-    tt_aminmax_opts tt_std_mean_opts tt_nansum_opts tt_nanmean_opts tt_cov_opts
-    tt_pairwise_distance_opts tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts
-    tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts
-    tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts
-    tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts
-    tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts
-    tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
-    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_logit_opts tt_round_opts
-    tt_nan_to_num_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts
-    tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts
-    tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
+    tt_exponential__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_lstm_opts
+    tt_gru_opts tt_rnn_tanh_opts tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts
+    tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts
+    tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts
+    tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts
+    tt_nansum_opts tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts
+    tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
+    tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts
+    tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
+    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_kthvalue_opts tt_median_dim_opts
+    tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts tt_quantile_scalar_opts tt_nanquantile_opts
+    tt_nanquantile_scalar_opts tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts
+    tt_logit_opts tt_round_opts tt_nan_to_num_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts
+    tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts
+    tt_nn_selu_opts tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
     tt_nn_softmin_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
     tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
     tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
@@ -2501,19 +2592,20 @@ zeroed! {
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
     tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts
     tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts
-    tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_nn_instance_norm1d_opts
-    tt_nn_instance_norm2d_opts tt_nn_instance_norm3d_opts tt_nn_sync_batch_norm_opts
-    tt_nn_cross_map_lrn2d_opts tt_nn_adaptive_max_pool1d_opts tt_nn_adaptive_max_pool2d_opts
-    tt_nn_lp_pool1d_opts tt_nn_lp_pool2d_opts tt_nn_upsample_opts tt_nn_upsampling_nearest2d_opts
-    tt_nn_upsampling_bilinear2d_opts tt_nn_cosine_similarity_opts tt_nn_pairwise_distance_opts
-    tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts
-    tt_optim_adagrad_opts tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts
-    tt_optim_radam_opts tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts
-    tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
-    tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
-    tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
-    tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
-    tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
+    tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_nn_rnn_opts tt_nn_lstm_opts
+    tt_nn_gru_opts tt_nn_rnn_cell_opts tt_nn_lstm_cell_opts tt_nn_gru_cell_opts
+    tt_nn_instance_norm1d_opts tt_nn_instance_norm2d_opts tt_nn_instance_norm3d_opts
+    tt_nn_sync_batch_norm_opts tt_nn_cross_map_lrn2d_opts tt_nn_adaptive_max_pool1d_opts
+    tt_nn_adaptive_max_pool2d_opts tt_nn_lp_pool1d_opts tt_nn_lp_pool2d_opts tt_nn_upsample_opts
+    tt_nn_upsampling_nearest2d_opts tt_nn_upsampling_bilinear2d_opts tt_nn_cosine_similarity_opts
+    tt_nn_pairwise_distance_opts tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts
+    tt_optim_rmsprop_opts tt_optim_adagrad_opts tt_optim_adadelta_opts tt_optim_adamax_opts
+    tt_optim_nadam_opts tt_optim_radam_opts tt_optim_asgd_opts tt_optim_rprop_opts
+    tt_optim_lion_opts tt_lr_step_opts tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts
+    tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts
+    tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts
+    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
+    tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
 }
 
 pub const TT_OK: tt_status = 0;
@@ -2636,6 +2728,8 @@ pub const TT_PADDINGMODE_CIRCULAR: i32 = 3;
 pub const TT_AUTOPADDING_NONE: i32 = 0;
 pub const TT_AUTOPADDING_VALID: i32 = 1;
 pub const TT_AUTOPADDING_SAME: i32 = 2;
+pub const TT_NONLINEARITY_TANH: i32 = 0;
+pub const TT_NONLINEARITY_RELU: i32 = 1;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -2892,6 +2986,10 @@ pub const TT_RANDPERM_DTYPE: u64 = 1;
 pub const TT_RANDPERM_DEVICE: u64 = 2;
 pub const TT_RANDPERM_GENERATOR: u64 = 4;
 pub const TT_MULTINOMIAL_GENERATOR: u64 = 1;
+pub const TT_LSTM_BATCH_SIZES: u64 = 1;
+pub const TT_GRU_BATCH_SIZES: u64 = 1;
+pub const TT_RNN_TANH_BATCH_SIZES: u64 = 1;
+pub const TT_RNN_RELU_BATCH_SIZES: u64 = 1;
 pub const TT_SUM_DTYPE: u64 = 1;
 pub const TT_SUM_DIM_KEEPDIM: u64 = 1;
 pub const TT_SUM_DIM_DTYPE: u64 = 2;
@@ -3211,6 +3309,39 @@ pub const TT_NN_AVG_POOL2D_PADDING: u64 = 2;
 pub const TT_NN_AVG_POOL2D_CEIL_MODE: u64 = 4;
 pub const TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD: u64 = 8;
 pub const TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE: u64 = 16;
+pub const TT_NN_RNN_NUM_LAYERS: u64 = 1;
+pub const TT_NN_RNN_NONLINEARITY: u64 = 2;
+pub const TT_NN_RNN_BIAS: u64 = 4;
+pub const TT_NN_RNN_BATCH_FIRST: u64 = 8;
+pub const TT_NN_RNN_DROPOUT: u64 = 16;
+pub const TT_NN_RNN_BIDIRECTIONAL: u64 = 32;
+pub const TT_NN_RNN_DEVICE: u64 = 64;
+pub const TT_NN_RNN_DTYPE: u64 = 128;
+pub const TT_NN_LSTM_NUM_LAYERS: u64 = 1;
+pub const TT_NN_LSTM_BIAS: u64 = 2;
+pub const TT_NN_LSTM_BATCH_FIRST: u64 = 4;
+pub const TT_NN_LSTM_DROPOUT: u64 = 8;
+pub const TT_NN_LSTM_BIDIRECTIONAL: u64 = 16;
+pub const TT_NN_LSTM_PROJ_SIZE: u64 = 32;
+pub const TT_NN_LSTM_DEVICE: u64 = 64;
+pub const TT_NN_LSTM_DTYPE: u64 = 128;
+pub const TT_NN_GRU_NUM_LAYERS: u64 = 1;
+pub const TT_NN_GRU_BIAS: u64 = 2;
+pub const TT_NN_GRU_BATCH_FIRST: u64 = 4;
+pub const TT_NN_GRU_DROPOUT: u64 = 8;
+pub const TT_NN_GRU_BIDIRECTIONAL: u64 = 16;
+pub const TT_NN_GRU_DEVICE: u64 = 32;
+pub const TT_NN_GRU_DTYPE: u64 = 64;
+pub const TT_NN_RNN_CELL_BIAS: u64 = 1;
+pub const TT_NN_RNN_CELL_NONLINEARITY: u64 = 2;
+pub const TT_NN_RNN_CELL_DEVICE: u64 = 4;
+pub const TT_NN_RNN_CELL_DTYPE: u64 = 8;
+pub const TT_NN_LSTM_CELL_BIAS: u64 = 1;
+pub const TT_NN_LSTM_CELL_DEVICE: u64 = 2;
+pub const TT_NN_LSTM_CELL_DTYPE: u64 = 4;
+pub const TT_NN_GRU_CELL_BIAS: u64 = 1;
+pub const TT_NN_GRU_CELL_DEVICE: u64 = 2;
+pub const TT_NN_GRU_CELL_DTYPE: u64 = 4;
 pub const TT_NN_INSTANCE_NORM1D_EPS: u64 = 1;
 pub const TT_NN_INSTANCE_NORM1D_MOMENTUM: u64 = 2;
 pub const TT_NN_INSTANCE_NORM1D_AFFINE: u64 = 4;
@@ -4725,6 +4856,37 @@ extern "C" {
         replacement: i32, opts: *const tt_multinomial_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_multinomial_into(c: *mut tt_ctx, self_: *const tt_tensor, num_samples: i64,
         replacement: i32, opts: *const tt_multinomial_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lstm(c: *mut tt_ctx, input: *const tt_tensor, hx: *const *const tt_tensor, n_hx: i64,
+        params: *const *const tt_tensor, n_params: i64, has_biases: i32, num_layers: i64,
+        dropout: f64, train: i32, bidirectional: i32, batch_first: i32, opts: *const tt_lstm_opts,
+        output: *mut *mut tt_tensor, h_n: *mut *mut tt_tensor, c_n: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_gru(c: *mut tt_ctx, input: *const tt_tensor, hx: *const tt_tensor,
+        params: *const *const tt_tensor, n_params: i64, has_biases: i32, num_layers: i64,
+        dropout: f64, train: i32, bidirectional: i32, batch_first: i32, opts: *const tt_gru_opts,
+        output: *mut *mut tt_tensor, h_n: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rnn_tanh(c: *mut tt_ctx, input: *const tt_tensor, hx: *const tt_tensor,
+        params: *const *const tt_tensor, n_params: i64, has_biases: i32, num_layers: i64,
+        dropout: f64, train: i32, bidirectional: i32, batch_first: i32,
+        opts: *const tt_rnn_tanh_opts, output: *mut *mut tt_tensor, h_n: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_rnn_relu(c: *mut tt_ctx, input: *const tt_tensor, hx: *const tt_tensor,
+        params: *const *const tt_tensor, n_params: i64, has_biases: i32, num_layers: i64,
+        dropout: f64, train: i32, bidirectional: i32, batch_first: i32,
+        opts: *const tt_rnn_relu_opts, output: *mut *mut tt_tensor, h_n: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_lstm_cell(c: *mut tt_ctx, input: *const tt_tensor, hx: *const *const tt_tensor,
+        n_hx: i64, w_ih: *const tt_tensor, w_hh: *const tt_tensor, b_ih: *const tt_tensor,
+        b_hh: *const tt_tensor, h_1: *mut *mut tt_tensor, c_1: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gru_cell(c: *mut tt_ctx, input: *const tt_tensor, hx: *const tt_tensor,
+        w_ih: *const tt_tensor, w_hh: *const tt_tensor, b_ih: *const tt_tensor,
+        b_hh: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rnn_tanh_cell(c: *mut tt_ctx, input: *const tt_tensor, hx: *const tt_tensor,
+        w_ih: *const tt_tensor, w_hh: *const tt_tensor, b_ih: *const tt_tensor,
+        b_hh: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rnn_relu_cell(c: *mut tt_ctx, input: *const tt_tensor, hx: *const tt_tensor,
+        w_ih: *const tt_tensor, w_hh: *const tt_tensor, b_ih: *const tt_tensor,
+        b_hh: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_sum(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_sum_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_sum_dim(c: *mut tt_ctx, self_: *const tt_tensor, dim: *const i64, n_dim: i64,
@@ -5411,6 +5573,18 @@ extern "C" {
         opts: *const tt_nn_avg_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_adaptive_avg_pool2d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
         out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_rnn(c: *mut tt_ctx, input_size: i64, hidden_size: i64, opts: *const tt_nn_rnn_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_lstm(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_lstm_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_gru(c: *mut tt_ctx, input_size: i64, hidden_size: i64, opts: *const tt_nn_gru_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_rnn_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_rnn_cell_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_lstm_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_lstm_cell_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_gru_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_gru_cell_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_instance_norm1d(c: *mut tt_ctx, num_features: i64,
         opts: *const tt_nn_instance_norm1d_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_instance_norm2d(c: *mut tt_ctx, num_features: i64,

@@ -10,6 +10,7 @@ from ... import _ops as ops
 from ..._lib import fail, lib, local
 from ..._tensor import Tensor, tensor_result
 from ...autograd import no_grad
+from . import rnn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "rnn",
     "vector_to_parameters",
 ]
 NORM_OPTIONS = Struct("Qdi0q").pack  # tt_clip_grad_norm_opts

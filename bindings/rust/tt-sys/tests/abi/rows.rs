@@ -145,6 +145,10 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_dropout_opts, set, p, train, generator);
     layout!(out, tt_randperm_opts, set, dtype, device, generator);
     layout!(out, tt_multinomial_opts, set, generator);
+    layout!(out, tt_lstm_opts, set, batch_sizes, n_batch_sizes);
+    layout!(out, tt_gru_opts, set, batch_sizes, n_batch_sizes);
+    layout!(out, tt_rnn_tanh_opts, set, batch_sizes, n_batch_sizes);
+    layout!(out, tt_rnn_relu_opts, set, batch_sizes, n_batch_sizes);
     layout!(out, tt_sum_opts, set, dtype);
     layout!(out, tt_sum_dim_opts, set, keepdim, dtype);
     layout!(out, tt_mean_opts, set, dtype);
@@ -282,6 +286,15 @@ fn rows(out: &mut Vec<String>) {
         n_dilation, return_indices, ceil_mode);
     layout!(out, tt_nn_avg_pool2d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
         count_include_pad, divisor_override);
+    layout!(out, tt_nn_rnn_opts, set, num_layers, nonlinearity, bias, batch_first, dropout,
+        bidirectional, device, dtype);
+    layout!(out, tt_nn_lstm_opts, set, num_layers, bias, batch_first, dropout, bidirectional,
+        proj_size, device, dtype);
+    layout!(out, tt_nn_gru_opts, set, num_layers, bias, batch_first, dropout, bidirectional, device,
+        dtype);
+    layout!(out, tt_nn_rnn_cell_opts, set, bias, nonlinearity, device, dtype);
+    layout!(out, tt_nn_lstm_cell_opts, set, bias, device, dtype);
+    layout!(out, tt_nn_gru_cell_opts, set, bias, device, dtype);
     layout!(out, tt_nn_instance_norm1d_opts, set, eps, momentum, affine, track_running_stats,
         device, dtype, bias);
     layout!(out, tt_nn_instance_norm2d_opts, set, eps, momentum, affine, track_running_stats,
@@ -468,6 +481,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_AUTOPADDING_NONE);
     constant!(out, TT_AUTOPADDING_VALID);
     constant!(out, TT_AUTOPADDING_SAME);
+    constant!(out, TT_NONLINEARITY_TANH);
+    constant!(out, TT_NONLINEARITY_RELU);
     constant!(out, TT_HARDTANH_MIN_VAL);
     constant!(out, TT_HARDTANH_MAX_VAL);
     constant!(out, TT_LEAKY_RELU_NEGATIVE_SLOPE);
@@ -724,6 +739,10 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_RANDPERM_DEVICE);
     constant!(out, TT_RANDPERM_GENERATOR);
     constant!(out, TT_MULTINOMIAL_GENERATOR);
+    constant!(out, TT_LSTM_BATCH_SIZES);
+    constant!(out, TT_GRU_BATCH_SIZES);
+    constant!(out, TT_RNN_TANH_BATCH_SIZES);
+    constant!(out, TT_RNN_RELU_BATCH_SIZES);
     constant!(out, TT_SUM_DTYPE);
     constant!(out, TT_SUM_DIM_KEEPDIM);
     constant!(out, TT_SUM_DIM_DTYPE);
@@ -1043,6 +1062,39 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_AVG_POOL2D_CEIL_MODE);
     constant!(out, TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD);
     constant!(out, TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE);
+    constant!(out, TT_NN_RNN_NUM_LAYERS);
+    constant!(out, TT_NN_RNN_NONLINEARITY);
+    constant!(out, TT_NN_RNN_BIAS);
+    constant!(out, TT_NN_RNN_BATCH_FIRST);
+    constant!(out, TT_NN_RNN_DROPOUT);
+    constant!(out, TT_NN_RNN_BIDIRECTIONAL);
+    constant!(out, TT_NN_RNN_DEVICE);
+    constant!(out, TT_NN_RNN_DTYPE);
+    constant!(out, TT_NN_LSTM_NUM_LAYERS);
+    constant!(out, TT_NN_LSTM_BIAS);
+    constant!(out, TT_NN_LSTM_BATCH_FIRST);
+    constant!(out, TT_NN_LSTM_DROPOUT);
+    constant!(out, TT_NN_LSTM_BIDIRECTIONAL);
+    constant!(out, TT_NN_LSTM_PROJ_SIZE);
+    constant!(out, TT_NN_LSTM_DEVICE);
+    constant!(out, TT_NN_LSTM_DTYPE);
+    constant!(out, TT_NN_GRU_NUM_LAYERS);
+    constant!(out, TT_NN_GRU_BIAS);
+    constant!(out, TT_NN_GRU_BATCH_FIRST);
+    constant!(out, TT_NN_GRU_DROPOUT);
+    constant!(out, TT_NN_GRU_BIDIRECTIONAL);
+    constant!(out, TT_NN_GRU_DEVICE);
+    constant!(out, TT_NN_GRU_DTYPE);
+    constant!(out, TT_NN_RNN_CELL_BIAS);
+    constant!(out, TT_NN_RNN_CELL_NONLINEARITY);
+    constant!(out, TT_NN_RNN_CELL_DEVICE);
+    constant!(out, TT_NN_RNN_CELL_DTYPE);
+    constant!(out, TT_NN_LSTM_CELL_BIAS);
+    constant!(out, TT_NN_LSTM_CELL_DEVICE);
+    constant!(out, TT_NN_LSTM_CELL_DTYPE);
+    constant!(out, TT_NN_GRU_CELL_BIAS);
+    constant!(out, TT_NN_GRU_CELL_DEVICE);
+    constant!(out, TT_NN_GRU_CELL_DTYPE);
     constant!(out, TT_NN_INSTANCE_NORM1D_EPS);
     constant!(out, TT_NN_INSTANCE_NORM1D_MOMENTUM);
     constant!(out, TT_NN_INSTANCE_NORM1D_AFFINE);

@@ -6823,6 +6823,264 @@ impl Tensor {
     }
 }
 
+/// # Recurrent
+impl Tensor {
+    /// Runs a long short-term memory network over sequences. Its gates are i, f, g, o: c = f \* c +
+    /// i \* g, h = o \* tanh(c).
+    ///
+    /// - `input`: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+    /// - `hx`: h_0 and c_0, of the shapes of h_n and c_n
+    /// - `params`: for each layer and direction: weight_ih (4 \* hidden, I), weight_hh (4 \*
+    ///   hidden, R), then bias_ih and bias_hh (4 \* hidden) if has_biases, then weight_hr (R,
+    ///   hidden) if R differs from hidden
+    /// - `has_biases`: whether params hold biases
+    /// - `num_layers`: number of layers, each of which reads the output of the one before
+    /// - `dropout`: probability of dropping an element of the output of a layer but the last, in
+    ///   training
+    /// - `train`: whether dropout applies
+    /// - `bidirectional`: whether each layer runs in both directions, whose outputs are
+    ///   concatenated
+    /// - `batch_first`: whether input and output are (N, T, …)
+    #[inline]
+    pub fn lstm(&self, hx: &[impl Borrow<Tensor>], params: &[impl Borrow<Tensor>], has_biases: bool,
+        num_layers: i64, dropout: f64, train: bool, bidirectional: bool, batch_first: bool)
+        -> Result<(Tensor, Tensor, Tensor)> {
+        let hx = raw_list(hx);
+        let params = raw_list(params);
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_lstm(c, self.raw(), hx.as_ptr() as *const *const _,
+                hx.len() as i64, params.as_ptr() as *const *const _, params.len() as i64,
+                has_biases as i32, num_layers, dropout, train as i32, bidirectional as i32,
+                batch_first as i32, std::ptr::null(), o0, &mut o1, &mut o2))?, Tensor::from_raw(o1),
+                Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`lstm`](Tensor::lstm) with options.
+    #[inline]
+    pub fn lstm_with(&self, hx: &[impl Borrow<Tensor>], params: &[impl Borrow<Tensor>],
+        has_biases: bool, num_layers: i64, dropout: f64, train: bool, bidirectional: bool,
+        batch_first: bool, opts: LstmOpts) -> Result<(Tensor, Tensor, Tensor)> {
+        let hx = raw_list(hx);
+        let params = raw_list(params);
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_lstm(c, self.raw(), hx.as_ptr() as *const *const _,
+                hx.len() as i64, params.as_ptr() as *const *const _, params.len() as i64,
+                has_biases as i32, num_layers, dropout, train as i32, bidirectional as i32,
+                batch_first as i32, &opts.0, o0, &mut o1, &mut o2))?, Tensor::from_raw(o1),
+                Tensor::from_raw(o2)))
+        }
+    }
+    /// Runs a network of gated recurrent units over sequences. Its gates are r, z, n: n = tanh(x_n
+    /// + r \* h_n), h = (1 - z) \* n + z \* h.
+    ///
+    /// - `input`: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+    /// - `hx`: h_0, of the shape of h_n
+    /// - `params`: for each layer and direction: weight_ih (3 \* H, I), weight_hh (3 \* H, H), then
+    ///   bias_ih and bias_hh (3 \* H) if has_biases
+    /// - `has_biases`: whether params hold biases
+    /// - `num_layers`: number of layers, each of which reads the output of the one before
+    /// - `dropout`: probability of dropping an element of the output of a layer but the last, in
+    ///   training
+    /// - `train`: whether dropout applies
+    /// - `bidirectional`: whether each layer runs in both directions, whose outputs are
+    ///   concatenated
+    /// - `batch_first`: whether input and output are (N, T, …)
+    #[inline]
+    pub fn gru(&self, hx: &Tensor, params: &[impl Borrow<Tensor>], has_biases: bool,
+        num_layers: i64, dropout: f64, train: bool, bidirectional: bool, batch_first: bool)
+        -> Result<(Tensor, Tensor)> {
+        let params = raw_list(params);
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_gru(c, self.raw(), hx.raw(),
+                params.as_ptr() as *const *const _, params.len() as i64, has_biases as i32,
+                num_layers, dropout, train as i32, bidirectional as i32, batch_first as i32,
+                std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`gru`](Tensor::gru) with options.
+    #[inline]
+    pub fn gru_with(&self, hx: &Tensor, params: &[impl Borrow<Tensor>], has_biases: bool,
+        num_layers: i64, dropout: f64, train: bool, bidirectional: bool, batch_first: bool,
+        opts: GruOpts) -> Result<(Tensor, Tensor)> {
+        let params = raw_list(params);
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_gru(c, self.raw(), hx.raw(),
+                params.as_ptr() as *const *const _, params.len() as i64, has_biases as i32,
+                num_layers, dropout, train as i32, bidirectional as i32, batch_first as i32,
+                &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Runs an Elman network over sequences: h = tanh(x @ weight_ih^T + bias_ih + h @ weight_hh^T +
+    /// bias_hh).
+    ///
+    /// - `input`: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+    /// - `hx`: h_0, of the shape of h_n
+    /// - `params`: for each layer and direction: weight_ih (H, I), weight_hh (H, H), then bias_ih
+    ///   and bias_hh (H) if has_biases
+    /// - `has_biases`: whether params hold biases
+    /// - `num_layers`: number of layers, each of which reads the output of the one before
+    /// - `dropout`: probability of dropping an element of the output of a layer but the last, in
+    ///   training
+    /// - `train`: whether dropout applies
+    /// - `bidirectional`: whether each layer runs in both directions, whose outputs are
+    ///   concatenated
+    /// - `batch_first`: whether input and output are (N, T, …)
+    #[inline]
+    pub fn rnn_tanh(&self, hx: &Tensor, params: &[impl Borrow<Tensor>], has_biases: bool,
+        num_layers: i64, dropout: f64, train: bool, bidirectional: bool, batch_first: bool)
+        -> Result<(Tensor, Tensor)> {
+        let params = raw_list(params);
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_rnn_tanh(c, self.raw(), hx.raw(),
+                params.as_ptr() as *const *const _, params.len() as i64, has_biases as i32,
+                num_layers, dropout, train as i32, bidirectional as i32, batch_first as i32,
+                std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`rnn_tanh`](Tensor::rnn_tanh) with options.
+    #[inline]
+    pub fn rnn_tanh_with(&self, hx: &Tensor, params: &[impl Borrow<Tensor>], has_biases: bool,
+        num_layers: i64, dropout: f64, train: bool, bidirectional: bool, batch_first: bool,
+        opts: RnnTanhOpts) -> Result<(Tensor, Tensor)> {
+        let params = raw_list(params);
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_rnn_tanh(c, self.raw(), hx.raw(),
+                params.as_ptr() as *const *const _, params.len() as i64, has_biases as i32,
+                num_layers, dropout, train as i32, bidirectional as i32, batch_first as i32,
+                &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Runs an Elman network over sequences: h = relu(x @ weight_ih^T + bias_ih + h @ weight_hh^T +
+    /// bias_hh).
+    ///
+    /// - `input`: (T, N, I), (N, T, I) if batch_first, or packed rows (rows, I) with batch_sizes
+    /// - `hx`: h_0, of the shape of h_n
+    /// - `params`: for each layer and direction: weight_ih (H, I), weight_hh (H, H), then bias_ih
+    ///   and bias_hh (H) if has_biases
+    /// - `has_biases`: whether params hold biases
+    /// - `num_layers`: number of layers, each of which reads the output of the one before
+    /// - `dropout`: probability of dropping an element of the output of a layer but the last, in
+    ///   training
+    /// - `train`: whether dropout applies
+    /// - `bidirectional`: whether each layer runs in both directions, whose outputs are
+    ///   concatenated
+    /// - `batch_first`: whether input and output are (N, T, …)
+    #[inline]
+    pub fn rnn_relu(&self, hx: &Tensor, params: &[impl Borrow<Tensor>], has_biases: bool,
+        num_layers: i64, dropout: f64, train: bool, bidirectional: bool, batch_first: bool)
+        -> Result<(Tensor, Tensor)> {
+        let params = raw_list(params);
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_rnn_relu(c, self.raw(), hx.raw(),
+                params.as_ptr() as *const *const _, params.len() as i64, has_biases as i32,
+                num_layers, dropout, train as i32, bidirectional as i32, batch_first as i32,
+                std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`rnn_relu`](Tensor::rnn_relu) with options.
+    #[inline]
+    pub fn rnn_relu_with(&self, hx: &Tensor, params: &[impl Borrow<Tensor>], has_biases: bool,
+        num_layers: i64, dropout: f64, train: bool, bidirectional: bool, batch_first: bool,
+        opts: RnnReluOpts) -> Result<(Tensor, Tensor)> {
+        let params = raw_list(params);
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_rnn_relu(c, self.raw(), hx.raw(),
+                params.as_ptr() as *const *const _, params.len() as i64, has_biases as i32,
+                num_layers, dropout, train as i32, bidirectional as i32, batch_first as i32,
+                &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes one step of a long short-term memory network: c = f \* c + i \* g, h = o \*
+    /// tanh(c), with the gates i, f, g, o.
+    ///
+    /// - `input`: (N, I)
+    /// - `hx`: h and c before the step, both (N, hidden)
+    /// - `w_ih`: (4 \* hidden, I)
+    /// - `w_hh`: (4 \* hidden, hidden)
+    /// - `b_ih`: (4 \* hidden); none: 0
+    /// - `b_hh`: (4 \* hidden); none: 0
+    #[inline]
+    pub fn lstm_cell(&self, hx: &[impl Borrow<Tensor>], w_ih: &Tensor, w_hh: &Tensor,
+        b_ih: Option<&Tensor>, b_hh: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
+        let hx = raw_list(hx);
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_lstm_cell(c, self.raw(), hx.as_ptr() as *const *const _,
+                hx.len() as i64, w_ih.raw(), w_hh.raw(), opt_raw(b_ih), opt_raw(b_hh), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes one step of a gated recurrent unit: n = tanh(x_n + r \* h_n), h = (1 - z) \* n + z
+    /// \* h, with the gates r, z, n.
+    ///
+    /// - `input`: (N, I)
+    /// - `hx`: the state before the step, (N, hidden)
+    /// - `w_ih`: (3 \* hidden, I)
+    /// - `w_hh`: (3 \* hidden, hidden)
+    /// - `b_ih`: (3 \* hidden); none: 0
+    /// - `b_hh`: (3 \* hidden); none: 0
+    #[inline]
+    pub fn gru_cell(&self, hx: &Tensor, w_ih: &Tensor, w_hh: &Tensor, b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_gru_cell(c, self.raw(), hx.raw(), w_ih.raw(), w_hh.raw(),
+                opt_raw(b_ih), opt_raw(b_hh), o0))
+        }
+    }
+    /// Computes one step of an Elman network: tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh).
+    ///
+    /// - `input`: (N, I)
+    /// - `hx`: the state before the step, (N, hidden)
+    /// - `w_ih`: (hidden, I)
+    /// - `w_hh`: (hidden, hidden)
+    /// - `b_ih`: (hidden); none: 0
+    /// - `b_hh`: (hidden); none: 0
+    #[inline]
+    pub fn rnn_tanh_cell(&self, hx: &Tensor, w_ih: &Tensor, w_hh: &Tensor, b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_rnn_tanh_cell(c, self.raw(), hx.raw(), w_ih.raw(), w_hh.raw(),
+                opt_raw(b_ih), opt_raw(b_hh), o0))
+        }
+    }
+    /// Computes one step of an Elman network: relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh).
+    ///
+    /// - `input`: (N, I)
+    /// - `hx`: the state before the step, (N, hidden)
+    /// - `w_ih`: (hidden, I)
+    /// - `w_hh`: (hidden, hidden)
+    /// - `b_ih`: (hidden); none: 0
+    /// - `b_hh`: (hidden); none: 0
+    #[inline]
+    pub fn rnn_relu_cell(&self, hx: &Tensor, w_ih: &Tensor, w_hh: &Tensor, b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_rnn_relu_cell(c, self.raw(), hx.raw(), w_ih.raw(), w_hh.raw(),
+                opt_raw(b_ih), opt_raw(b_hh), o0))
+        }
+    }
+}
+
 /// # Reductions
 impl Tensor {
     /// Computes the sum of all elements.

@@ -3085,6 +3085,82 @@ impl<'a> MultinomialOpts<'a> {
     }
 }
 
+/// Options of `lstm`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LstmOpts<'a>(pub(crate) sys::tt_lstm_opts, PhantomData<&'a ()>);
+impl<'a> LstmOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LstmOpts<'a> {
+        Self::default()
+    }
+    /// Packed sequences: the number of rows of each step, not increasing; default: input is not
+    /// packed.
+    #[must_use]
+    pub fn batch_sizes(mut self, value: &'a [i64]) -> LstmOpts<'a> {
+        self.0.set |= sys::TT_LSTM_BATCH_SIZES;
+        self.0.batch_sizes = value.as_ptr();
+        self.0.n_batch_sizes = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `gru`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GruOpts<'a>(pub(crate) sys::tt_gru_opts, PhantomData<&'a ()>);
+impl<'a> GruOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> GruOpts<'a> {
+        Self::default()
+    }
+    /// Packed sequences: the number of rows of each step, not increasing; default: input is not
+    /// packed.
+    #[must_use]
+    pub fn batch_sizes(mut self, value: &'a [i64]) -> GruOpts<'a> {
+        self.0.set |= sys::TT_GRU_BATCH_SIZES;
+        self.0.batch_sizes = value.as_ptr();
+        self.0.n_batch_sizes = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `rnn_tanh`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RnnTanhOpts<'a>(pub(crate) sys::tt_rnn_tanh_opts, PhantomData<&'a ()>);
+impl<'a> RnnTanhOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> RnnTanhOpts<'a> {
+        Self::default()
+    }
+    /// Packed sequences: the number of rows of each step, not increasing; default: input is not
+    /// packed.
+    #[must_use]
+    pub fn batch_sizes(mut self, value: &'a [i64]) -> RnnTanhOpts<'a> {
+        self.0.set |= sys::TT_RNN_TANH_BATCH_SIZES;
+        self.0.batch_sizes = value.as_ptr();
+        self.0.n_batch_sizes = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `rnn_relu`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RnnReluOpts<'a>(pub(crate) sys::tt_rnn_relu_opts, PhantomData<&'a ()>);
+impl<'a> RnnReluOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> RnnReluOpts<'a> {
+        Self::default()
+    }
+    /// Packed sequences: the number of rows of each step, not increasing; default: input is not
+    /// packed.
+    #[must_use]
+    pub fn batch_sizes(mut self, value: &'a [i64]) -> RnnReluOpts<'a> {
+        self.0.set |= sys::TT_RNN_RELU_BATCH_SIZES;
+        self.0.batch_sizes = value.as_ptr();
+        self.0.n_batch_sizes = value.len() as i64;
+        self
+    }
+}
+
 /// Options of `sum`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SumOpts(pub(crate) sys::tt_sum_opts);

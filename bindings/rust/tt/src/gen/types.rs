@@ -508,3 +508,23 @@ impl AutoPadding {
         })
     }
 }
+
+/// What an Elman network applies to the sum of its products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Nonlinearity {
+    Tanh = 0,
+    Relu = 1,
+}
+impl Nonlinearity {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<Nonlinearity> {
+        Some(match raw {
+            0 => Nonlinearity::Tanh,
+            1 => Nonlinearity::Relu,
+            _ => return None,
+        })
+    }
+}
