@@ -112,9 +112,7 @@ class Formula:
                 lines.append(f"    out[{members[0]}] = {shared};")
             else:
                 lines.append(f"    auto r = {code};")
-                lines += [
-                    f"    out[{m}] = std::move(r.{p});" for m, p in zip(members, MEMBERS)
-                ]
+                lines += [f"    out[{m}] = std::move(r.{p});" for m, p in zip(members, MEMBERS)]
             lines.append("  }")
         return lines + ["}"]
 
@@ -228,11 +226,7 @@ def wrapper(op, f, v):
         lines += [f"  commit_inplace({self}, std::move(prepared));", "}"]
         return lines
     lines.append(f"  auto out = {pass_on};")
-    parts = (
-        ["out"]
-        if len(op.outs) == 1
-        else [f"out.{p}" for p in MEMBERS[: len(op.outs)]]
-    )
+    parts = ["out"] if len(op.outs) == 1 else [f"out.{p}" for p in MEMBERS[: len(op.outs)]]
     for i in sorted(f.results):
         how = (
             f"save_output(*{parts[i]}, {i})" if op.outs[i].differentiable else f"save(*{parts[i]})"
