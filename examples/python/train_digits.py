@@ -77,7 +77,8 @@ def build():
 
 
 def save(model, path):
-    tt.save({f"module.{name}": value for name, value in model.state_dict().items()}, path)
+    state = {f"module.{name}": value for name, value in model.state_dict().items()}
+    tt.save(state, path, format="safetensors")
 
 
 def load(model, path):

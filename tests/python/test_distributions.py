@@ -1,6 +1,8 @@
 """tt.distributions: densities against those of the definitions, samples against their moments,
 divergences and entropies against sums and averages of log_prob."""
-from math import erf, exp, inf, isnan, log, pi, sqrt
+import json
+from math import erf, exp, inf, isfinite, isnan, log, pi, sqrt
+from pathlib import Path
 
 import pytest
 
@@ -231,3 +233,167 @@ def test_formulas_are_found_by_class_and_can_be_added():
     assert D.kl_divergence(Alone(), Mine(0, 1)) == "found"
     with pytest.raises(NotImplementedError, match="rsample"):
         D.Bernoulli(0.5).rsample()
+
+
+# ---- what PyTorch gives: distributions.json ----
+
+
+def T64(values):
+    return tt.tensor(values, dtype=tt.float64)
+
+
+def makers():
+    """Each function makes a distribution for a factor of its parameters, in float64."""
+    N, t = D.Normal, D.transforms
+    return {
+        "Gamma": lambda k: D.Gamma(T64([0.3, 2.0, 7.0]) * k, T64([1.0, 2.0, 0.5])),
+        "Beta": lambda k: D.Beta(T64([0.5, 2.0, 5.0]) * k, T64([1.0, 3.0, 0.7])),
+        "StudentT": lambda k: D.StudentT(T64([5.0, 8.0, 12.0]) * k, T64(1.0), T64(2.0)),
+        "Chi2": lambda k: D.Chi2(T64([1.0, 3.0, 9.0]) * k),
+        "HalfNormal": lambda k: D.HalfNormal(T64([1.0, 2.0, 0.3]) * k),
+        "Gumbel": lambda k: D.Gumbel(T64([0.0, 1.0, 2.0]) * k, T64([1.0, 2.0, 0.5]) * k),
+        "Weibull": lambda k: D.Weibull(T64([1.0, 2.0, 3.0]), T64([1.5, 0.9, 0.4]) * k),
+        "Pareto": lambda k: D.Pareto(T64([0.1, 0.2, 0.3]), T64([4.0, 6.0, 1.0]) * k),
+        "Geometric": lambda k: D.Geometric(T64([0.2, 0.5, 0.4]) * k),
+        "Poisson": lambda k: D.Poisson(T64([0.5, 4.0, 60.0]) * k),
+        "Binomial": lambda k: D.Binomial(20, T64([0.02, 0.5, 0.4]) * k),
+        "NegativeBinomial": lambda k: D.NegativeBinomial(
+            T64([3.0, 5.0, 2.0]), T64([0.3, 0.6, 0.1]) * k
+        ),
+        "Dirichlet": lambda k: D.Dirichlet(T64([[0.5, 2.0, 3.0], [1.0, 1.0, k]])),
+        "Multinomial": lambda k: D.Multinomial(5, T64([0.2 * k, 0.3, 0.5])),
+        "OneHotCategorical": lambda k: D.OneHotCategorical(T64([0.2 * k, 0.3, 0.5])),
+        "Cauchy": lambda k: D.Cauchy(T64([0.0, 1.0, 2.0]) * k, T64([1.0, 2.0, 0.5]) * k),
+        "HalfCauchy": lambda k: D.HalfCauchy(T64([1.0, 2.0, 3.0]) * k),
+        "RelaxedOneHotCategorical": lambda k: D.RelaxedOneHotCategorical(
+            T64(0.7), T64([0.2 * k, 0.3, 0.5])
+        ),
+        "RelaxedBernoulli": lambda k: D.RelaxedBernoulli(T64(0.7), T64([0.2 * k, 0.3, 0.5])),
+        "T1": lambda k: D.TransformedDistribution(
+            N(T64([0.0, 1.0, 0.4]) * k, T64([1.0, 2.0, 0.5])),
+            [t.ExpTransform(), t.AffineTransform(T64(0.0), T64(2.0))],
+        ),
+        "T2": lambda k: D.TransformedDistribution(
+            N(T64([0.0, 1.0]) * k, T64([1.0, 2.0])), [t.StickBreakingTransform()]
+        ),
+        "T3": lambda k: D.TransformedDistribution(
+            D.Uniform(T64([0.0] * 3), T64([1.0] * 3)),
+            [t.SigmoidTransform().inv, t.AffineTransform(1.0, -2.0 * k)],
+        ),
+        "T4": lambda k: D.TransformedDistribution(
+            D.Independent(N(T64([[0.0, 1.0, 0.4]]) * k, T64([1.0, 2.0, 0.5])), 1),
+            [t.TanhTransform()],
+        ),
+    }
+
+
+MAKERS = makers()
+RECORDED = json.loads((Path(__file__).parent / "distributions.json").read_text())
+COUNTS = ("Poisson", "Binomial", "Geometric", "NegativeBinomial")
+VALUES = {
+    "Dirichlet": [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]],
+    "Multinomial": [1.0, 3.0, 1.0],
+    "OneHotCategorical": [0.0, 1.0, 0.0],
+    "RelaxedOneHotCategorical": [0.2, 0.3, 0.5],
+    "T2": [0.2, 0.3, 0.5],
+    "T4": [[0.2, 0.3, 0.5]],
+    **dict.fromkeys(COUNTS, [0.0, 2.0, 5.0]),
+}
+
+
+def answers(name):
+    """What a distribution says of itself: name in distributions.json -> function."""
+    d, other = MAKERS[name](1.0), MAKERS[name](1.3)
+    value = T64(VALUES.get(name, [0.3, 0.6, 0.9]))
+    return {
+        "lp": lambda: d.log_prob(value),
+        "cdf": lambda: d.cdf(value),
+        "icdf": lambda: d.icdf(T64([0.3, 0.6, 0.9])),
+        "ent": d.entropy,
+        "mean": lambda: d.mean,
+        "var": lambda: d.variance,
+        "mode": lambda: d.mode,
+        "kl": lambda: D.kl_divergence(d, other),
+        "ex": lambda: d.expand((2, *d.batch_shape)).log_prob(value),
+    }
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_answers_are_pytorchs(name):
+    found = answers(name)
+    assert "lp" in RECORDED[name]
+    for what, expected in RECORDED[name].items():
+        result, expected = found[what](), T64(expected)
+        close = tt.isclose(result, expected, 1e-6, 1e-6, equal_nan=True)
+        assert result.shape == expected.shape and bool(close.all()), (what, result, expected)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_samples_follow_the_density(name):
+    d = MAKERS[name](1.0)
+    x = d.sample((4000,))
+    assert tuple(x.shape) == (4000, *d.batch_shape, *d.event_shape) and x.dtype is tt.float64
+    assert bool(d.support.check(x).all()) and not x.requires_grad
+    if "ent" in RECORDED[name]:
+        near(-d.log_prob(x).mean(0), d.entropy(), 0.1)
+    moments = RECORDED[name].get("mean"), RECORDED[name].get("var")
+    if None not in moments and all(isfinite(v) for v in T64(moments).flatten().tolist()):
+        deviation = (x.mean(0) - d.mean).abs()
+        assert bool((deviation <= 5 * (d.variance / 4000).sqrt() + 1e-9).all())
+
+
+def test_counts_of_large_rates_and_numbers():
+    for d in (D.Poisson(T([11.0, 500.0])), D.Binomial(400, T([0.3, 0.9]))):
+        x = d.sample((20000,))
+        assert bool(((x.mean(0) - d.mean).abs() <= 5 * (d.variance / 20000).sqrt()).all())
+        near(x.var(0) / d.variance, tt.ones(2), 0.05)
+
+
+def test_gradients_of_gamma_samples():
+    a = T64([0.05, 0.3, 1.0, 5.0, 50.0, 300.0]).requires_grad_()
+    x = D.Gamma(a, T64(1.0)).rsample((20000,))
+    (g,) = tt.autograd.grad(x.mean(0).sum(), a, retain_graph=True)
+    near(g, tt.ones_like(g), 0.1)  # of the mean, which is a
+    (g,) = tt.autograd.grad(x.log().mean(0).sum(), a)
+    near(g / tt.polygamma(1, a.detach()), tt.ones_like(g), 0.1)
+    for d in (D.Beta(a, 2.0), D.StudentT(a), D.Dirichlet(a)):
+        assert d.rsample((2,)).requires_grad
+
+
+def test_wrong_parameters_of_more_distributions():
+    wrong = (
+        lambda: D.Gamma(-1.0, 1.0),
+        lambda: D.Binomial(3),
+        lambda: D.Poisson(-1.0),
+        lambda: D.Dirichlet(T(1.0)),
+        lambda: D.Geometric(0.0),
+        lambda: D.Poisson(1.0).log_prob(T(0.5)),
+        lambda: D.OneHotCategorical(T([0.5, 0.5])).log_prob(T([1.0, 1.0])),
+        lambda: D.TransformedDistribution(D.Normal(0.0, 1.0), [3]),
+    )
+    for call in wrong:
+        with pytest.raises(ValueError):
+            call()
+
+
+@pytest.mark.parametrize("name", [n for n in D.transforms.__all__ if n != "Transform"])
+def test_transforms_and_their_inverses(name):
+    t = D.transforms
+    made = {
+        "AffineTransform": lambda: t.AffineTransform(1.0, -2.0),
+        "PowerTransform": lambda: t.PowerTransform(2.0),
+        "ComposeTransform": lambda: t.ComposeTransform([t.ExpTransform(), t.PowerTransform(0.5)]),
+        "IndependentTransform": lambda: t.IndependentTransform(t.TanhTransform(), 1),
+    }.get(name, getattr(t, name))()
+    x = T64([0.3, 0.1, 0.6]).requires_grad_()
+    y = made(x)
+    assert made == made and made.forward_shape((3,)) == tuple(y.shape)
+    if not made.bijective:
+        return
+    near(made.inv(y).detach(), x.detach())
+    slopes = [tt.autograd.grad(one, x, retain_graph=True)[0] for one in y.unbind()]
+    found = made.log_abs_det_jacobian(x, y)
+    if made.event_dim_in == 0:
+        near(found.detach(), tt.stack([g[i] for i, g in enumerate(slopes)]).abs().log())
+    elif name == "IndependentTransform":
+        near(found.detach(), sum(g[i].abs().log() for i, g in enumerate(slopes)))

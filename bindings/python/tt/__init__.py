@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import accelerator as accelerator
+    from . import array_api as array_api
     from . import autograd as autograd
     from . import backends as backends
     from . import compiler as compiler
@@ -138,7 +139,7 @@ if TYPE_CHECKING:
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
-    "accelerator autograd backends compiler cpu cuda distributed distributions errors futures fx "
+    "accelerator array_api autograd backends compiler cpu cuda distributed distributions errors futures fx "
     "hub jit library linalg mps multiprocessing nn onnx optim profiler random runtime safetensors "
     "serialization special testing utils version xpu"
 )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from builtins import float as _float
     from builtins import int as _int
     from builtins import type as _type
+    from types import ModuleType
     from typing import Any, Callable, Iterator, Sequence, TypeVar
 
     from numpy import ndarray
@@ -332,6 +333,18 @@ class Tensor(Arithmetic, TensorLayout):
         from ._dlpack import to_dlpack
 
         return to_dlpack(self, max_version, dl_device, copy)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """Returns tt.array_api, the functions of Python's array API standard."""
+        from . import array_api
+
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"array API: api_version is {api_version!r}: tt has 2024.12")
+        return array_api
+
+    def to_device(self, device: _device | str, /, *, stream: Any = None) -> Tensor:
+        """Returns self on a device."""
+        return self.to(device=device)
 
     def __dlpack_device__(self) -> tuple[_int, _int]:
         """Returns (device type, index) in DLPack's numbers."""

@@ -126,7 +126,8 @@ class device:
         kind, colon, number = type.partition(":")
         if kind not in _tables.DEVICES or colon and (index is not None or not number.isdigit()):
             raise DeviceError(
-                f"device: '{type}' is no device: must be cpu, meta, cuda or cuda:INDEX"
+                f"device: '{type}' is no device. Expected one of cpu, cuda, meta device type at start "
+                f"of device string: {type}"
             )
         return cls.of(_tables.DEVICES[kind], int(number) if colon else index or 0)
 

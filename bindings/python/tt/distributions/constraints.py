@@ -10,11 +10,22 @@ if TYPE_CHECKING:
 __all__ = [
     "Constraint",
     "boolean",
+    "greater_than",
+    "greater_than_eq",
     "half_open_interval",
+    "independent",
     "integer_interval",
     "interval",
+    "less_than",
+    "lower_cholesky",
+    "lower_triangular",
+    "multinomial",
     "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
     "positive",
+    "positive_definite",
+    "positive_integer",
     "real",
     "real_vector",
     "simplex",
@@ -53,7 +64,7 @@ def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     )
 
 
-def integer_interval(lower_bound: int, upper_bound: int) -> Constraint:
+def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     """Whole numbers from lower_bound to upper_bound."""
     return Constraint(
         f"IntegerInterval(lower_bound={lower_bound}, upper_bound={upper_bound})",
@@ -65,6 +76,61 @@ def in_simplex(x: Tensor) -> Tensor:
     return (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < SUM_TOLERANCE)
 
 
+def greater_than_eq(lower_bound: Any) -> Constraint:
+    """Values of at least lower_bound."""
+    return Constraint(f"GreaterThanEq(lower_bound={lower_bound})", lambda x: x >= lower_bound)
+
+
+def greater_than(lower_bound: Any) -> Constraint:
+    """Values above lower_bound."""
+    return Constraint(f"GreaterThan(lower_bound={lower_bound})", lambda x: x > lower_bound)
+
+
+def less_than(upper_bound: Any) -> Constraint:
+    """Values below upper_bound."""
+    return Constraint(f"LessThan(upper_bound={upper_bound})", lambda x: x < upper_bound)
+
+
+def independent(base: Constraint, n: int) -> Constraint:
+    """Values whose last n dims satisfy a constraint together."""
+    if not n:
+        return base
+
+    def test(x: Tensor) -> Tensor:
+        found = base.check(x)
+        for _ in range(min(n, found.ndim)):
+            found = found.all(-1)
+        return found
+
+    return Constraint(f"IndependentConstraint({base}, {n})", test, base.event_dim + n)
+
+
+def multinomial(upper_bound: int) -> Constraint:
+    """Vectors of numbers that are not negative and add up to upper_bound."""
+    return Constraint(
+        f"Multinomial(upper_bound={upper_bound})",
+        lambda x: (x >= 0).all(-1) & (x.sum(-1) == upper_bound),
+        1,
+    )
+
+
+def in_lower_triangle(x: Tensor) -> Tensor:
+    return (x.tril() == x).flatten(-2).all(-1)
+
+
+def has_positive_diagonal(x: Tensor) -> Tensor:
+    return (x.diagonal(0, -2, -1) > 0).all(-1)
+
+
+def is_positive_definite(x: Tensor) -> Tensor:
+    from .. import linalg as module
+
+    linalg: Any = module
+
+    symmetric = ((x - x.mT).abs() <= 1e-6 + 1e-5 * x.abs()).flatten(-2).all(-1)
+    return symmetric & (linalg.cholesky_ex(x)[1] == 0)
+
+
 real = Constraint("Real()", lambda x: x == x)
 real_vector = Constraint("IndependentConstraint(Real(), 1)", lambda x: (x == x).all(-1), 1)
 positive = Constraint("GreaterThan(lower_bound=0.0)", lambda x: x > 0)
@@ -72,3 +138,15 @@ nonnegative = Constraint("GreaterThanEq(lower_bound=0.0)", lambda x: x >= 0)
 unit_interval = interval(0.0, 1.0)
 boolean = Constraint("Boolean()", lambda x: (x == 0) | (x == 1))
 simplex = Constraint("Simplex()", in_simplex, 1)
+nonnegative_integer = Constraint(
+    "IntegerGreaterThan(lower_bound=0)", lambda x: (x % 1 == 0) & (x >= 0)
+)
+positive_integer = Constraint(
+    "IntegerGreaterThan(lower_bound=1)", lambda x: (x % 1 == 0) & (x >= 1)
+)
+one_hot = Constraint("OneHot()", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), 1)
+lower_triangular = Constraint("LowerTriangular()", in_lower_triangle, 2)
+lower_cholesky = Constraint(
+    "LowerCholesky()", lambda x: in_lower_triangle(x) & has_positive_diagonal(x), 2
+)
+positive_definite = Constraint("PositiveDefinite()", is_positive_definite, 2)

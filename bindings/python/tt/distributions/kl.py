@@ -1,8 +1,10 @@
 """kl_divergence, and its formulas for pairs of distributions."""
 from __future__ import annotations
 
-from math import inf
+from math import inf, log, pi
 
+from .. import _ops as ops
+from .. import linalg as _module
 from .._tensor import Tensor
 from .bernoulli import Bernoulli
 from .categorical import Categorical
@@ -11,6 +13,12 @@ from .exponential import Exponential
 from .independent import Independent
 from .laplace import Laplace
 from .normal import LogNormal, Normal
+from .counts import Binomial, Geometric, Poisson
+from .gamma import Beta, Dirichlet, Gamma
+from .locations import EULER, Cauchy, Gumbel, HalfCauchy, HalfNormal, Pareto
+from .multivariate_normal import MultivariateNormal
+from .one_hot import OneHotCategorical
+from .transformed import TransformedDistribution
 from .uniform import Uniform
 
 TYPE_CHECKING = False
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 __all__ = ["kl_divergence", "register_kl"]
+linalg: Any = _module
 FORMULAS: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 
 
@@ -90,6 +99,120 @@ def bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
 def categorical(p: Categorical, q: Categorical) -> Tensor:
     terms = p.probs * (p.logits - q.logits)
     return terms.masked_fill(q.probs == 0, inf).masked_fill(p.probs == 0, 0).sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
+    return categorical(p._categorical, q._categorical)
+
+
+@register_kl(Gamma, Gamma)
+def gamma(p: Gamma, q: Gamma) -> Tensor:
+    a, b = p.concentration, q.concentration
+    scales = b * (p.rate / q.rate).log() + a * (q.rate / p.rate - 1)
+    return scales + ops.lgamma(b) - ops.lgamma(a) + (a - b) * ops.digamma(a)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    a, b = p.concentration, q.concentration
+    total = a.sum(-1)
+    norms = ops.lgamma(total) - ops.lgamma(b.sum(-1)) + (ops.lgamma(b) - ops.lgamma(a)).sum(-1)
+    return norms + ((a - b) * (ops.digamma(a) - ops.digamma(total).unsqueeze(-1))).sum(-1)
+
+
+@register_kl(Beta, Beta)
+def beta(p: Beta, q: Beta) -> Tensor:
+    return dirichlet(p.both(), q.both())
+
+
+@register_kl(Poisson, Poisson)
+def poisson(p: Poisson, q: Poisson) -> Tensor:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(Geometric, Geometric)
+def geometric(p: Geometric, q: Geometric) -> Tensor:
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(Binomial, Binomial)
+def binomial(p: Binomial, q: Binomial) -> Tensor:
+    one_trial = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
+    return (p.total_count * one_trial).masked_fill(p.total_count > q.total_count, inf)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
+    return normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Cauchy, Cauchy)
+def cauchy(p: Cauchy, q: Cauchy) -> Tensor:
+    above = ((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2).log()
+    return above - (4 * p.scale * q.scale).log()
+
+
+@register_kl(HalfCauchy, HalfCauchy)
+def half_cauchy(p: HalfCauchy, q: HalfCauchy) -> Tensor:
+    return cauchy(p.base_dist, q.base_dist)
+
+
+@register_kl(Pareto, Pareto)
+def pareto(p: Pareto, q: Pareto) -> Tensor:
+    ratio = q.alpha / p.alpha
+    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return found.masked_fill(p.scale < q.scale, inf)
+
+
+@register_kl(Gumbel, Gumbel)
+def gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+    ratio = p.scale / q.scale
+    locs = p.loc / q.scale, q.loc / q.scale
+    tail = (locs[1] - locs[0] + ops.lgamma(1 + ratio)).exp()
+    return locs[0] - locs[1] - ratio.log() + tail + ratio * EULER - (1 + EULER)
+
+
+@register_kl(Uniform, Normal)
+def uniform_and_normal(p: Uniform, q: Normal) -> Tensor:
+    width = p.high - p.low
+    spread = width**2 / 12 + ((p.high + p.low - 2 * q.loc) / 2) ** 2
+    return (q.scale * (2 * pi) ** 0.5 / width).log() + 0.5 * spread / q.scale**2
+
+
+@register_kl(Exponential, Gamma)
+def exponential_and_gamma(p: Exponential, q: Gamma) -> Tensor:
+    ratio, b = q.rate / p.rate, q.concentration
+    return -b * ratio.log() + ratio + ops.lgamma(b) + b * EULER - (1 + EULER)
+
+
+@register_kl(Normal, Laplace)
+def normal_and_laplace(p: Normal, q: Laplace) -> Tensor:
+    difference = p.loc - q.loc
+    ratio, scaled = p.scale / q.scale, difference / p.scale
+    folded = (2 / pi) ** 0.5 * ratio * (-0.5 * scaled**2).exp()
+    mean = folded + difference / q.scale * ops.erf(scaled * 0.5**0.5)
+    return -(ratio.log()) + mean - 0.5 * log(0.5 * pi) - 0.5
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+    if p.event_shape != q.event_shape:
+        raise ValueError("kl_divergence: the vectors must have the same length")
+    n = p.event_shape[0]
+    batch = ops.broadcast_tensors(p.loc, q.loc)[0].shape[:-1]
+    q_tril = q._tril.expand(*batch, n, n)
+    spread = linalg.solve_triangular(q_tril, p._tril.expand(*batch, n, n), upper=False)
+    shift = linalg.solve_triangular(q_tril, (q.loc - p.loc).unsqueeze(-1), upper=False)
+    squares = (spread**2).sum((-2, -1)) + (shift**2).sum((-2, -1))
+    return q.half_log_det() - p.half_log_det() + 0.5 * (squares - n)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+    if p.transforms != q.transforms:
+        raise NotImplementedError("kl_divergence: the transforms must be equal")
+    return last_dims_summed(kl_divergence(p.base_dist, q.base_dist), p._joined)
 
 
 @register_kl(Independent, Independent)

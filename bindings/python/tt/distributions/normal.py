@@ -58,6 +58,9 @@ class Normal(Distribution):
         self._validate_sample(value)
         return 0.5 * (1 + ops.erf((value - self.loc) / (self.scale * sqrt(2))))
 
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc + self.scale * ops.erfinv(2 * value - 1) * sqrt(2)
+
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * log(2 * pi) + self.scale.log()
 
@@ -100,6 +103,9 @@ class LogNormal(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         return self.base_dist.cdf(value.log())
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.base_dist.icdf(value).exp()
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() + self.loc

@@ -1,0 +1,122 @@
+"""MultivariateNormal."""
+from __future__ import annotations
+
+from math import log, pi
+
+from .. import _ops as ops
+from .. import linalg as _module
+from .._tensor import Tensor
+from . import constraints
+from .distribution import Distribution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .distribution import Shape
+
+__all__ = ["MultivariateNormal"]
+linalg: Any = _module
+
+
+class MultivariateNormal(Distribution):
+    """The normal distribution of vectors, of mean loc.
+
+    One of covariance_matrix, its inverse precision_matrix, and its Cholesky factor scale_tril, a
+    lower triangular matrix, is given.
+    """
+
+    has_rsample = True
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
+        matrices = {name: m for name, m in given.items() if m is not None}
+        if len(matrices) != 1:
+            raise ValueError(f"MultivariateNormal: takes exactly one of {', '.join(given)}")
+        if loc.ndim < 1:
+            raise ValueError("MultivariateNormal: loc is 0-dim: must have at least 1 dim")
+        ((name, matrix),) = matrices.items()
+        if matrix.ndim < 2 or matrix.shape[-2:] != (loc.shape[-1], loc.shape[-1]):
+            raise ValueError(
+                f"MultivariateNormal: {name} is {list(matrix.shape)}: must end in "
+                f"{[loc.shape[-1]] * 2}"
+            )
+        batch = ops.broadcast_tensors(matrix[..., 0], loc)[1].shape[:-1]
+        self.loc = loc.expand(*batch, loc.shape[-1])
+        matrix = matrix.expand(*batch, *matrix.shape[-2:])
+        self.__dict__[name] = matrix
+        super().__init__(batch, loc.shape[-1:], validate_args)
+        if name == "scale_tril":
+            self._tril = matrix
+        elif name == "covariance_matrix":
+            self._tril = linalg.cholesky(matrix)
+        else:
+            self._tril = linalg.cholesky(linalg.inv(matrix))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Computes the matrices that were not given."""
+            if name == "scale_tril" and "_tril" in self.__dict__:
+                return self._tril
+            if name == "covariance_matrix" and "_tril" in self.__dict__:
+                return self._tril @ self._tril.mT
+            if name == "precision_matrix" and "_tril" in self.__dict__:
+                return linalg.inv(self._tril @ self._tril.mT)
+            raise AttributeError(f"'MultivariateNormal' object has no attribute '{name}'")
+
+    def expand(self, batch_shape: Shape) -> MultivariateNormal:
+        shape, n = tuple(batch_shape), self.loc.shape[-1]
+        loc, tril = self.loc.expand(*shape, n), self._tril.expand(*shape, n, n)
+        return MultivariateNormal(loc, scale_tril=tril, validate_args=self._validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return (self._tril**2).sum(-1)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        noise = ops.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + (self._tril @ noise.unsqueeze(-1)).squeeze(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        difference = (value - self.loc).unsqueeze(-1)
+        tril = self._tril.expand(*difference.shape[:-2], *self._tril.shape[-2:])
+        whitened = linalg.solve_triangular(tril, difference, upper=False).squeeze(-1)
+        n = self.loc.shape[-1]
+        return -0.5 * (n * log(2 * pi) + (whitened**2).sum(-1)) - self.half_log_det()
+
+    def half_log_det(self) -> Tensor:
+        """Returns half the logarithm of the covariance matrix's determinant."""
+        return ops.diagonal(self._tril, 0, -2, -1).log().sum(-1)
+
+    def entropy(self) -> Tensor:
+        n = self.loc.shape[-1]
+        return 0.5 * n * (1 + log(2 * pi)) + self.half_log_det()

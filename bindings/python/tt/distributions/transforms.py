@@ -1,0 +1,393 @@
+"""Invertible functions with their logarithms of |dy/dx|, by the names of
+torch.distributions.transforms."""
+from __future__ import annotations
+
+from math import log
+
+from .. import _ops as ops
+from .._limits import finfo
+from .._tensor import Tensor
+from . import constraints
+from .distribution import last_dims_summed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "ComposeTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "PowerTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+]
+
+
+class Transform:
+    """A function y = t(x), with t.inv its inverse.
+
+    event_dim_in, event_dim_out: how many dims at the end of x and y belong together.
+    """
+
+    bijective = False
+    domain: constraints.Constraint = constraints.real
+    codomain: constraints.Constraint = constraints.real
+    event_dim_in = 0
+    event_dim_out = 0
+
+    def __init__(self, cache_size: int = 0) -> None:
+        """cache_size is accepted: nothing is cached."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._call(x)
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse."""
+        return InverseTransform(self)
+
+    @property
+    def sign(self) -> Any:
+        """1 if the function increases, -1 if it decreases."""
+        raise NotImplementedError(f"{type(self).__name__} has no sign")
+
+    def _call(self, x: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no _call")
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no inverse")
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """Returns log |dy/dx| for y = t(x)."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_abs_det_jacobian")
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Returns the shape of y for that of x."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """Returns the shape of x for that of y."""
+        return shape
+
+    def __eq__(self, other: object) -> bool:
+        """Returns whether other is a transform of the same class with equal parameters."""
+        return type(self) is type(other) and same(vars(self), vars(other))
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Returns whether parameters are equal: numbers, tensors, transforms, dicts and lists."""
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return isinstance(a, Tensor) and isinstance(b, Tensor) and a.equal(b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return bool(a == b)
+
+
+class InverseTransform(Transform):
+    """The inverse of a transform."""
+
+    def __init__(self, transform: Transform) -> None:
+        self._of = transform
+        self.bijective = transform.bijective
+        self.domain, self.codomain = transform.codomain, transform.domain
+        self.event_dim_in, self.event_dim_out = transform.event_dim_out, transform.event_dim_in
+
+    @property
+    def inv(self) -> Transform:
+        return self._of
+
+    @property
+    def sign(self) -> Any:
+        return self._of.sign
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self._of._inverse(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._of(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -self._of.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._of.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._of.forward_shape(shape)
+
+
+class AffineTransform(Transform):
+    """y = loc + scale * x."""
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        self.loc, self.scale = loc, scale
+        self.event_dim_in = self.event_dim_out = event_dim
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, Tensor):
+            return self.scale.sign()
+        return (self.scale > 0) - (self.scale < 0)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if isinstance(self.scale, Tensor):
+            found = self.scale.abs().log().expand_as(x)
+        else:
+            found = ops.full_like(x, log(abs(self.scale)))
+        return last_dims_summed(found, self.event_dim_in)
+
+
+class ExpTransform(Transform):
+    """y = exp(x)."""
+
+    bijective = True
+    codomain = constraints.positive
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.exp()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent, for positive x."""
+
+    bijective = True
+    domain = codomain = constraints.positive
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        self.exponent = exponent
+
+    @property
+    def sign(self) -> Any:
+        return self.exponent.sign() if isinstance(self.exponent, Tensor) else 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x**self.exponent
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y ** (1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.exponent * y / x).abs().log()
+
+
+class SigmoidTransform(Transform):
+    """y = 1 / (1 + exp(-x))."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        limits = finfo(x.dtype)
+        return x.sigmoid().clamp(limits.tiny, 1 - limits.eps)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        limits = finfo(y.dtype)
+        y = y.clamp(limits.tiny, 1 - limits.eps)
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        from ..nn.functional import softplus
+
+        return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(Transform):
+    """y = log(1 + exp(x))."""
+
+    bijective = True
+    codomain = constraints.positive
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        from ..nn.functional import softplus
+
+        return softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        from ..nn.functional import softplus
+
+        return -softplus(-x)
+
+
+class TanhTransform(Transform):
+    """y = tanh(x)."""
+
+    bijective = True
+    codomain = constraints.interval(-1.0, 1.0)
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tanh()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.atanh()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        from ..nn.functional import softplus
+
+        return 2 * (log(2) - x - softplus(-2 * x))
+
+
+class AbsTransform(Transform):
+    """y = |x|, whose inverse is taken as y itself."""
+
+    codomain = constraints.nonnegative
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class SoftmaxTransform(Transform):
+    """y = softmax(x) along the last dim, whose inverse is taken as log(y)."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    event_dim_in = event_dim_out = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.softmax(-1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+
+class StickBreakingTransform(Transform):
+    """n - 1 real numbers along the last dim to n probabilities, each a part of what is left."""
+
+    bijective = True
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    event_dim_in = event_dim_out = 1
+
+    def offset(self, x: Tensor) -> Tensor:
+        """Returns the logarithms of how many parts are left."""
+        n = x.shape[-1]
+        return ops.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
+
+    def _call(self, x: Tensor) -> Tensor:
+        part = (x - self.offset(x)).sigmoid()
+        left = (1 - part).cumprod(-1)
+        one = ops.ones_like(left[..., :1])
+        return ops.cat([part, one], -1) * ops.cat([one, left], -1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        parts = y[..., :-1]
+        left = (1 - parts.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
+        return parts.log() - left.log() + self.offset(parts)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        from ..nn.functional import logsigmoid
+
+        x = x - self.offset(x)
+        return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return (*shape[:-1], shape[-1] + 1)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return (*shape[:-1], shape[-1] - 1)
+
+
+class IndependentTransform(Transform):
+    """A transform, the last dims of which belong together."""
+
+    def __init__(
+        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
+    ) -> None:
+        self.base_transform, self.n = base_transform, reinterpreted_batch_ndims
+        self.bijective = base_transform.bijective
+        self.event_dim_in = base_transform.event_dim_in + self.n
+        self.event_dim_out = base_transform.event_dim_out + self.n
+        self.domain = constraints.independent(base_transform.domain, self.n)
+        self.codomain = constraints.independent(base_transform.codomain, self.n)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.base_transform(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.base_transform._inverse(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return last_dims_summed(self.base_transform.log_abs_det_jacobian(x, y), self.n)
+
+
+class ComposeTransform(Transform):
+    """Transforms one after another, the first one first."""
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        self.parts = list(parts)
+        self.bijective = all(part.bijective for part in self.parts)
+        if self.parts:
+            self.domain, self.codomain = self.parts[0].domain, self.parts[-1].codomain
+            self.event_dim_in = max(part.event_dim_in for part in self.parts)
+            self.event_dim_out = max(part.event_dim_out for part in self.parts)
+
+    @property
+    def sign(self) -> Any:
+        found: Any = 1
+        for part in self.parts:
+            found = found * part.sign
+        return found
+
+    def _call(self, x: Tensor) -> Tensor:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        for part in reversed(self.parts):
+            y = part._inverse(y)
+        return y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        total: Any = 0
+        for part in self.parts:
+            following = part(x)
+            term = part.log_abs_det_jacobian(x, following)
+            total = total + last_dims_summed(term, self.event_dim_in - part.event_dim_in)
+            x = following
+        return total if self.parts else ops.zeros_like(x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
