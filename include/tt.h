@@ -509,13 +509,14 @@ tt_status tt_module_to(tt_ctx *c, tt_module *m, const tt_device *device, tt_dtyp
    inside stay shared. */
 tt_status tt_module_copy(tt_ctx *c, const tt_module *m, tt_module **out);
 
-/* Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is.
+/* Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. An
+   absent buffer of this name becomes the parameter.
    @null tensor: the parameter is declared, but absent */
 tt_status tt_module_register_parameter(tt_ctx *c, tt_module *m, const char *name,
                                        const tt_tensor *tensor);
 
 /* Sets or adds a buffer: a tensor that is no parameter. A state dict has it only if it is
-   persistent.
+   persistent. An absent parameter of this name becomes the buffer.
    @null tensor: the buffer is declared, but absent */
 tt_status tt_module_register_buffer(tt_ctx *c, tt_module *m, const char *name,
                                     const tt_tensor *tensor, int32_t persistent);

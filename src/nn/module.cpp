@@ -53,11 +53,12 @@ void set_slot(Module& m, const char* name, const Tensor* t, bool is_buffer, bool
   if (find_child(m, name))
     fail_arg(TT_INVALID_ARG, "name", "{} already has a child \"{}\"", m.type->name, name);
   if (Module::Slot* s = find_slot(m, name)) {
-    if (s->is_buffer != is_buffer)
+    if (s->is_buffer != is_buffer && s->tensor)
       fail_arg(TT_INVALID_ARG, "name", "\"{}\" is already a {} of {}", name,
                s->is_buffer ? "buffer" : "parameter", m.type->name);
     if (m.kept) m.removed_tensors.push_back(s->tensor);
     s->tensor = TensorRef::share(t);
+    s->is_buffer = is_buffer;
     s->persistent = persistent;
     return;
   }

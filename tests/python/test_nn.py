@@ -252,9 +252,10 @@ def test_a_layer_without_its_weight_says_so():
     del m.bias
     assert m(tt.zeros(1, 2)).tolist() == [[0, 0]] and list(m.state_dict()) == ["weight"]
     del m.weight
-    m.weight = tt.ones(2, 2)
     with pytest.raises(ValueError, match="has no weight"):
         m(tt.ones(1, 2))
+    m.weight = tt.ones(2, 2)  # a tensor that is no parameter serves, as in PyTorch
+    assert m(tt.ones(1, 2)).tolist() == [[2, 2]] and not m.state_dict()
 
 
 def test_new_first_values():

@@ -321,6 +321,12 @@ static void test_names(void** state) {
   FAILS(tt_module_register_parameter(c, m, "weight", y), TT_AUTOGRAD, "leaves");
   FAILS(tt_module_register_buffer(c, m, "weight", number(TT_F32, 1), 1), TT_INVALID_ARG,
         "parameter");
+  OK(tt_module_register_parameter(c, m, "weight", NULL)); /* absent, it may become a buffer */
+  OK(tt_module_register_buffer(c, m, "weight", number(TT_F32, 1), 1));
+  FAILS(tt_module_register_parameter(c, m, "weight", number(TT_F32, 1)), TT_INVALID_ARG,
+        "already a buffer");
+  OK(tt_module_register_buffer(c, m, "weight", NULL, 1));
+  OK(tt_module_register_parameter(c, m, "weight", w));
   FAILS(tt_module_register_module(c, m, "weight", m), TT_INVALID_ARG, "tensor");
   OK(tt_module_register_parameter(c, m, "bias", NULL));
   tt_tensor* x = make(TT_F32, SHAPE(1, 2), DATA(0, 0));

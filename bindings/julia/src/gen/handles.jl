@@ -117,15 +117,17 @@ but absent.
 get_tensor(m::Module, path::Union{AbstractString, Symbol}) = wrap_or_nothing(handle_out(o ->
     C.tt_module_get_tensor(ctx(), m, String(path), o)))
 """
-Sets or adds a parameter: a leaf under a name without dots. `requires_grad` stays as it is. If
-`tensor` is nothing: the parameter is declared, but absent.
+Sets or adds a parameter: a leaf under a name without dots. `requires_grad` stays as it is. An
+absent buffer of this name becomes the parameter. If `tensor` is nothing: the parameter is declared,
+but absent.
 """
 register_parameter!(m::Module, name::Union{AbstractString, Symbol},
     tensor::Union{Tensor, Nothing}) = (check(C.tt_module_register_parameter(ctx(), m, String(name),
     optional(tensor))); m)
 """
 Sets or adds a buffer: a tensor that is no parameter. A state dict has it only if it is persistent.
-If `tensor` is nothing: the buffer is declared, but absent.
+An absent parameter of this name becomes the buffer. If `tensor` is nothing: the buffer is declared,
+but absent.
 """
 register_buffer!(m::Module, name::Union{AbstractString, Symbol}, tensor::Union{Tensor, Nothing};
     persistent::Bool=true) = (check(C.tt_module_register_buffer(ctx(), m, String(name),

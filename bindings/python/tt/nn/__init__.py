@@ -3,12 +3,15 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from . import _layers, functional, init, utils
+from . import _layers, functional, init, lazy, utils
 from ._layers import *  # noqa: F403
+from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention
 from .containers import Identity, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .embedding import Embedding
+from .lazy import *  # noqa: F403
+from .losses import TripletMarginWithDistanceLoss
 from .module import Module
 from .normalization import SyncBatchNorm
 from .parameter import Buffer, Parameter
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from .parallel import DataParallel as DataParallel
 
 __all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
     "Buffer",
     "ConvTranspose1d",
     "ConvTranspose2d",
@@ -54,6 +58,7 @@ __all__ = [
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "TripletMarginWithDistanceLoss",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
@@ -61,7 +66,7 @@ __all__ = [
     "init",
     "utils",
 ]
-__all__ += _layers.__all__
+__all__ += _layers.__all__ + lazy.__all__
 LAZY = "DataParallel modules parallel"
 __all__ += LAZY.split()
 

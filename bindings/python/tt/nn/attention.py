@@ -41,6 +41,7 @@ class MultiheadAttention(_layers.MultiheadAttention):
             faster.
         is_causal: a hint that attn_mask is causal.
         """
+        self._lend_computed()
         op = "MultiheadAttention"
         for name, x in (("query", query), ("key", key), ("value", value)):
             instance(Tensor, x, op, name)

@@ -57,8 +57,10 @@ class Layer(Module):
     _buffer_flags: tuple[bool, ...] = ()  # which of them are buffers
     _inputs: tuple[str, ...] = ()  # arguments of forward
     _list_length = 0  # to which the C module expands lists of one number
+    _computed: tuple[str, ...] = ()  # slots whose tensors are computed for each call
     _folded: tuple[str, ...] = ()  # C's arguments that Python takes as part of another
     _module: ModuleHandle
+    _lent: set[str]  # slots whose tensors in C are not those of the Python object
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -106,6 +108,7 @@ class Layer(Module):
     def _adopt(self, handle: ModuleHandle) -> None:
         """Takes the C module, and registers its tensors and its children."""
         self.__dict__["_module"] = handle
+        self.__dict__["_lent"] = set()
         for name, is_buffer in zip(self._slots, self._buffer_flags):
             t = tensor_result("tt_module_get_tensor", handle, name.encode())
             if is_buffer:
@@ -145,7 +148,7 @@ class Layer(Module):
         if "_module" not in self.__dict__:
             super().__setattr__(name, value)
             return
-        if name in self.__dict__ and any(name == row[0] for row in self._arguments):
+        if self._is_argument(name):
             if self.__dict__[name] is not value:
                 self._change_argument(name, value)
             return
@@ -155,12 +158,61 @@ class Layer(Module):
         if name == "training":
             status = lib.tt_module_train(ctx, module, c_int32(bool(value)))
         elif name in self._parameters:
+            self._end_loan(name)
             status = lib.tt_module_register_parameter(ctx, module, key, value)
         elif name in self._buffers:
             persistent = c_int32(name not in self._non_persistent)
             status = lib.tt_module_register_buffer(ctx, module, key, value, persistent)
+        elif name in self._slots and isinstance(self.__dict__.get(name), Tensor):
+            self._lend(name, value)
         if status:
             fail()
+
+    def _swap_tensor(self, name: str, value: Any) -> Any:
+        before = super()._swap_tensor(name, value)
+        if name not in self._slots:
+            return before
+        if isinstance(value, Parameter) or name in self._buffers:
+            setattr(self, name, value)
+        else:
+            self._lend(name, value)
+        return before
+
+    def _is_argument(self, name: str) -> bool:
+        """Returns whether an attribute is an argument of the constructor."""
+        if name not in self.__dict__ or name in self._slots:
+            return False
+        return any(name == row[0] for row in self._arguments)
+
+    def _lend(self, name: str, value: Tensor | None) -> None:
+        """Lets the C module compute with a tensor that is not its parameter: a buffer for C."""
+        ctx, module, key = local.ctx, self._module, name.encode()
+        status = 0
+        if name not in self._lent and not self._buffer_flags[self._slots.index(name)]:
+            status = lib.tt_module_register_parameter(ctx, module, key, None)
+        self._lent.add(name)
+        if status or lib.tt_module_register_buffer(ctx, module, key, value, c_int32(0)):
+            fail()
+
+    def _end_loan(self, name: str) -> None:
+        """Makes a slot of a parameter ready for one again."""
+        if name in self._lent:
+            self._lend(name, None)
+            self._lent.remove(name)
+
+    def _lend_computed(self) -> None:
+        for name in self._computed:
+            self._lend(name, getattr(self, name))
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        super().register_parameter(name, param)
+        if name in self._slots:
+            setattr(self, name, param)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        super().register_buffer(name, tensor, persistent)
+        if name in self._slots:
+            setattr(self, name, tensor)
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
@@ -170,12 +222,15 @@ class Layer(Module):
         if self._buffer_flags[self._slots.index(name)]:
             status = lib.tt_module_register_buffer(ctx, module, key, None, c_int32(1))
         else:
+            self._end_loan(name)
             status = lib.tt_module_register_parameter(ctx, module, key, None)
         if status:
             fail()
 
     def _forward(self, *inputs: Tensor | None) -> Any:
         """Calls the C module. Returns its result, a tuple of several."""
+        if self._computed:
+            self._lend_computed()
         for x in inputs:
             if not (isinstance(x, Tensor) or x is None):
                 i = next(i for i, y in enumerate(inputs) if y is x)
@@ -215,7 +270,7 @@ class Layer(Module):
         state = dict(self.__dict__)
         state["_modules"] = {name: m for name, m in self._modules.items() if name not in names}
         state["inside"] = tensors
-        del state["_module"]
+        del state["_module"], state["_lent"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -236,6 +291,8 @@ class Layer(Module):
                 setattr(self, name, tensors[name])
             else:
                 delattr(self, name)
+                if isinstance(self.__dict__.get(name), Tensor):
+                    self._lend(name, self.__dict__[name])
         for path, t in inside.items():
             owner, _, name = path.rpartition(".")
             setattr(self.get_submodule(owner), name, t)

@@ -92,6 +92,7 @@ class Module:
     _forward_hooks: OrderedDict[int, Any]
     _backward_pre_hooks: OrderedDict[int, Any]
     _backward_hooks: OrderedDict[int, Any]
+    _state_hooks: dict[str, OrderedDict[int, Any]]  # those of state dicts by kind
 
     def __init__(self) -> None:
         state = self.__dict__
@@ -99,6 +100,7 @@ class Module:
         state["_non_persistent"] = set()
         state["_forward_pre_hooks"], state["_forward_hooks"] = OrderedDict(), OrderedDict()
         state["_backward_pre_hooks"], state["_backward_hooks"] = OrderedDict(), OrderedDict()
+        state["_state_hooks"] = {}
 
     # ---- registration ----
 
@@ -196,6 +198,13 @@ class Module:
             if name in members:
                 return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _swap_tensor(self, name: str, value: Any) -> Any:
+        """Replaces a parameter or buffer by any tensor, without checks. Returns the former one."""
+        group: Any = self._parameters if name in self._parameters else self._buffers
+        before = group[name]
+        group[name] = value
+        return before
 
     def __delattr__(self, name: str) -> None:
         for group in ("_parameters", "_buffers", "_modules"):
@@ -404,14 +413,64 @@ class Module:
         keep_vars: the parameters and buffers themselves, not detached.
         """
         out = OrderedDict() if destination is None else destination
-        for path, m in self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False):
-            kept = {n: b for n, b in m._buffers.items() if n not in m._non_persistent}
-            for name, t in (*m._parameters.items(), *kept.items()):
-                if t is not None:
-                    out[joined(path, name)] = t if keep_vars else t.detach()
-            if has_extra(m):
-                out[joined(path, EXTRA)] = m.get_extra_state()
+        modules = list(self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False))
+        for path, m in modules:
+            m._run_state_hooks("save_pre", path, keep_vars)
+            for name, t in m._members().items():
+                out[joined(path, name)] = t if keep_vars or name == EXTRA else t.detach()
+        for path, m in reversed(modules):
+            m._run_state_hooks("save_post", path, out)
         return out
+
+    def _members(self) -> dict[str, Any]:
+        """Returns the module's own parameters, persistent buffers and extra state by name."""
+        kept = {name: b for name, b in self._buffers.items() if name not in self._non_persistent}
+        tensors = (*self._parameters.items(), *kept.items())
+        members: dict[str, Any] = {name: t for name, t in tensors if t is not None}
+        if has_extra(self):
+            members[EXTRA] = self.get_extra_state()
+        return members
+
+    def _run_state_hooks(self, kind: str, path: str, *more: Any) -> None:
+        """Calls the hooks of state_dict and load_state_dict with the prefix of the names."""
+        prefix = path + "." if path else ""
+        for hook in list(self._state_hooks.get(kind, {}).values()):
+            if kind == "save_pre":
+                hook(self, prefix, *more)
+            elif kind == "save_post":
+                hook(self, *more, prefix, {})
+            elif kind == "load_pre":
+                hook(self, more[0], prefix, {}, *more[1:])
+            elif hook(self, *more) is not None:
+                raise RuntimeError(
+                    "Hooks registered with register_load_state_dict_post_hook must return None: "
+                    "they change missing_keys and unexpected_keys in place"
+                )
+
+    def _add_state_hook(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
+        return RemovableHandle(self._state_hooks.setdefault(kind, OrderedDict()), hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls hook(module, prefix, keep_vars) before state_dict reads the module."""
+        return self._add_state_hook("save_pre", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls hook(module, state_dict, prefix, {}) when state_dict is done; it may change
+        state_dict."""
+        return self._add_state_hook("save_post", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls hook(module, state_dict, prefix, {}, strict, missing_keys, unexpected_keys,
+        error_msgs) before load_state_dict reads state_dict, a copy that it may change. It may add
+        to the three lists."""
+        return self._add_state_hook("load_pre", hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls hook(module, keys) when load_state_dict has copied the values.
+
+        keys: what load_state_dict returns. The hook may remove names that are no errors.
+        """
+        return self._add_state_hook("load_post", hook)
 
     def get_extra_state(self) -> Any:
         """Returns what state_dict() contains besides tensors. A class defines this and
@@ -433,16 +492,19 @@ class Module:
         """
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
-        own = self.state_dict(keep_vars=True)
+        modules = list(self.named_modules(remove_duplicate=False))
+        keys = LoadResult(([], []))
+        wrong: list[str] = []
+        state_dict = dict(state_dict)
+        for path, m in modules:
+            m._run_state_hooks("load_pre", path, state_dict, strict, *keys, wrong)
+        own = {joined(path, n): t for path, m in modules for n, t in m._members().items()}
         extras = {name for name in own if name.rpartition(".")[2] == EXTRA}
-        missing = [name for name in own if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in own]
-        wrong = self._mismatches(state_dict, own, extras)
-        if strict:
-            wrong = [*key_errors("Missing", missing), *key_errors("Unexpected", unexpected), *wrong]
-        if wrong:
-            head = f"Error(s) in loading state_dict for {type(self).__name__}:"
-            raise RuntimeError("\n\t".join([head, *wrong]))
+        keys.missing_keys.extend(name for name in own if name not in state_dict)
+        keys.unexpected_keys.extend(name for name in state_dict if name not in own)
+        wrong += self._mismatches(state_dict, own, extras)
+        watched = any(m._state_hooks.get("load_post") for _, m in modules)
+        self._raise_load_errors(keys if strict and not watched else None, wrong)
         for name, t in own.items():
             if name not in state_dict:
                 continue
@@ -453,7 +515,19 @@ class Module:
             else:
                 with no_grad():
                     t.detach().copy_(state_dict[name])
-        return LoadResult((missing, unexpected))
+        for path, m in reversed(modules):
+            m._run_state_hooks("load_post", path, keys)
+        self._raise_load_errors(keys if strict else None, [])
+        return keys
+
+    def _raise_load_errors(self, keys: LoadResult | None, wrong: list[str]) -> None:
+        """Raises RuntimeError if there are any. keys: those whose names are errors."""
+        if keys is not None:
+            named = [*key_errors("Missing", keys[0]), *key_errors("Unexpected", keys[1])]
+            wrong = [*named, *wrong]
+        if wrong:
+            head = f"Error(s) in loading state_dict for {type(self).__name__}:"
+            raise RuntimeError("\n\t".join([head, *wrong]))
 
     @staticmethod
     def _mismatches(

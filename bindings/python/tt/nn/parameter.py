@@ -39,15 +39,18 @@ class Parameter(Tensor, plain_results=True):
 class Buffer(Tensor, plain_results=True):
     """A tensor that a module registers as its buffer. It shares the memory of data.
 
+    data: any tensor; its history is dropped. None: an empty tensor.
     persistent: state_dict() contains it.
     """
 
     persistent: bool
 
-    def __new__(cls, data: Tensor, *, persistent: bool = True) -> Self:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
+        if data is None:
+            data = _ops.empty(0)
         made = data.detach().as_subclass(cls)
         made.persistent = persistent
         return made
 
-    def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         pass

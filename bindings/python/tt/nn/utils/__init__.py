@@ -1,4 +1,5 @@
-"""Clipping of gradients and flattening of parameters, by the names of torch.nn.utils."""
+"""Clipping of gradients, flattening, pruning and parametrizations of parameters, by the names of
+torch.nn.utils."""
 from __future__ import annotations
 
 from ctypes import c_double
@@ -10,7 +11,15 @@ from ... import _ops as ops
 from ..._lib import fail, lib, local
 from ..._tensor import Tensor, tensor_result
 from ...autograd import no_grad
-from . import rnn
+from . import parametrizations, parametrize, prune, rnn, stateless
+from .fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
+from .reparameterize import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+from .skip import skip_init
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +31,23 @@ __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "skip_init",
+    "spectral_norm",
+    "stateless",
     "vector_to_parameters",
+    "weight_norm",
 ]
 NORM_OPTIONS = Struct("Qdi0q").pack  # tt_clip_grad_norm_opts
 BOTH_GIVEN = 3

@@ -678,8 +678,9 @@ impl Module {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, out| sys::tt_module_copy(c, self.raw(), out)) }
     }
-    /// Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. If
-    /// `tensor` is None: the parameter is declared, but absent.
+    /// Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. An
+    /// absent buffer of this name becomes the parameter. If `tensor` is None: the parameter is
+    /// declared, but absent.
     pub fn register_parameter(&self, name: &str, tensor: Option<&Tensor>) -> Result<()> {
         let name = c_string(name)?;
         // SAFETY: handles, lists and texts are valid during the call.
@@ -689,7 +690,8 @@ impl Module {
         }
     }
     /// Sets or adds a buffer: a tensor that is no parameter. A state dict has it only if it is
-    /// persistent. If `tensor` is None: the buffer is declared, but absent.
+    /// persistent. An absent parameter of this name becomes the buffer. If `tensor` is None: the
+    /// buffer is declared, but absent.
     pub fn register_buffer(&self, name: &str, tensor: Option<&Tensor>, persistent: bool)
         -> Result<()> {
         let name = c_string(name)?;

@@ -1,0 +1,722 @@
+"""Lazy modules: the sizes of their parameters follow from the first input."""
+from __future__ import annotations
+
+from .. import _ops as ops
+from .._tensor import Tensor
+from .._types import int64
+from ..autograd import no_grad
+from . import _layers, conv
+from .layer import Layer
+from .module import Module
+from .parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Literal, Sequence
+
+    from typing_extensions import Self
+
+    from .._types import device as Device
+    from .._types import dtype as DType
+
+    PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
+
+__all__ = [
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+]
+
+
+class Uninitialized(Tensor, plain_results=True):
+    """What parameters and buffers without values share. Their shape is unknown yet."""
+
+    cls_to_become: ClassVar[type]
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized module. Call `forward` to initialize the parameters before accessing "
+            "their attributes."
+        )
+
+    def materialize(
+        self, shape: Any, device: Device | str | None = None, dtype: DType | None = None
+    ) -> None:
+        """Makes it a usual parameter or buffer of this shape, with undefined values."""
+        values = ops.empty(
+            shape,
+            dtype=self.dtype if dtype is None else dtype,
+            device=self.device if device is None else device,
+        )
+        self.assume(values)
+
+    def assume(self, values: Tensor) -> None:
+        """Makes it a usual parameter or buffer with these values."""
+        with no_grad():
+            self.data = values.detach()
+        self.__class__ = self.cls_to_become
+
+    def detach(self) -> Self:
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        return super().to(*args, **kwargs).as_subclass(type(self))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made: Any = type(self).__new__(type(self), *self.__reduce_ex__(4)[1])
+        memo[id(self)] = made
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+
+class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
+    """A parameter whose shape is unknown yet."""
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls,
+        requires_grad: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> Self:
+        empty = ops.empty(0, device=device, dtype=dtype)
+        return empty.as_subclass(cls).requires_grad_(requires_grad)
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+
+class UninitializedBuffer(Uninitialized):
+    """A buffer whose shape is unknown yet."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        persistent: bool = True,
+    ) -> Self:
+        made = ops.empty(0, device=device, dtype=dtype).as_subclass(cls)
+        return made.requires_grad_(requires_grad)
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+
+class LazyModuleMixin(Module):
+    """A base of modules with UninitializedParameters. A subclass defines initialize_parameters.
+
+    The first call gives initialize_parameters the arguments of forward; then the module's class
+    becomes cls_to_become, if there is one.
+    """
+
+    cls_to_become: type[Module] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._await_input()
+
+    def _await_input(self) -> None:
+        hook = LazyModuleMixin._infer_parameters
+        self.__dict__["_lazy_hooks"] = [self.register_forward_pre_hook(hook, with_kwargs=True)]
+
+    def has_uninitialized_params(self) -> bool:
+        """Returns whether a parameter or buffer of the module has no shape yet."""
+        tensors = (*self._parameters.values(), *self._buffers.values())
+        return any(isinstance(t, Uninitialized) for t in tensors)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Materializes the parameters for the arguments of forward."""
+        raise NotImplementedError(
+            f"initialize_parameters is not implemented for {type(self).__name__}"
+        )
+
+    def _infer_parameters(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Initializes the module before its first forward."""
+        self.initialize_parameters(*args, **kwargs)
+        if self.has_uninitialized_params():
+            raise RuntimeError(
+                f"module {self._get_name()} has not been fully initialized by its "
+                "initialize_parameters"
+            )
+        self._end_waiting()
+
+    def _end_waiting(self) -> None:
+        for handle in self.__dict__.pop("_lazy_hooks"):
+            handle.remove()
+        if self.cls_to_become is not None:
+            self.__class__ = self.cls_to_become  # type: ignore[assignment]
+
+
+# ---- layers ----
+
+HIDDEN = ("auto_padding", "device", "dtype")  # arguments that are not printed
+
+
+class LazyLayer(LazyModuleMixin, Layer):
+    """A layer without a C module, which is made when the argument `_missing` is known."""
+
+    _missing: ClassVar[str]
+    _values: dict[str, Any]  # arguments of the constructor
+
+    def _initialize(self, **values: Any) -> None:
+        Module.__init__(self)
+        values = {name: default[0] for name, _, default, _ in self._arguments if default} | values
+        values[self._missing] = 0
+        shown = self._as_attributes(values)
+        self.__dict__["_values"] = values
+        place = {"device": values.pop("device"), "dtype": values.pop("dtype")}
+        for name, is_buffer in zip(self._slots, self._buffer_flags):
+            if is_buffer:
+                self._buffers[name] = self._lazy_buffer(name, **place)
+            else:
+                self._parameters[name] = self._lazy_parameter(name, **place)
+        for name, value in shown.items():
+            if name not in (*self._slots, "device", "dtype"):
+                self.__dict__[name] = value
+        self._await_input()
+        hook = self.register_load_state_dict_pre_hook(LazyLayer._infer_from_state)
+        self.__dict__["_lazy_hooks"].append(hook)
+
+    def _lazy_parameter(self, name: str, **place: Any) -> Parameter | None:
+        is_there = self._values.get("affine", True) and (
+            name != "bias" or self._values.get("bias", True)
+        )
+        return UninitializedParameter(**place) if is_there else None
+
+    def _lazy_buffer(self, name: str, **place: Any) -> Tensor | None:
+        if not self._values.get("track_running_stats", True):
+            return None
+        if name == "num_batches_tracked":
+            return ops.zeros((), dtype=int64, device=place["device"])
+        return UninitializedBuffer(**place)
+
+    def _size_of(self, input: Tensor) -> int:
+        """Returns the missing argument for an input."""
+        return input.shape[1]
+
+    def _size_in(self, name: str, t: Tensor) -> int:
+        """Returns the missing argument for a parameter or buffer of a state dict."""
+        return t.shape[0]
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self._materialize(self._size_of(input))
+
+    def _infer_from_state(self, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+        """Materializes the module for a state dict that is about to be loaded."""
+        if "_values" not in self.__dict__:
+            return
+        for name in ("weight", "running_mean"):
+            t = state_dict.get(prefix + name)
+            if t is not None and not isinstance(t, Uninitialized):
+                self._materialize(self._size_in(name, t))
+                self._end_waiting()
+                return
+
+    def _materialize(self, size: int) -> None:
+        """Makes the C module. The parameters stay the objects that they are."""
+        before: dict[str, Any] = {**self._parameters, **self._buffers}
+        like = next(t for t in before.values() if isinstance(t, Uninitialized))
+        values = {**self._values, "device": like.device, "dtype": like.dtype}
+        values[self._missing] = size
+        self._adopt(self._new_module(values))
+        for name, t in before.items():
+            if isinstance(t, Uninitialized):
+                t.assume(getattr(self, name))
+                setattr(self, name, t)
+        self.__dict__[self._missing] = size
+        del self.__dict__["_values"]
+        self.training = self.training
+
+    def reset_parameters(self) -> None:
+        """Does nothing: there are no values yet."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return Module.__deepcopy__(self, memo)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def extra_repr(self) -> str:
+        names = [row[0] for row in self._arguments if row[0] not in HIDDEN]
+        values = {**self._values, **self.__dict__}
+        return ", ".join(f"{name}={values[name]}" for name in names)
+
+
+class LazyLinear(LazyLayer, _layers.Linear):
+    """Linear; in_features follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "in_features"
+    cls_to_become = _layers.Linear
+
+    def __init__(
+        self,
+        out_features: int,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(out_features=out_features, bias=bias, device=device, dtype=dtype)
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-1]
+
+    def _size_in(self, name: str, t: Tensor) -> int:
+        return t.shape[1]
+
+
+class LazyConv1d(LazyLayer, _layers.Conv1d):
+    """Conv1d; in_channels follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "in_channels"
+    cls_to_become = _layers.Conv1d
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-2]
+
+    def _size_in(self, name: str, t: Tensor) -> int:
+        return t.shape[1] * self.groups
+
+
+class LazyConv2d(LazyLayer, _layers.Conv2d):
+    """Conv2d; in_channels follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "in_channels"
+    cls_to_become = _layers.Conv2d
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-3]
+
+    def _size_in(self, name: str, t: Tensor) -> int:
+        return t.shape[1] * self.groups
+
+
+class LazyConv3d(LazyLayer, _layers.Conv3d):
+    """Conv3d; in_channels follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "in_channels"
+    cls_to_become = _layers.Conv3d
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-4]
+
+    def _size_in(self, name: str, t: Tensor) -> int:
+        return t.shape[1] * self.groups
+
+
+class LazyConvTranspose1d(LazyLayer, conv.ConvTranspose1d):
+    """ConvTranspose1d; in_channels follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "in_channels"
+    cls_to_become = conv.ConvTranspose1d
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: PaddingMode = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            groups=groups,
+            bias=bias,
+            dilation=dilation,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def initialize_parameters(self, input: Tensor, output_size: Any = None) -> None:
+        super().initialize_parameters(input)
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-2]
+
+
+class LazyConvTranspose2d(LazyLayer, conv.ConvTranspose2d):
+    """ConvTranspose2d; in_channels follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "in_channels"
+    cls_to_become = conv.ConvTranspose2d
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: PaddingMode = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            groups=groups,
+            bias=bias,
+            dilation=dilation,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def initialize_parameters(self, input: Tensor, output_size: Any = None) -> None:
+        super().initialize_parameters(input)
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-3]
+
+
+class LazyConvTranspose3d(LazyLayer, conv.ConvTranspose3d):
+    """ConvTranspose3d; in_channels follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "in_channels"
+    cls_to_become = conv.ConvTranspose3d
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: PaddingMode = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            groups=groups,
+            bias=bias,
+            dilation=dilation,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def initialize_parameters(self, input: Tensor, output_size: Any = None) -> None:
+        super().initialize_parameters(input)
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-4]
+
+
+class LazyBatchNorm1d(LazyLayer, _layers.BatchNorm1d):
+    """BatchNorm1d; num_features follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "num_features"
+    cls_to_become = _layers.BatchNorm1d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+
+class LazyBatchNorm2d(LazyLayer, _layers.BatchNorm2d):
+    """BatchNorm2d; num_features follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "num_features"
+    cls_to_become = _layers.BatchNorm2d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+
+class LazyBatchNorm3d(LazyLayer, _layers.BatchNorm3d):
+    """BatchNorm3d; num_features follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "num_features"
+    cls_to_become = _layers.BatchNorm3d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+
+class LazyInstanceNorm1d(LazyLayer, _layers.InstanceNorm1d):
+    """InstanceNorm1d; num_features follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "num_features"
+    cls_to_become = _layers.InstanceNorm1d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-2]
+
+
+class LazyInstanceNorm2d(LazyLayer, _layers.InstanceNorm2d):
+    """InstanceNorm2d; num_features follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "num_features"
+    cls_to_become = _layers.InstanceNorm2d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-3]
+
+
+class LazyInstanceNorm3d(LazyLayer, _layers.InstanceNorm3d):
+    """InstanceNorm3d; num_features follows from the first input, or a loaded state dict."""
+
+    __module__ = "tt.nn"
+    _missing = "num_features"
+    cls_to_become = _layers.InstanceNorm3d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        self._initialize(
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+            device=device,
+            dtype=dtype,
+            bias=bias,
+        )
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-4]

@@ -1,0 +1,27 @@
+"""skip_init, by the name of torch.nn.utils."""
+from __future__ import annotations
+
+import inspect
+
+from ..layer import preserve_rng_state
+from ..module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    M = TypeVar("M", bound=Module)
+
+
+def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
+    """Returns module_cls(*args, **kwargs) for a caller who sets all parameters: the generator's
+    state is as before, and the values are unspecified.
+
+    The class must take an argument device, as those of tt.nn with parameters do.
+    """
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    with preserve_rng_state():
+        return module_cls(*args, **kwargs)

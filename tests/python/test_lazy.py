@@ -1,0 +1,116 @@
+"""Lazy modules, the adaptive softmax, SyncBatchNorm."""
+import copy
+import pickle
+
+import pytest
+
+import tt
+from tt import nn
+
+
+def network():
+    return nn.Sequential(
+        nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(5)
+    )
+
+
+def test_the_first_input_decides():
+    m = network()
+    parameters = list(m.parameters())
+    assert m[0].has_uninitialized_params() and repr(m[4]).startswith("LazyLinear(in_features=0, ")
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        m[0].weight.shape
+    m.double()
+    m(tt.randn(2, 3, 6, 6, dtype=tt.float64)).sum().backward()
+    assert [type(layer) for layer in m][:2] == [nn.Conv2d, nn.BatchNorm2d]
+    assert all(a is b for a, b in zip(m.parameters(), parameters))
+    assert {type(p) for p in parameters} == {nn.Parameter}
+    assert {p.dtype for p in parameters} == {tt.float64}
+    assert all(p.grad is not None for p in parameters)
+    assert m[4].in_features == 64 and m[1].num_batches_tracked == 1
+    assert repr(m[0]) == "Conv2d(3, 4, kernel_size=(3, 3), stride=(1, 1))"
+
+
+def test_copies_and_states():
+    m = network()
+    copied, pickled = copy.deepcopy(m), pickle.loads(pickle.dumps(m))
+    x = tt.randn(2, 3, 6, 6)
+    m(x)
+    m.eval()
+    copied.eval()
+    copied.load_state_dict(m.state_dict())
+    assert type(copied[4]) is nn.Linear and tt.equal(copied(x), m(x))
+    pickled.eval()
+    assert pickled(x).shape == (2, 5) and not pickled[0].training
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_lazy_layers_without_a_batch(n):
+    sizes = [6, 5, 4][:n]
+    conv = getattr(nn, f"LazyConvTranspose{n}d")(2, 3)
+    assert conv(tt.randn(4, *sizes)).shape == (2, *(size + 2 for size in sizes))
+    norm = getattr(nn, f"LazyInstanceNorm{n}d")()
+    assert norm(tt.randn(4, *sizes)).shape == (4, *sizes) and norm.num_features == 4
+
+
+def test_a_mixin_for_modules_of_the_application():
+    class Scale(nn.lazy.LazyModuleMixin):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.UninitializedParameter()
+            self.register_buffer("seen", nn.UninitializedBuffer())
+
+        def initialize_parameters(self, x):
+            self.scale.materialize(x.shape[-1:])
+            self.seen.materialize(x.shape)
+            nn.init.ones_(self.scale)
+
+        def forward(self, x):
+            return self.scale * x
+
+    m = Scale()
+    assert m(tt.ones(3)).tolist() == [1, 1, 1] and not m.has_uninitialized_params()
+    assert isinstance(m.scale, nn.Parameter) and list(m.state_dict()) == ["scale", "seen"]
+
+
+def test_adaptive_log_softmax():
+    m, x = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10], head_bias=True), tt.randn(6, 8)
+    target = tt.tensor([0, 4, 5, 9, 10, 19])
+    chances = m.log_prob(x)
+    assert tt.allclose(chances.exp().sum(1), tt.ones(6))
+    output, loss = m(x, target)
+    assert tt.allclose(output, chances.gather(1, target.unsqueeze(1)).squeeze(1), atol=1e-5)
+    assert tt.allclose(loss, -output.mean())
+    assert m.predict(x).shape == (6,) and m(x[0], target[0]).output.shape == ()
+    with pytest.raises(RuntimeError, match=r"\[0, 19\]"):
+        m(x, target + 1)
+    with pytest.raises(ValueError, match="cutoffs"):
+        nn.AdaptiveLogSoftmaxWithLoss(8, 20, [10, 5])
+
+
+def test_sync_batch_norm_takes_the_place_of_others():
+    net = nn.Sequential(nn.BatchNorm2d(3), nn.Sequential(nn.BatchNorm1d(2))).eval()
+    weight, mean = net[0].weight, net[0].running_mean
+    made = nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    assert made is net and type(net[1][0]) is nn.SyncBatchNorm
+    assert net[0].weight is weight and net[0].running_mean is mean and not net[0].training
+    assert net[0](tt.randn(2, 3, 4)).shape == (2, 3, 4)
+    with pytest.raises(NotImplementedError, match="process_group"):
+        nn.SyncBatchNorm(3, process_group=1)
+
+
+def test_scale_factors_of_each_dimension():
+    x = tt.randn(2, 3, 4, 5)
+    assert nn.Upsample(scale_factor=(2, 3))(x).shape == (2, 3, 8, 15)
+    assert nn.UpsamplingBilinear2d(scale_factor=(1, 2))(x).shape == (2, 3, 4, 10)
+    assert repr(nn.Upsample(scale_factor=2)) == "Upsample(scale_factor=2.0, mode='nearest')"
+
+
+def test_cross_map_lrn_sums_neighbouring_channels():
+    x = tt.randn(2, 6, 3, 3)
+    for size, side in ((1, 0), (2, 0), (3, 1), (4, 1), (5, 2)):
+        m = nn.CrossMapLRN2d(size, alpha=0.5, beta=0.75, k=2)
+        for c in range(6):
+            near = x[:, max(0, c - side) : c + side + 1]
+            expected = x[:, c] / (2 + 0.5 / size * (near * near).sum(1)) ** 0.75
+            assert tt.allclose(m(x)[:, c], expected, atol=1e-6)
