@@ -1109,6 +1109,90 @@ tt_status tt_profiler_stop(tt_ctx *c);
    the next start. */
 tt_status tt_profiler_rows(tt_ctx *c, tt_profile_row *rows, int64_t cap, int64_t *n);
 
+/* The kinds of events. */
+enum {
+  TT_EVENT_OP = 1,        /* an operator */
+  TT_EVENT_KERNEL = 2,    /* a launch of a kernel; bytes and flops are its operator's */
+  TT_EVENT_MODULE = 3,    /* forward of a module; "Linear_2" is the third Linear that was called */
+  TT_EVENT_NODE = 4,      /* the gradient of an operator, in backward */
+  TT_EVENT_MEMORY = 5,    /* memory of a result on the CPU that was allocated or released */
+  TT_EVENT_OPTIMIZER = 6, /* a step of an optimizer */
+  TT_EVENT_REGION = 7     /* what tt_profiler_begin marks */
+};
+
+/* Options of tt_profiler_start_ex. */
+typedef struct tt_profiler_start_opts {
+  uint64_t set;
+  int64_t capacity;       /* number of events that are kept, the latest ones; default 1048576. Twice
+                             as many with profile_memory */
+  int32_t record_shapes;  /* 1: events of operators have the shapes of their arguments; default 0 */
+  int32_t profile_memory; /* 1: records memory; default 0 */
+  int32_t with_flops;     /* 1: counts floating-point operations; default 0 */
+  int32_t with_modules;   /* 1: records modules; default 0 */
+} tt_profiler_start_opts;
+#define TT_PROFILER_START_CAPACITY (UINT64_C(1) << 0)
+#define TT_PROFILER_START_RECORD_SHAPES (UINT64_C(1) << 1)
+#define TT_PROFILER_START_PROFILE_MEMORY (UINT64_C(1) << 2)
+#define TT_PROFILER_START_WITH_FLOPS (UINT64_C(1) << 3)
+#define TT_PROFILER_START_WITH_MODULES (UINT64_C(1) << 4)
+
+/* Starts a profile that records events, in addition to the counts of tt_profiler_start. It forgets
+   the previous profile. */
+tt_status tt_profiler_start_ex(tt_ctx *c, const tt_profiler_start_opts *opts);
+
+/* What one piece of work was and when it ran. */
+typedef struct tt_profile_event {
+  const char *name;         /* borrowed until the next start */
+  int32_t kind;             /* TT_EVENT_… */
+  int32_t n_shapes;         /* length of shapes */
+  const int64_t *shapes;    /* of each argument of an operator the number of its dimensions and
+                               their sizes; 0 for what is no tensor. Borrowed until the next
+                               start */
+  int64_t id;               /* increases with each event; 0 for memory */
+  int64_t parent;           /* id of the event around it; 0: none */
+  int64_t begin_ns, end_ns; /* of a monotonic clock; end_ns is 0 while it runs */
+  int64_t bytes;            /* of memory: allocated, negative if released; else allocated less
+                               released inside the event */
+  int64_t held;             /* of memory: the bytes that the recorded results hold afterwards */
+  double flops;             /* with the events inside */
+} tt_profile_event;
+
+/* Lists the events of the last profile by their begin. Those that newer ones have replaced are
+   missing. */
+tt_status tt_profiler_events(tt_ctx *c, tt_profile_event *rows, int64_t cap, int64_t *n);
+
+/* Returns the number of events that newer ones have replaced. */
+tt_status tt_profiler_dropped(tt_ctx *c, int64_t *out);
+
+/* The events of one kind and name together. */
+typedef struct tt_profile_sum {
+  const char *name; /* borrowed until the next start */
+  int32_t kind;     /* TT_EVENT_… */
+  int32_t pad;
+  int64_t calls;
+  int64_t self_ns;  /* nanoseconds without the events inside, but with kernels */
+  int64_t total_ns; /* nanoseconds with them */
+  int64_t bytes;    /* allocated less released */
+  double flops;     /* with the events inside */
+} tt_profile_sum;
+
+/* Lists the sums of all events of the last profile, replaced ones too, those with the most total
+   time first. */
+tt_status tt_profiler_sums(tt_ctx *c, tt_profile_sum *rows, int64_t cap, int64_t *n);
+
+/* Begins an event of a kind and a name that the application chooses, and returns its id: 0 if no
+   profile records events.
+   @number kind */
+tt_status tt_profiler_begin(tt_ctx *c, int32_t kind, const char *name, int64_t *out);
+
+/* Ends an event that tt_profiler_begin began, and those inside it. Does nothing for an event that
+   has ended. */
+tt_status tt_profiler_end(tt_ctx *c, int64_t event);
+
+/* Writes the events of the last profile to a file that chrome://tracing and Perfetto show. A
+   failing call leaves the file as it was. */
+tt_status tt_profiler_chrome_trace(tt_ctx *c, const char *path);
+
 /* Called before an operator runs, once for each slot that the call passes ("autograd", then "cpu",
    "cuda" or "meta"), with the depth of the call; operators that it calls in turn are one deeper.
    The callback may call tt; these calls are not traced. */

@@ -17,6 +17,7 @@ from codegen.cxx.ops import (
     variants_of,
 )
 from codegen.model.expr import Emitter
+from codegen.model.flops import Flops
 from codegen.model.schema import DeclError, formula_functions
 
 # the members of the struct that a formula of several gradients returns
@@ -398,8 +399,14 @@ def objects(op, v, wrapped):
     table = f"{op.name}{'_' if v == '_' else ''}_args" if n_args else "nullptr"
     lines = [] if v == "_into" else arg_table(op, v)
     schema = op.schema.replace('"', '\\"')
+    flops = ""
+    if op.get("flops") and v != "_into":
+        flops = f", {full}_flops"
+        lines.append(
+            f"static double {full}_flops([[maybe_unused]] const Value* args, [[maybe_unused]] const TensorList& outs) {{ return {Flops(op).text}; }}"
+        )
     lines.append(
-        f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}}};'
+        f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}{flops}}};'
     )
     lines.append(
         f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {f'{full}_autograd' if wrapped else 'nullptr'});"
@@ -447,9 +454,13 @@ def void_wrapper(op, f):
 def generate(ops):
     files = {}
     for family, members in families(ops).items():
+        counted = any(op.get("flops") for op in members)
+        flops = '#include "dispatch/flops.h"\n' if counted else ""
         out = [
             HEADER
-            + '#include "autograd/formulas/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
+            + '#include "autograd/formulas/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n'
+            + flops
+            + '#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
         ]
         for op in members:
             out += generate_op(op, ops)

@@ -37,6 +37,7 @@ KEYS = {
     "grad": (str, dict),
     "nondiff": list,
     "reads_self": list,
+    "flops": str,
 }
 KERNEL_KEYS = {
     "elementwise": str,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from codegen.model import checks
 from codegen.model.checks import DeclError
+from codegen.model.flops import check_flops
 
 # schema type -> C++ type of the internal API
 CPP_TYPES = {
@@ -267,6 +268,7 @@ def make_op(name, family, raw):
     args, outs = parse_schema(name, raw["schema"])
     op = Op(name, family, raw["schema"], args, outs, raw)
     checks.check_op(op)
+    check_flops(op)
     for a in args:
         a.positional = op.internal or a.default is None or a.name in raw.get("positional", [])
         a.doc = raw.get("args", {}).get(a.name, "")

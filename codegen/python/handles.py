@@ -42,6 +42,7 @@ OF_DTYPE = {
 # type of a field of options -> its format, its value; lists: what makes pointer and length
 OPTIONS = {
     Named("int32_t"): ("i", "bool({0})"),
+    Named("int64_t"): ("q", "0 if {0} is None else integer({1})"),
     Named("double"): ("d", "0.0 if {0} is None else real({1})"),
     Pointer(TENSOR, True): ("P", "tensor_address({1})"),
 }

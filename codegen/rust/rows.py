@@ -7,7 +7,12 @@ from codegen.rust.callbacks import TRAITS
 from codegen.model.handles import HANDLES
 from codegen.rust.sys_crate import rust_type
 
-ROWS = {"tt_live_row": "Live", "tt_profile_row": "ProfileRow"}
+ROWS = {
+    "tt_live_row": "Live",
+    "tt_profile_row": "ProfileRow",
+    "tt_profile_event": "ProfileEvent",
+    "tt_profile_sum": "ProfileSum",
+}
 FIELDS = {
     "int64_t": ("i64", "r.{0}"),
     "int32_t": ("bool", "r.{0} != 0"),
@@ -20,6 +25,15 @@ FIELDS = {
 FIELD_DOCS = {  # where the header's text is about C
     ("tt_profile_row", "op"): "Operator.",
     ("tt_profile_row", "calls"): "Number of calls.",
+    ("tt_profile_event", "name"): "Name.",
+    ("tt_profile_event", "kind"): "What it was.",
+    ("tt_profile_event", "shapes"): (
+        "Of each argument of an operator the number of its dimensions and their sizes; 0 for what "
+        "is no tensor."
+    ),
+    ("tt_profile_sum", "name"): "Name.",
+    ("tt_profile_sum", "kind"): "What they were.",
+    ("tt_profile_sum", "calls"): "Number of events.",
     ("tt_live_row", "kind"): 'Kind: "tensor", "node", "module", "optimizer", "generator", …',
     ("tt_live_row", "dtype"): "Dtype, of tensors.",
     ("tt_live_row", "device"): "Device, of tensors.",
@@ -39,6 +53,7 @@ FIELD_DOCS = {  # where the header's text is about C
         "be called from every thread."
     ),
 }
+EVENT_KINDS = {("tt_profile_event", "kind"), ("tt_profile_sum", "kind")}
 OPTION_TYPES = {  # option of a runtime -> its type and its value in C
     "isa": ("crate::Isa", "value as i32"),
     "queue_drops": ("bool", "value as i32"),
@@ -55,10 +70,16 @@ def row(s):
     name = ROWS[s.name]
     fields, values = [], []
     for f in s.fields:
-        if f.name in ("ndim", "pad"):
+        if f.name in ("ndim", "pad", "n_shapes"):
             continue
         if isinstance(f.type, Array):
             kind, value = "Vec<i64>", f"r.{f.name}[..r.ndim.clamp(0, 8) as usize].to_vec()"
+        elif f.type == Pointer(Named("int64_t"), True):
+            kind, value = "Vec<i64>", f"numbers(r.{f.name}, r.n_{f.name})"
+        elif (s.name, f.name) in EVENT_KINDS:
+            kind, value = "crate::EventKind", "crate::EventKind::from_raw(r.{0})"
+        elif f.type == Named("double"):
+            kind, value = "f64", "r.{0}"
         elif f.type == Pointer(Named("char"), True):
             kind, value = "String", f"text_of(r.{f.name}).into_owned()"
         else:

@@ -214,7 +214,10 @@ void Engine::run_node(Node& n) {
       grads[i] = zeros_for(n.outs()[i]);
   if (!n.hooks.empty()) run_node_hooks(n, kNodePreHook, grads.data());
   outs.resize(n.n_edges);
-  n.type->apply(n, grads.data(), outs.data());
+  {
+    EventScope event(EventKind::kNode, n.type->name);
+    n.type->apply(n, grads.data(), outs.data());
+  }
   if (TT_UNLIKELY(ctx().anomaly != nullptr)) ctx().anomaly(n, outs.data());
   grads.clear();
   if (!n.hooks.empty()) run_node_hooks(n, kNodePostHook, outs.data());

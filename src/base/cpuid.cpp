@@ -68,6 +68,8 @@ int64_t detect_l3() {
   return amd ? amd : find_l3(4);
 }
 
+bool detect_steady_ticks() { return has(leaf(0x80000007, 0).d, 8); }
+
 }  // namespace
 
 #else
@@ -77,6 +79,7 @@ namespace {
 Isa detect() { return kIsaBaseline; }
 bool detect_bf16() { return false; }
 int64_t detect_l3() { return 0; }
+bool detect_steady_ticks() { return true; }
 
 }  // namespace
 
@@ -119,5 +122,7 @@ int64_t l3_bytes() noexcept {
   }
   return n;
 }
+
+bool steady_ticks() noexcept { return detect_steady_ticks(); }
 
 }  // namespace TT_NS

@@ -13,6 +13,19 @@ void os_unmap(void* p, size_t bytes) noexcept;
 void os_advise_huge(void* p, size_t bytes) noexcept;
 int32_t os_pid() noexcept;
 int64_t os_now_ns() noexcept;  // monotonic
+// A counter of the processor with an unspecified, constant rate, faster to read than os_now_ns;
+// os_now_ns where there is none.
+TT_INLINE int64_t os_ticks() noexcept {
+#if defined(__x86_64__)
+  return int64_t(__builtin_ia32_rdtsc());
+#elif defined(__aarch64__)
+  int64_t ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#else
+  return os_now_ns();
+#endif
+}
 // Reads the system's entropy source, without blocking and without a file. Returns false if it has
 // nothing to give.
 bool os_random(void* out, size_t bytes) noexcept;

@@ -266,13 +266,16 @@ void tt_cancel_release(tt_cancel* h) {
 void tt_cancel_request(tt_cancel* h) {
   if (CancelToken* t = token_of(h)) __atomic_store_n(&t->cancelled, 1, __ATOMIC_RELAXED);
 }
+static void set_polled(Ctx& c, bool on) {
+  c.watched = uint8_t((c.watched & ~kWatchPoll) | (on ? kWatchPoll : 0));
+}
 tt_status tt_ctx_set_cancel(tt_ctx* h, tt_cancel* k) {
   return api_call(h, "ctx_set_cancel", [&](Ctx& c) {
     if (k && !token_of(k)) fail_handle(k, "k", 1, "cancel");
     tt_cancel_retain(k);
     tt_cancel_release(c.cancel);
     c.cancel = k;
-    c.watched = k || c.poll;
+    set_polled(c, k || c.poll);
     c.until_poll = 0;
   });
 }
@@ -285,7 +288,7 @@ tt_status tt_ctx_set_poll(tt_ctx* h, tt_poll_fn fn, void* user, void (*drop)(voi
     passed_on = made != nullptr;
     Ref<PollCallback> before = Ref<PollCallback>::adopt(c.poll);
     c.poll = made;
-    c.watched = made || c.cancel;
+    set_polled(c, made || c.cancel);
     c.until_poll = 0;
   });
   if (!passed_on) run_drop(drop, user);

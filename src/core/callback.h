@@ -67,7 +67,7 @@ template <class F> void call_application(const char* what, bool keep_masks, F f)
 }
 // The same, after polling the application.
 template <class F> void run_callback(const char* what, bool keep_masks, F f) {
-  if (TT_UNLIKELY(ctx().watched)) poll_application(true);
+  if (TT_UNLIKELY(ctx().watched & kWatchPoll)) poll_application(true);
   call_application(what, keep_masks, f);
 }
 

@@ -160,7 +160,7 @@ static void launch_body(void* p, int64_t begin, int64_t end) {
 // of them.
 static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int64_t grain) {
   constexpr int64_t kRangesBetweenPolls = 1024;
-  const bool in_parts = ctx().watched && units / grain > kRangesBetweenPolls;
+  const bool in_parts = (ctx().watched & kWatchPoll) && units / grain > kRangesBetweenPolls;
   const int64_t part = in_parts ? kRangesBetweenPolls * grain : units;
   LaunchBody body{fn, plan, 0, 0};
   for (;;) {
@@ -201,8 +201,27 @@ DeviceWorkspace::~DeviceWorkspace() {
 }
 void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
   if (device_.type != TT_CUDA) return;
-  const int32_t status = device_kernel(k, device_)(device_.index, plan, nullptr, memory_);
+  const DeviceKernel fn = device_kernel(k, device_);
+  int32_t status;
+  {
+    EventScope event(EventKind::kKernel, k.name);
+    status = fn(device_.index, plan, nullptr, memory_);
+  }
   if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device_));
+}
+
+static int32_t run_kernel(const Kernel& k, const void* plan, int64_t units, int64_t grain) {
+  CpuKernel fn = k.cpu[ctx().isa];
+  return units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
+}
+
+// Polls and records as the ctx asks for it.
+static TT_COLD int32_t run_watched_kernel(const Kernel& k, const void* plan, int64_t units,
+                                          int64_t grain) {
+  poll_if_watched(units > grain);
+  if (!(ctx().watched & kWatchKernels)) return run_kernel(k, plan, units, grain);
+  EventScope event(EventKind::kKernel, k.name);
+  return run_kernel(k, plan, units, grain);
 }
 
 static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
@@ -211,10 +230,8 @@ static TT_COLD void launch_device(const Kernel& k, Device device, const void* pl
 
 void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain) {
   if (device.type != TT_CPU) return launch_device(k, device, plan);
-  poll_if_watched(units > grain);
-  CpuKernel fn = k.cpu[ctx().isa];
-  const int32_t status =
-      units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
+  const int32_t status = TT_UNLIKELY(ctx().watched != 0) ? run_watched_kernel(k, plan, units, grain)
+                                                         : run_kernel(k, plan, units, grain);
   if (TT_UNLIKELY(status != 0)) fail(status, "kernel {} failed", k.name);
 }
 

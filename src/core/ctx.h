@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/tls.h"
 #include "core/device_alloc.h"
+#include "core/event.h"
 #include "core/ext_device.h"
 #include "core/generator.h"
 
@@ -13,11 +14,6 @@ namespace TT_NS {
 struct OpInfo;
 struct CustomOp;
 class UndoLog;
-
-// State of a mode on a ctx.
-struct CtxPart {
-  void (*destroy_fn)(CtxPart*) noexcept;
-};
 
 // The streams of new ctxs are derived from it.
 struct SeedState {
@@ -82,6 +78,12 @@ struct PollCallback {
   static void destroy(PollCallback*) noexcept;
 };
 
+// What a kernel launch has to do besides the kernel.
+enum Watch : uint8_t {
+  kWatchPoll = 1,     // there is a cancel token or a poll callback
+  kWatchKernels = 2,  // `events` records kernels
+};
+
 struct Ctx {
   uint32_t tag;
   RefCount refs;
@@ -95,8 +97,9 @@ struct Ctx {
   tt_cancel* cancel;   // polled between kernels; may be NULL
   PollCallback* poll;  // may be NULL
   int32_t until_poll;  // small kernels left until the clock is read
-  bool watched;        // there is a cancel token or a poll callback
+  uint8_t watched;     // bits of Watch
   CtxPart* profiler;   // modes/profiler.h
+  EventSink* events;   // where running work is recorded; NULL: nowhere
   CtxPart* trace;      // modes/trace.h
   int32_t depth;       // nested calls
   UndoLog* undo;       // of the innermost call that has one (ops/undo.h)
@@ -125,15 +128,15 @@ void poll_application(bool now = false);
 // and before some of the small ones.
 void poll_occasionally(bool large);
 inline void poll_if_watched(bool large) {
-  if (TT_UNLIKELY(ctx().watched)) poll_occasionally(large);
+  if (TT_UNLIKELY(ctx().watched & kWatchPoll)) poll_occasionally(large);
 }
 
 // During its lifetime the call writes data that must not remain incomplete, or holds a lock: the
 // application is not polled, and cancellation waits.
 struct CommitGuard {
-  bool watched = ctx().watched;
-  CommitGuard() { ctx().watched = false; }
-  ~CommitGuard() { ctx().watched |= watched; }
+  uint8_t polled = ctx().watched & kWatchPoll;
+  CommitGuard() { ctx().watched &= uint8_t(~kWatchPoll); }
+  ~CommitGuard() { ctx().watched |= polled; }
   CommitGuard(const CommitGuard&) = delete;
 };
 
@@ -156,6 +159,23 @@ struct MaskGuard {
 
 constexpr int64_t kParallelGrain =
     32768;  // below this number of elements a kernel stays on the calling thread
+
+// Records a piece of work of the running call while it exists, if the ctx records events.
+class EventScope {
+ public:
+  // name must stay valid while events may be read, unless the kind is one whose names are copied.
+  EventScope(EventKind kind, const char* name, const void* object = nullptr) : sink_(ctx().events) {
+    if (TT_UNLIKELY(sink_ != nullptr)) token_ = sink_->begin(*sink_, kind, name, object);
+  }
+  ~EventScope() {
+    if (TT_UNLIKELY(sink_ != nullptr)) sink_->end(*sink_, token_);
+  }
+  EventScope(const EventScope&) = delete;
+
+ private:
+  EventSink* sink_;
+  int64_t token_ = 0;
+};
 
 // Runs a kernel over [0, units) on a tensor's device: on the CPU (split by `grain`), on the device
 // backend, or not at all on META.

@@ -23,7 +23,10 @@ enum Tag : uint32_t {
   kTagScheduler,
   kTagModule,
   kTagStateDict,
-  kTagPoll
+  kTagPoll,
+  kTagDataset,
+  kTagSampler,
+  kTagLoader
 };
 
 struct Tensor;

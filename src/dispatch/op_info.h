@@ -73,6 +73,8 @@ struct OpSchema {
   bool random;
   bool internal = false;    // a building block of other operators, not exposed to applications
   bool structural = false;  // its implementation launches no kernel: views, allocation, composites
+  // Returns the floating-point operations of a call from its arguments and results; may be NULL.
+  double (*flops)(const Value* args, const TensorList& outs) = nullptr;
 };
 
 struct OpInfo {

@@ -43,12 +43,31 @@ void check_call(const Module& m, TensorSpan inputs) {
       fail_arg(TT_BAD_HANDLE, "inputs", "inputs[{}] is NULL: must be a tensor handle", i);
 }
 
+// The event of a running sequence; that of other modules is run_forward's.
+class SequenceEvent {
+ public:
+  explicit SequenceEvent(const Module& m) : sink_(m.type->sequential ? ctx().events : nullptr) {
+    if (sink_) token_ = sink_->begin(*sink_, EventKind::kModule, m.type->name, &m);
+  }
+  SequenceEvent(SequenceEvent&& o) noexcept : sink_(o.sink_), token_(o.token_) {
+    o.sink_ = nullptr;
+  }
+  ~SequenceEvent() {
+    if (sink_) sink_->end(*sink_, token_);
+  }
+
+ private:
+  EventSink* sink_;
+  int64_t token_ = 0;
+};
+
 // A running sequence, or a module whose hooks wait for its results.
 struct Frame {
   ModuleRef module;
   int64_t next;
   TensorList inputs;  // kept for its hooks
   WatchedCall watched;
+  SequenceEvent event;
 };
 
 }  // namespace
@@ -59,6 +78,7 @@ static TensorList run_forward(Module& m, TensorSpan inputs) {
       !c.watched && !(c.include & kWatchKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());
   if (TT_LIKELY(alone)) return m.type->forward(m, inputs);
   const ModuleKeepAlive kept(m);
+  EventScope event(EventKind::kModule, m.type->name, &m);
   return m.type->forward(m, inputs);
 }
 
@@ -75,7 +95,9 @@ TensorList forward(Module& root, TensorSpan inputs) {
       check_call(m, v.span());
       const bool hooked = !m.hooks.empty();
       WatchedCall watched = hooked ? watch_inputs(m, v) : WatchedCall();
-      frames.push_back({std::move(entering), 0, hooked ? v.own : TensorList(), std::move(watched)});
+      SequenceEvent event(m);
+      frames.push_back({std::move(entering), 0, hooked ? v.own : TensorList(), std::move(watched),
+                        std::move(event)});
       if (!m.type->sequential) v.take(run_forward(m, v.span()));
     }
     Frame& f = frames.back();

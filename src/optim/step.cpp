@@ -290,6 +290,7 @@ void Step::run() {
 
 void optimizer_step(Optimizer& o) {
   MaskGuard quiet(bit(kKeyAutograd));
+  EventScope event(EventKind::kOptimizer, o.cls->name);
   Step(o).run();
 }
 

@@ -6,6 +6,7 @@ from codegen.c import abi, classes
 from codegen.model import checks, headers, overrides, schema
 from codegen.model.checks import DeclError
 from codegen.model.expr import Emitter
+from codegen.model.flops import Flops
 
 ADD = """
 [add]
@@ -49,6 +50,30 @@ def read(text):
 def changed(old, new):
     assert ADD.count(old) == 1, old
     return ADD.replace(old, new)
+
+
+FLOPS = [
+    ("self.shape[0] *", "flops 'self.shape\\[0\\] \\*' is no expression"),
+    ("beta.numel", "asks for the size of beta, which is no tensor"),
+    ("alpha.numel", "asks for the size of alpha, which is no tensor"),
+    ("results[1].numel", "asks for the size of results\\[1\\]"),
+    ("self.ndim", "has self.ndim, which stands for no number"),
+    ("alpha", "has alpha, which stands for no number"),
+    ("self.numel ** 2", "which stands for no number"),
+]
+
+
+@pytest.mark.parametrize("flops, message", FLOPS)
+def test_flops_of_unknown_numbers_are_refused(flops, message):
+    with pytest.raises(DeclError, match=message):
+        read(changed('doc = "Adds."', f'doc = "Adds."\nflops = "{flops}"'))
+
+
+def test_flops_become_cpp():
+    text = 'flops = "2 * results[0].numel * self.shape[-1]"'
+    op = read(changed('doc = "Adds."', f'doc = "Adds."\n{text}'))["add"]
+    cpp = "((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1))"
+    assert Flops(op).text == cpp
 
 
 def test_the_declaration_that_the_cases_change_is_accepted():

@@ -101,6 +101,61 @@ function profile(f)
     return map(r -> (op = unsafe_string(r.op), calls = r.calls, self_ns = r.self_ns,
         total_ns = r.total_ns), rows)
 end
+
+"""
+    p = TT.profile_events(; record_shapes, profile_memory, with_flops, with_modules) do … end
+
+Records the events that run inside. Returns their rows as `p.events`, by their begin, their sums as
+`p.sums`, and as `p.dropped` the number of events that were more than `capacity`. With `path` it
+writes them to a file that chrome://tracing and Perfetto show.
+"""
+function profile_events(f; capacity = 1 << 20, record_shapes = false, profile_memory = false,
+        with_flops = false, with_modules = false, path = nothing)
+    opts = Ref(C.tt_profiler_start_opts(0x1f, capacity, record_shapes, profile_memory, with_flops,
+        with_modules))
+    check(C.tt_profiler_start_ex(ctx(), opts))
+    try
+        f()
+    finally
+        check(C.tt_profiler_stop(ctx()))
+    end
+    path === nothing || check(C.tt_profiler_chrome_trace(ctx(), path))
+    dropped = Ref(Int64(0))
+    check(C.tt_profiler_dropped(ctx(), dropped))
+    return (events = map(event_row, profiler_list(C.tt_profiler_events, C.tt_profile_event)),
+        sums = map(sum_row, profiler_list(C.tt_profiler_sums, C.tt_profile_sum)),
+        dropped = dropped[])
+end
+function profiler_list(read, row)
+    n = Ref(Int64(0))
+    read(ctx(), C_NULL, 0, n)
+    rows = Vector{row}(undef, n[])
+    check(read(ctx(), rows, length(rows), n))
+    return rows
+end
+const EVENT_KINDS = (:op, :kernel, :module, :node, :memory, :optimizer, :region)
+event_row(r) = (name = unsafe_string(r.name), kind = EVENT_KINDS[r.kind],
+    shapes = r.n_shapes == 0 ? Int64[] : copy(unsafe_wrap(Array, r.shapes, Int(r.n_shapes))),
+    id = r.id, parent = r.parent, begin_ns = r.begin_ns, end_ns = r.end_ns, bytes = r.bytes,
+    held = r.held, flops = r.flops)
+sum_row(r) = (name = unsafe_string(r.name), kind = EVENT_KINDS[r.kind], calls = r.calls,
+    self_ns = r.self_ns, total_ns = r.total_ns, bytes = r.bytes, flops = r.flops)
+
+"""
+    TT.region(name) do … end
+
+Marks what runs inside as an event of the running profile.
+"""
+function region(f, name)
+    id = Ref(Int64(0))
+    check(C.tt_profiler_begin(ctx(), C.TT_EVENT_REGION, name, id))
+    try
+        return f()
+    finally
+        check(C.tt_profiler_end(ctx(), id[]))
+    end
+end
+
 """
     TT.trace(see) do … end
 

@@ -127,6 +127,13 @@ end
     @test size(TT.call_op("full", (2, 2), 1.5)) == (2, 2)
     @test length(TT.call_op("max_dim", tensor([1.0 2]), 1, false)) == 2
     thrown(() -> TT.call_op("no_such_operator"), TT.Error)
+    p = TT.profile_events(; record_shapes = true, with_flops = true) do
+        TT.region(() -> x * 2, "twice")
+    end
+    region = only(filter(e -> e.kind == :region, p.events))
+    @test region.name == "twice" && region.flops == length(x)
+    @test any(e -> e.kind == :op && e.parent == region.id && !isempty(e.shapes), p.events)
+    @test p.dropped == 0 && any(r -> r.name == "twice" && r.calls == 1, p.sums)
     rows = TT.profile(() -> (x * 2; sum(x)))
     @test any(r -> r.op == "sum" && r.calls == 1, rows)
     seen = []

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _tt_backward_opts = Struct("QPiiPq0q").pack
 _tt_grad_opts = Struct("QPqiii0q").pack
+_tt_profiler_start_opts = Struct("Qqiiii0q").pack
 _tt_safetensors_save_opts = Struct("QPq0q").pack
 
 
@@ -225,6 +226,49 @@ def profiler_rows() -> list[dict[str, Any]]:
     until the next start."""
     return [{"op": r.op.decode(), "calls": r.calls, "self_ns": r.self_ns, "total_ns": r.total_ns}
             for r in filled(struct("tt_profile_row"), "tt_profiler_rows")]
+
+
+def profiler_start_ex(capacity: int | None = None, record_shapes: bool | None = None,
+                      profile_memory: bool | None = None, with_flops: bool | None = None,
+                      with_modules: bool | None = None) -> None:
+    """Starts a profile that records events, in addition to the counts of tt_profiler_start. It
+    forgets the previous profile."""
+    opts = _tt_profiler_start_opts((capacity is not None) | (record_shapes is not None) << 1
+                                   | (profile_memory is not None) << 2
+                                   | (with_flops is not None) << 3
+                                   | (with_modules is not None) << 4,
+                                   0 if capacity is None else integer(capacity, "profiler_start_ex",
+        "capacity"), bool(record_shapes), bool(profile_memory), bool(with_flops),
+                                   bool(with_modules))
+    call("tt_profiler_start_ex", opts)
+
+
+def profiler_dropped() -> int:
+    """Returns the number of events that newer ones have replaced."""
+    found = c_int64()
+    call("tt_profiler_dropped", byref(found))
+    return found.value
+
+
+def profiler_begin(kind: int, name: str) -> int:
+    """Begins an event of a kind and a name that the application chooses, and returns its id: 0
+    if no profile records events."""
+    found = c_int64()
+    call("tt_profiler_begin", c_int32(integer(kind, "profiler_begin", "kind")),
+         text(name, "profiler_begin", "name"), byref(found))
+    return found.value
+
+
+def profiler_end(event: int) -> None:
+    """Ends an event that tt_profiler_begin began, and those inside it. Does nothing for an event
+    that has ended."""
+    call("tt_profiler_end", c_int64(integer(event, "profiler_end", "event")))
+
+
+def profiler_chrome_trace(path: str | bytes | os.PathLike[str]) -> None:
+    """Writes the events of the last profile to a file that chrome://tracing and Perfetto show. A
+    failing call leaves the file as it was."""
+    call("tt_profiler_chrome_trace", os.fsencode(path))
 
 
 class GeneratorHandle(Handle):

@@ -373,6 +373,11 @@ STRUCTS = {
     "tt_op_def": "struct_size N, schema z, user P, compute P, backward P, drop P",
     "tt_clip_grad_norm_opts": "set Q, norm_type d, error_if_nonfinite i",
     "tt_profile_row": "op z, calls q, self_ns q, total_ns q",
+    "tt_profiler_start_opts": "set Q, capacity q, record_shapes i, profile_memory i, with_flops "
+    "i, with_modules i",
+    "tt_profile_event": "name z, kind i, n_shapes i, shapes P, id q, parent q, begin_ns q, end_ns "
+    "q, bytes q, held q, flops d",
+    "tt_profile_sum": "name z, kind i, pad i, calls q, self_ns q, total_ns q, bytes q, flops d",
 }
 CONSTANTS = {
     "TT_OK": 0, "TT_INVALID_ARG": 1, "TT_SHAPE": 2, "TT_DTYPE": 3, "TT_DEVICE": 4, "TT_INDEX": 5,
@@ -696,7 +701,11 @@ CONSTANTS = {
     "TT_BACKWARD_GRADIENT": 1, "TT_BACKWARD_RETAIN_GRAPH": 2, "TT_BACKWARD_CREATE_GRAPH": 4,
     "TT_BACKWARD_INPUTS": 8, "TT_GRAD_GRAD_OUTPUTS": 1, "TT_GRAD_RETAIN_GRAPH": 2,
     "TT_GRAD_CREATE_GRAPH": 4, "TT_GRAD_ALLOW_UNUSED": 8, "TT_CLIP_GRAD_NORM_NORM_TYPE": 1,
-    "TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE": 2
+    "TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE": 2, "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2,
+    "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4, "TT_EVENT_MEMORY": 5, "TT_EVENT_OPTIMIZER": 6,
+    "TT_EVENT_REGION": 7, "TT_PROFILER_START_CAPACITY": 1, "TT_PROFILER_START_RECORD_SHAPES": 2,
+    "TT_PROFILER_START_PROFILE_MEMORY": 4, "TT_PROFILER_START_WITH_FLOPS": 8,
+    "TT_PROFILER_START_WITH_MODULES": 16
 }
 made = {}
 

@@ -1,104 +1,486 @@
 """Where the time of operators goes: profile, by the names of torch.profiler.
 
-A profile counts the operators of the thread that starts it. Times are in microseconds.
+A profile records what the thread that starts it calls. Times are in microseconds.
 """
 from __future__ import annotations
 
-from time import perf_counter_ns
+import functools
+import gzip
+import os
+import shutil
+import socket
+import threading
+import time
+from ctypes import c_int64
+from enum import Enum
+from operator import attrgetter
+from typing import NamedTuple
 
-from ._handles import profiler_rows, profiler_start, profiler_stop
+from ._handles import (
+    profiler_begin,
+    profiler_chrome_trace,
+    profiler_dropped,
+    profiler_end,
+    profiler_rows,
+    profiler_start,
+    profiler_start_ex,
+    profiler_stop,
+)
+from ._layouts import struct
+from ._lib import filled, local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable, Iterable
 
     from typing_extensions import Self
 
-running: list[profile] = []  # profiles that record regions of record_function
+# kinds of events, as in tt.h
+OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER, REGION = range(1, 8)
+NAMES = {  # kind -> the name of its events in PyTorch
+    MODULE: "nn.Module: {}",
+    NODE: "autograd::engine::evaluate_function: {}",
+    OPTIMIZER: "Optimizer.step#{}.step",
+}
+LOST = "is gone: the thread has started another profile since"
 
 
-class ProfilerActivity:
-    """What PyTorch's profile can record; ignored here."""
+class ProfilerActivity(Enum):
+    """What a profile records. Kernels of every device are always recorded."""
 
-    CPU, CUDA = "cpu", "cuda"
+    CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
 
-class Row:
+class ProfilerAction(Enum):
+    """What a schedule says for a step. WARMUP does what NONE does."""
+
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """Returns the activities that can be recorded."""
+    return {ProfilerActivity.CPU}
+
+
+def schedule(
+    *,
+    wait: int,
+    warmup: int,
+    active: int,
+    repeat: int = 0,
+    skip_first: int = 0,
+    skip_first_wait: int = 0,
+) -> Callable[[int], ProfilerAction]:
+    """Returns the action of each step: after skip_first steps cycles of wait, warmup and active
+    steps, `repeat` of them or, if that is 0, for ever. skip_first_wait: not 0 leaves out the wait
+    of the first cycle."""
+    if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
+        raise ValueError(
+            f"schedule: wait {wait}, warmup {warmup}, active {active}, repeat {repeat}, "
+            f"skip_first {skip_first}: must be >= 0, active > 0"
+        )
+
+    def action(step: int) -> ProfilerAction:
+        step -= skip_first
+        if step < 0:
+            return ProfilerAction.NONE
+        if skip_first_wait:
+            step += wait
+        cycle, at = divmod(step, wait + warmup + active)
+        if (repeat and cycle >= repeat) or at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        last = at == wait + warmup + active - 1
+        return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
+
+    return action
+
+
+def record_always(step: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[profile], None]:
+    """Returns an on_trace_ready that writes a trace into dir_name, where TensorBoard looks for
+    it."""
+
+    def handler(p: profile) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json" + ".gz" * use_gzip
+        p.export_chrome_trace(os.path.join(dir_name, name))
+
+    return handler
+
+
+# ---- results ----
+
+
+class Interval(NamedTuple):
+    """Begin and end of an event, in microseconds."""
+
+    start: float
+    end: float
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+
+class FormattedTimes:
+    """Times as text, for tables."""
+
+    @property
+    def cpu_time(self) -> float:
+        """Mean of cpu_time_total over the calls."""
+        return self.cpu_time_total / max(self.count, 1)  # type: ignore[attr-defined]
+
+    cpu_time_str = property(lambda self: time_text(self.cpu_time))
+    cpu_time_total_str = property(lambda self: time_text(self.cpu_time_total))
+    self_cpu_time_total_str = property(lambda self: time_text(self.self_cpu_time_total))
+    device_time = device_time_total = self_device_time_total = 0.0
+    device_memory_usage = self_device_memory_usage = 0
+
+
+class FunctionEvent(FormattedTimes):
+    """One event.
+
+    kind: OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER or REGION. cpu_parent, cpu_children: the event
+    around it and those inside. flops and cpu_memory_usage include the events inside.
+    """
+
+    count = 1
+
+    def __init__(self, name: str, kind: int, id: int, time_range: Interval) -> None:
+        self.name = self.key = name
+        self.kind, self.id, self.time_range = kind, id, time_range
+        self.thread = threading.get_ident()
+        self.cpu_parent: FunctionEvent | None = None
+        self.cpu_children: list[FunctionEvent] = []
+        self.input_shapes: list[list[int]] = []
+        self.flops = 0.0
+        self.cpu_memory_usage = 0
+
+    @property
+    def cpu_time_total(self) -> float:
+        return self.time_range.elapsed_us()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        inside = (e.cpu_time_total for e in self.cpu_children if e.kind != KERNEL)
+        return self.cpu_time_total - sum(inside)
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        return self.cpu_memory_usage - sum(e.cpu_memory_usage for e in self.cpu_children)
+
+    def __repr__(self) -> str:
+        return f"<FunctionEvent {self.name}: {self.cpu_time_total:.1f} us>"
+
+
+class FunctionEventAvg(FormattedTimes):
     """An operator, or a region of record_function.
 
     count: number of calls. cpu_time_total: with the operators that it calls; self_cpu_time_total:
     without them. cpu_time: mean of cpu_time_total over the calls.
     """
 
-    def __init__(self, key: str, count: int, self_ns: float, total_ns: float) -> None:
+    def __init__(
+        self,
+        key: str,
+        count: int = 0,
+        self_us: float = 0.0,
+        total_us: float = 0.0,
+        flops: float = 0.0,
+        bytes: int = 0,
+        input_shapes: list[list[int]] | None = None,
+    ) -> None:
         self.key = self.name = key
         self.count = count
-        self.self_cpu_time_total = self_ns / 1e3
-        self.cpu_time_total = total_ns / 1e3
-        self.cpu_time = self.cpu_time_total / max(count, 1)
+        self.self_cpu_time_total, self.cpu_time_total = self_us, total_us
+        self.flops, self.cpu_memory_usage = flops, bytes
+        self.input_shapes = input_shapes or []
+
+    def add(self, e: FunctionEvent) -> None:
+        """Adds an event, and its totals unless it is inside another one of its name."""
+        self.count += 1
+        self.self_cpu_time_total += e.self_cpu_time_total
+        outer = e.cpu_parent
+        while outer is not None and (outer.name, outer.kind) != (e.name, e.kind):
+            outer = outer.cpu_parent
+        if outer is None:
+            self.cpu_time_total += e.cpu_time_total
+            self.flops += e.flops
+            self.cpu_memory_usage += e.cpu_memory_usage
 
     def __repr__(self) -> str:
         return f"<{self.key}: {self.count} calls, {self.cpu_time_total:.1f} us>"
 
 
-class Rows(list[Row]):
-    """The rows of a profile."""
+def time_text(us: float) -> str:
+    for size, unit in ((1e6, "s"), (1e3, "ms")):
+        if us >= size:
+            return f"{us / size:.3f}{unit}"
+    return f"{us:.3f}us"
 
-    def total_average(self) -> Row:
+
+def bytes_text(n: float) -> str:
+    for size, unit in ((1 << 30, "Gb"), (1 << 20, "Mb"), (1 << 10, "Kb")):
+        if abs(n) >= size:
+            return f"{n / size:.2f} {unit}"
+    return f"{n:.0f} b"
+
+
+def flops_text(n: float) -> str:
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if n >= size:
+            return f"{n / size:.3f} {unit}FLOPs"
+    return f"{n:.3f}" if n else "--"
+
+
+def shortened(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= width else text[: width - 3] + "..."
+
+
+class EventList(list):
+    """Events, or the rows of a profile."""
+
+    def total_average(self) -> FunctionEventAvg:
         """Returns a row with the sums of all rows."""
-        ns = sum(row.self_cpu_time_total for row in self) * 1e3
-        return Row("Total", sum(row.count for row in self), ns, ns)
-
-    def table(self, sort_by: str = "cpu_time_total", row_limit: int = 100) -> str:
-        """Returns the rows as text, the largest first.
-
-        sort_by: an attribute of Row. row_limit: the number of rows that are shown; -1: all.
-        """
-        limit = row_limit if row_limit >= 0 else None
-        rows = sorted(self, key=lambda row: getattr(row, sort_by or "count"), reverse=True)[:limit]
-        width = max([len("Name"), *(len(row.key) for row in rows)])
-        head = (
-            f"{'Name':<{width}}  {'Self CPU':>14}  {'CPU total':>14}  "
-            f"{'CPU time avg':>14}  {'# of Calls':>10}"
+        us = self.self_cpu_time_total
+        outer = [e for e in self if getattr(e, "cpu_parent", None) is None]
+        return FunctionEventAvg(
+            "Total",
+            sum(row.count for row in self),
+            us,
+            us,
+            sum(e.flops for e in outer),
+            sum(e.cpu_memory_usage for e in outer),
         )
-        lines = []
-        for row in rows:
-            lines.append(
-                f"{row.key:<{width}}  {row.self_cpu_time_total:>12.3f}us  "
-                f"{row.cpu_time_total:>12.3f}us  {row.cpu_time:>12.3f}us  {row.count:>10}"
-            )
-        rule = "-" * len(head)
-        total = sum(row.self_cpu_time_total for row in self)
-        last = f"Self CPU time total: {total:.3f}us"
-        return "\n".join([rule, head, rule, *lines, rule, last])
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The time of all events, each moment counted once."""
+        rows = (row for row in self if getattr(row, "kind", OP) != KERNEL)
+        return sum(row.self_cpu_time_total for row in rows)
+
+    def key_averages(self, group_by_input_shapes: bool = False) -> EventList:
+        """Returns a row per name of operators, modules, nodes, steps and regions."""
+        rows: dict[Any, FunctionEventAvg] = {}
+        for e in self:
+            if e.kind in (KERNEL, MEMORY):
+                continue
+            key = (e.kind, e.name, str(e.input_shapes) if group_by_input_shapes else "")
+            if key not in rows:
+                shapes = e.input_shapes if group_by_input_shapes else None
+                rows[key] = FunctionEventAvg(e.name, input_shapes=shapes)
+            rows[key].add(e)
+        return EventList(rows.values())
+
+    def table(
+        self,
+        sort_by: str | None = "cpu_time_total",
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        """Returns the rows as text.
+
+        sort_by: an attribute of the rows, the largest first; None keeps their order. row_limit: the
+        number of rows that are shown; -1: all. Columns for memory, shapes and FLOPs appear if
+        something was recorded for them.
+        """
+        rows: list[Any] = list(self)
+        if top_level_events_only:
+            rows = [e for e in rows if getattr(e, "cpu_parent", None) is None]
+        if sort_by:
+            rows.sort(key=attrgetter(sort_by), reverse=True)
+        rows = rows[:row_limit] if row_limit >= 0 else rows
+        total = self.self_cpu_time_total
+
+        def share(us: float) -> str:
+            return f"{100 * us / total:.2f}%" if total else "0.00%"
+
+        columns: list[tuple[str, Callable[[Any], str]]] = [
+            ("Self CPU %", lambda row: share(row.self_cpu_time_total)),
+            ("Self CPU", lambda row: row.self_cpu_time_total_str),
+            ("CPU total %", lambda row: share(row.cpu_time_total)),
+            ("CPU total", lambda row: row.cpu_time_total_str),
+            ("CPU time avg", lambda row: row.cpu_time_str),
+        ]
+        if any(row.cpu_memory_usage for row in rows):
+            columns.append(("CPU Mem", lambda row: bytes_text(row.cpu_memory_usage)))
+        columns.append(("# of Calls", lambda row: str(row.count)))
+        if any(row.input_shapes for row in rows):
+            width = max_shapes_column_width
+            columns.append(("Input Shapes", lambda row: shortened(str(row.input_shapes), width)))
+        if any(row.flops for row in rows):
+            columns.append(("Total FLOPs", lambda row: flops_text(row.flops)))
+        names = [shortened(row.key, max_name_column_width) for row in rows]
+        cells = [[title, *(text(row) for row in rows)] for title, text in columns]
+        lines = [f"{name:<{max(map(len, ['Name', *names]))}}" for name in ["Name", *names]]
+        for column in cells:
+            width_of = max(12, *map(len, column))
+            lines = [f"{line}  {cell:>{width_of}}" for line, cell in zip(lines, column)]
+        rule = "-" * len(lines[0])
+        last = f"Self CPU time total: {time_text(total)}"
+        head = [header, rule] if header is not None else []
+        return "\n".join([*head, rule, lines[0], rule, *lines[1:], rule, last])
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def shown_name(kind: int, name: bytes) -> str:
+    return NAMES.get(kind, "{}").format(name.decode("utf-8", "replace"))
+
+
+def shapes_of(raw: Any) -> list[list[int]]:
+    """The shapes of an event of tt.h."""
+    if not raw.n_shapes:
+        return []
+    numbers, found = list((c_int64 * raw.n_shapes).from_address(raw.shapes)), []
+    while numbers:
+        end = 1 + numbers[0]
+        found.append(numbers[1:end])
+        numbers = numbers[end:]
+    return found
+
+
+def read_events() -> EventList:
+    """Returns the events of this thread's last profile."""
+    events, by_id = EventList(), {}
+    for raw in filled(struct("tt_profile_event"), "tt_profiler_events"):
+        end = raw.end_ns or time.perf_counter_ns()
+        span = Interval(raw.begin_ns / 1e3, end / 1e3)
+        e = FunctionEvent(shown_name(raw.kind, raw.name), raw.kind, raw.id, span)
+        e.flops, e.cpu_memory_usage = raw.flops, raw.bytes
+        e.input_shapes = shapes_of(raw)
+        if raw.kind != MEMORY:
+            by_id[raw.id] = e
+        parent = by_id.get(raw.parent)
+        if parent is not None and raw.kind != MEMORY:
+            e.cpu_parent = parent
+            parent.cpu_children.append(e)
+        events.append(e)
+    return events
+
+
+def read_sums() -> EventList:
+    """Returns the sums of this thread's last profile."""
+    rows = filled(struct("tt_profile_sum"), "tt_profiler_sums")
+    return EventList(
+        FunctionEventAvg(
+            shown_name(r.kind, r.name), r.calls, r.self_ns / 1e3, r.total_ns / 1e3, r.flops, r.bytes
+        )
+        for r in rows
+        if r.kind not in (KERNEL, MEMORY)
+    )
+
+
+# ---- profiles ----
+
+
+class ModuleCalls:
+    """Replaces Module.__call__ while profiles with modules run, so that it costs nothing else."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = threading.Lock(), 0
+
+    def watch(self, change: int) -> None:
+        from .nn.layer import Layer
+        from .nn.module import Module
+
+        with self.lock:
+            self.users += change
+            if change == 1 == self.users:
+                self.original = Module.__call__
+                setattr(Module, "__call__", self.replacement(self.original, Layer))
+            elif not self.users:
+                setattr(Module, "__call__", self.original)
+
+    def replacement(self, original: Any, layer: Any) -> Any:
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            p = getattr(local, "profile", None)
+            if p is None or isinstance(module, layer):  # whose call C records
+                return original(module, *args, **kwargs)
+            with Region(MODULE, p.module_name(module)):
+                return original(module, *args, **kwargs)
+
+        return call
+
+
+module_calls = ModuleCalls()
 
 
 class profile:
-    """with profile() as p: …; then p.key_averages().table(sort_by=…, row_limit=…)
+    """with profile(activities=…, schedule=…, …) as p: …; then p.key_averages().table(sort_by=…)
 
-    The arguments are ignored.
+    schedule: which steps are recorded; step() ends one. By default all are.
+    on_trace_ready: called with the profile when its events are complete: at the end, and after each
+        cycle of the schedule.
+    record_shapes: events have input_shapes. profile_memory: events of allocation and release, and
+    cpu_memory_usage. with_flops: counts floating-point operations. with_modules: events of modules.
+    capacity: number of events that are kept, the latest ones; key_averages counts all.
+    The other arguments are ignored.
     """
 
     def __init__(
         self,
         *,
-        activities: Any = None,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[profile], Any] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
         with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Any = None,
+        capacity: int = 1 << 20,
     ) -> None:
-        self.regions: dict[str, tuple[int, int]] = {}  # name -> calls, ns
-        self.rows: Rows | None = None
+        self.activities = set(activities) if activities else supported_activities()
+        self.schedule = schedule or record_always
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_flops, self.with_modules = with_flops, with_modules
+        self.capacity = capacity
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self._running = self._started = False
+        self._step: Region | None = None
+        self._rows: EventList | None = None
+        self._events: EventList | None = None
+        self._modules: dict[int, str] = {}
+
+    # ---- begin and end ----
 
     def start(self) -> None:
-        profiler_start()
-        running.append(self)
+        if self._started:
+            raise RuntimeError("profile: start() was called twice")
+        other = getattr(local, "profile", None)
+        if other is not None:
+            raise RuntimeError("profile: another profile of this thread is running")
+        self._started = True
+        self._act(self.current_action)
 
     def stop(self) -> None:
-        running.remove(self)
-        profiler_stop()
-        self.rows = Rows(Row(*row.values()) for row in profiler_rows())
-        self.rows += [Row(name, count, 0, ns) for name, (count, ns) in self.regions.items()]
+        if not self._started:
+            return
+        self._started = False
+        self._end_step()
+        if self._running:
+            self._save()
 
     def __enter__(self) -> Self:
         self.start()
@@ -108,27 +490,167 @@ class profile:
         self.stop()
 
     def step(self) -> None:
-        """Marks the end of a training step. It has no effect."""
+        """Marks the end of a training step."""
+        self._end_step()
+        if self.current_action is ProfilerAction.RECORD_AND_SAVE and self._running:
+            self._save()
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if self._started:
+            self._act(self.current_action)
 
-    def key_averages(self) -> Rows:
-        """Returns the rows, one per operator and region. Raises RuntimeError before the end."""
-        if self.rows is None:
+    def _act(self, action: ProfilerAction) -> None:
+        wanted = action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        if wanted and not self._running:
+            self._record()
+        elif not wanted and self._running:
+            self._save()
+        if self._running and self.record_steps:
+            self._step = Region(REGION, f"ProfilerStep#{self.step_num}")
+            self._step.begin()
+
+    def _end_step(self) -> None:
+        if self._step is not None:
+            self._step.end()
+            self._step = None
+
+    def _record(self) -> None:
+        before = getattr(local, "recorded", None)
+        if before is not None:
+            before._keep_events()
+        profiler_start_ex(
+            capacity=self.capacity,
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_modules=self.with_modules,
+        )
+        self._rows = self._events = None
+        self._modules.clear()
+        self._running, local.profile, local.recorded = True, self, self
+        if self.with_modules:
+            module_calls.watch(1)
+
+    def _save(self) -> None:
+        self._running, local.profile = False, None
+        if self.with_modules:
+            module_calls.watch(-1)
+        profiler_stop()
+        self._rows = read_sums()
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def module_name(self, module: Any) -> str:
+        """Returns "Net_0": the class of a module, and its number among those of its class."""
+        kind = type(module).__name__
+        if id(module) not in self._modules:
+            same = sum(name.rpartition("_")[0] == kind for name in self._modules.values())
+            self._modules[id(module)] = f"{kind}_{same}"
+        return self._modules[id(module)]
+
+    # ---- results ----
+
+    def _keep_events(self) -> None:
+        """Reads the events before another profile replaces them."""
+        if self._events is None and self._rows is not None:
+            self._events = read_events()
+
+    def _is_last(self) -> bool:
+        return getattr(local, "recorded", None) is self
+
+    def _check(self) -> EventList:
+        if self._rows is None:
             raise RuntimeError("the profile has not stopped yet")
-        return self.rows
+        return self._rows
+
+    def events(self) -> EventList:
+        """Returns the events by their begin. Raises RuntimeError before the end."""
+        self._check()
+        if self._events is None and not self._is_last():
+            raise RuntimeError("profile: events() must be called by the thread of the profile")
+        self._keep_events()
+        assert self._events is not None
+        return self._events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+    ) -> EventList:
+        """Returns the rows, one per operator and region. Raises RuntimeError before the end.
+
+        group_by_input_shape: one per operator and shapes of its arguments.
+        """
+        rows = self._check()
+        return self.events().key_averages(True) if group_by_input_shape else rows
+
+    def dropped(self) -> int:
+        """Returns the number of events that were more than capacity."""
+        return profiler_dropped()
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes the events to a file for chrome://tracing or Perfetto; compressed if its name ends
+        in .gz. Raises RuntimeError if this thread has started another profile since."""
+        self._check()
+        if not self._is_last():
+            raise RuntimeError(f"profile: the trace {LOST}")
+        name = os.fspath(path)
+        if not name.endswith(".gz"):
+            return profiler_chrome_trace(name)
+        plain = name[: -len(".gz")] + f".{os.getpid()}"
+        profiler_chrome_trace(plain)
+        try:
+            with open(plain, "rb") as source, gzip.open(name, "wb") as target:
+                shutil.copyfileobj(source, target)
+        finally:
+            os.remove(plain)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The time of all events, each moment counted once."""
+        return self._check().self_cpu_time_total
+
+    def total_average(self) -> FunctionEventAvg:
+        """Returns a row with the sums of all rows."""
+        return self._check().total_average()
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """Returns key_averages() as text."""
+        return self._check().table(*args, **kwargs)
 
 
-class record_function:
-    """with record_function("name"): … is a row of the profiles that are running."""
+class Region:
+    """An event between begin() and end(), if this thread's profile records."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.since = 0
+    def __init__(self, kind: int, name: str) -> None:
+        self.kind, self.name = kind, name
+        self.events: list[int] = []  # of the entries that have not been left yet
+
+    def begin(self) -> None:
+        recording = getattr(local, "profile", None) is not None
+        self.events.append(profiler_begin(self.kind, self.name) if recording else 0)
+
+    def end(self) -> None:
+        event = self.events.pop()
+        if event:
+            profiler_end(event)
 
     def __enter__(self) -> Self:
-        self.since = perf_counter_ns()
+        self.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for p in running:
-            count, ns = p.regions.get(self.name, (0, 0))
-            p.regions[self.name] = count + 1, ns + perf_counter_ns() - self.since
+        self.end()
+
+
+class record_function(Region):
+    """with record_function("name"): … is an event of the running profile; also a decorator."""
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        super().__init__(REGION, name)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            with record_function(self.name):
+                return function(*args, **kwargs)
+
+        return recorded

@@ -2,6 +2,7 @@
 #include "autograd/formulas/formulas.h"
 #include "autograd/saved.h"
 #include "autograd/wrap.h"
+#include "dispatch/flops.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
@@ -47,9 +48,13 @@ static constexpr ArgInfo add_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"other", ArgType::kTensor, false, false},
                                        {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt,
                                         {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static double add_flops([[maybe_unused]] const Value* args,
+                        [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema add_schema =
     {"add", "add", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 3, 1,
-     true, false, false, false};
+     true, false, false, false, add_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl,
     add_autograd);
@@ -73,9 +78,13 @@ static constexpr ArgInfo add__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"alpha", ArgType::kScalar, false, true, 0,
                                          ArgDefault::kInt, {.i = 1}}};
+static double add__flops([[maybe_unused]] const Value* args,
+                         [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema add__schema =
     {"add_", "add_", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add__args, 3,
-     0, true, false, false, false};
+     0, true, false, false, false, add__flops};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&add__schema, add__impl, add__autograd);
 static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
@@ -122,9 +131,13 @@ static constexpr ArgInfo add_scalar_args[] = {{"self", ArgType::kTensor, false, 
                                               {"alpha", ArgType::kScalar, false, true, 0,
                                                ArgDefault::kInt, {.i = 1}},
                                               {"dst", ArgType::kTensor, true, false}};
+static double add_scalar_flops([[maybe_unused]] const Value* args,
+                               [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema add_scalar_schema = {"add_scalar", "add",
     "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 3, 1,
-    true, false, false, false};
+    true, false, false, false, add_scalar_flops};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema,
     add_scalar_impl, add_scalar_autograd);
@@ -145,9 +158,13 @@ static constexpr ArgInfo add_scalar__args[] = {{"self", ArgType::kTensor, true, 
                                                {"other", ArgType::kScalar, false, false},
                                                {"alpha", ArgType::kScalar, false, true, 0,
                                                 ArgDefault::kInt, {.i = 1}}};
+static double add_scalar__flops([[maybe_unused]] const Value* args,
+                                [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema add_scalar__schema = {"add_scalar_", "add_",
     "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar__args, 3, 0,
-    true, false, false, false};
+    true, false, false, false, add_scalar__flops};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, add_scalar__autograd);
 static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -201,9 +218,13 @@ static constexpr ArgInfo sub_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"other", ArgType::kTensor, false, false},
                                        {"alpha", ArgType::kScalar, false, true, 0, ArgDefault::kInt,
                                         {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
+static double sub_flops([[maybe_unused]] const Value* args,
+                        [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema sub_schema =
     {"sub", "sub", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 3, 1,
-     true, false, false, false};
+     true, false, false, false, sub_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl,
     sub_autograd);
@@ -227,9 +248,13 @@ static constexpr ArgInfo sub__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"alpha", ArgType::kScalar, false, true, 0,
                                          ArgDefault::kInt, {.i = 1}}};
+static double sub__flops([[maybe_unused]] const Value* args,
+                         [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema sub__schema =
     {"sub_", "sub_", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub__args, 3,
-     0, true, false, false, false};
+     0, true, false, false, false, sub__flops};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&sub__schema, sub__impl, sub__autograd);
 static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
@@ -276,9 +301,13 @@ static constexpr ArgInfo sub_scalar_args[] = {{"self", ArgType::kTensor, false, 
                                               {"alpha", ArgType::kScalar, false, true, 0,
                                                ArgDefault::kInt, {.i = 1}},
                                               {"dst", ArgType::kTensor, true, false}};
+static double sub_scalar_flops([[maybe_unused]] const Value* args,
+                               [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema sub_scalar_schema = {"sub_scalar", "sub",
     "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 3, 1,
-    true, false, false, false};
+    true, false, false, false, sub_scalar_flops};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema,
     sub_scalar_impl, sub_scalar_autograd);
@@ -299,9 +328,13 @@ static constexpr ArgInfo sub_scalar__args[] = {{"self", ArgType::kTensor, true, 
                                                {"other", ArgType::kScalar, false, false},
                                                {"alpha", ArgType::kScalar, false, true, 0,
                                                 ArgDefault::kInt, {.i = 1}}};
+static double sub_scalar__flops([[maybe_unused]] const Value* args,
+                                [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema sub_scalar__schema = {"sub_scalar_", "sub_",
     "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar__args, 3, 0,
-    true, false, false, false};
+    true, false, false, false, sub_scalar__flops};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, sub_scalar__autograd);
 static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -445,8 +478,12 @@ static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
 static constexpr ArgInfo mul_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"other", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
+static double mul_flops([[maybe_unused]] const Value* args,
+                        [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema mul_schema = {"mul", "mul", "mul(self: Tensor, other: Tensor) -> Tensor",
-                                        mul_args, 2, 1, true, false, false, false};
+                                        mul_args, 2, 1, true, false, false, false, mul_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mul_schema, mul_impl, mul_autograd);
 static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -468,9 +505,13 @@ static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo mul__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false}};
+static double mul__flops([[maybe_unused]] const Value* args,
+                         [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema mul__schema =
     {"mul_", "mul_", "mul(self: Tensor, other: Tensor) -> Tensor", mul__args, 2, 0, true, false,
-     false, false};
+     false, false, mul__flops};
 constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&,
     const Tensor&>(&mul__schema, mul__impl, mul__autograd);
 static void mul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -515,9 +556,14 @@ static TensorRef mul_scalar_autograd(Call c, const Tensor& self, const Scalar& o
 static constexpr ArgInfo mul_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"other", ArgType::kScalar, false, false},
                                               {"dst", ArgType::kTensor, true, false}};
+static double mul_scalar_flops([[maybe_unused]] const Value* args,
+                               [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema mul_scalar_schema = {"mul_scalar", "mul",
                                                "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
-                                               mul_scalar_args, 2, 1, true, false, false, false};
+                                               mul_scalar_args, 2, 1, true, false, false, false,
+                                               mul_scalar_flops};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl,
                                                      mul_scalar_autograd);
@@ -537,9 +583,14 @@ static void mul_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo mul_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                {"other", ArgType::kScalar, false, false}};
+static double mul_scalar__flops([[maybe_unused]] const Value* args,
+                                [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema mul_scalar__schema = {"mul_scalar_", "mul_",
                                                 "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
-                                                mul_scalar__args, 2, 0, true, false, false, false};
+                                                mul_scalar__args, 2, 0, true, false, false, false,
+                                                mul_scalar__flops};
 constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&mul_scalar__schema, mul_scalar__impl, mul_scalar__autograd);
 static void mul_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -598,9 +649,14 @@ static TensorRef div_true_autograd(Call c, const Tensor& self, const Tensor& oth
 static constexpr ArgInfo div_true_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"other", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
+static double div_true_flops([[maybe_unused]] const Value* args,
+                             [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema div_true_schema = {"div_true", "div_true",
                                              "div_true(self: Tensor, other: Tensor) -> Tensor",
-                                             div_true_args, 2, 1, true, false, true, false};
+                                             div_true_args, 2, 1, true, false, true, false,
+                                             div_true_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_impl,
                                                      div_true_autograd);
@@ -623,9 +679,14 @@ static void div_true__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo div_true__args[] = {{"self", ArgType::kTensor, true, false},
                                              {"other", ArgType::kTensor, false, false}};
+static double div_true__flops([[maybe_unused]] const Value* args,
+                              [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema div_true__schema = {"div_true_", "div_true_",
                                               "div_true(self: Tensor, other: Tensor) -> Tensor",
-                                              div_true__args, 2, 0, true, false, true, false};
+                                              div_true__args, 2, 0, true, false, true, false,
+                                              div_true__flops};
 constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&,
     const Tensor&>(&div_true__schema, div_true__impl, div_true__autograd);
 static void div_true_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -671,9 +732,13 @@ static TensorRef div_true_scalar_autograd(Call c, const Tensor& self, const Scal
 static constexpr ArgInfo div_true_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"other", ArgType::kScalar, false, false},
                                                    {"dst", ArgType::kTensor, true, false}};
+static double div_true_scalar_flops([[maybe_unused]] const Value* args,
+                                    [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema div_true_scalar_schema = {"div_true_scalar", "div_true",
     "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 2, 1, true,
-    false, true, false};
+    false, true, false, div_true_scalar_flops};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl,
                                                      div_true_scalar_autograd);
@@ -693,9 +758,13 @@ static void div_true_scalar__autograd(Call c, Tensor& self, const Scalar& other)
 }
 static constexpr ArgInfo div_true_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                     {"other", ArgType::kScalar, false, false}};
+static double div_true_scalar__flops([[maybe_unused]] const Value* args,
+                                     [[maybe_unused]] const TensorList& outs) {
+  return numel_of(first_result(args, outs));
+}
 static constexpr OpSchema div_true_scalar__schema = {"div_true_scalar_", "div_true_",
     "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar__args, 2, 0, true,
-    false, true, false};
+    false, true, false, div_true_scalar__flops};
 constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_true_scalar__schema, div_true_scalar__impl, div_true_scalar__autograd);
 static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,

@@ -2,6 +2,7 @@
 #include "autograd/formulas/formulas.h"
 #include "autograd/saved.h"
 #include "autograd/wrap.h"
+#include "dispatch/flops.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
@@ -130,10 +131,15 @@ static constexpr ArgInfo native_attention_args[] = {{"query", ArgType::kTensor, 
                                                     {"causal", ArgType::kBool, false, false},
                                                     {"scale", ArgType::kFloat, false, false},
                                                     {"rng", ArgType::kRng, false, false}};
+static double native_attention_flops([[maybe_unused]] const Value* args,
+                                     [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * (numel_of(args[0].tensor) + numel_of(first_result(args, outs)))) * size_of(
+      args[1].tensor, -2));
+}
 static constexpr OpSchema native_attention_schema = {"native_attention", "native_attention",
     "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float, "
     "causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)",
-    native_attention_args, 8, 2, true, true, true, false};
+    native_attention_args, 8, 2, true, true, true, false, native_attention_flops};
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                         double, const Rng&)> op_native_attention = make_op<TensorPair,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double,
@@ -151,11 +157,16 @@ static constexpr ArgInfo attention_backward_args[] = {{"grad", ArgType::kTensor,
                                                       {"causal", ArgType::kBool, false, false},
                                                       {"scale", ArgType::kFloat, false, false},
                                                       {"rng", ArgType::kRng, false, false}};
+static double attention_backward_flops([[maybe_unused]] const Value* args,
+                                       [[maybe_unused]] const TensorList& outs) {
+  return (((6.0 * numel_of(args[1].tensor)) + (4.0 * numel_of(args[0].tensor))) * size_of(
+      args[2].tensor, -2));
+}
 static constexpr OpSchema attention_backward_schema = {"attention_backward", "attention_backward",
     "attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, "
     "out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> "
     "(dquery: Tensor, dkey: Tensor, dvalue: Tensor)", attention_backward_args, 11, 3, false, true,
-    true, false};
+    true, false, attention_backward_flops};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                           const Tensor&, const Tensor&, double, bool, double,
                           const Rng&)> op_attention_backward = make_op<TensorTriple, const Tensor&,

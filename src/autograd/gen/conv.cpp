@@ -2,6 +2,7 @@
 #include "autograd/formulas/formulas.h"
 #include "autograd/saved.h"
 #include "autograd/wrap.h"
+#include "dispatch/flops.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
@@ -251,10 +252,16 @@ static constexpr ArgInfo convolution_args[] = {{"input", ArgType::kTensor, false
                                                {"transposed", ArgType::kBool, false, false},
                                                {"output_padding", ArgType::kSize, false, false},
                                                {"groups", ArgType::kInt, false, false}};
+static double convolution_flops([[maybe_unused]] const Value* args,
+                                [[maybe_unused]] const TensorList& outs) {
+  return (((2.0 * (double(args[6].i) ? numel_of(args[0].tensor)
+                   : numel_of(first_result(args, outs)))) * numel_of(args[1].tensor)) / size_of(
+      args[1].tensor, 0));
+}
 static constexpr OpSchema convolution_schema = {"convolution", "convolution",
     "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[], "
     "dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor",
-    convolution_args, 9, 1, true, false, true, false};
+    convolution_args, 9, 1, true, false, true, false, convolution_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints,
                        int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t>(&convolution_schema, impl::convolution,
@@ -350,12 +357,18 @@ static constexpr ArgInfo convolution_backward_args[] = {{"grad", ArgType::kTenso
     false}, {"want_weight", ArgType::kBool, false, false},
                                                         {"want_bias", ArgType::kBool, false,
     false}};
+static double convolution_backward_flops([[maybe_unused]] const Value* args,
+                                         [[maybe_unused]] const TensorList& outs) {
+  return ((((2.0 * (double(args[9].i) + double(args[10].i))) * (double(args[6].i)
+      ? numel_of(args[1].tensor) : numel_of(args[0].tensor))) * numel_of(args[2].tensor)) / size_of(
+      args[2].tensor, 0));
+}
 static constexpr OpSchema convolution_backward_schema = {"convolution_backward",
     "convolution_backward",
     "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], padding: "
     "Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, want_input: "
     "Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)",
-    convolution_backward_args, 12, 3, true, false, true, false};
+    convolution_backward_args, 12, 3, true, false, true, false, convolution_backward_flops};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,
                           int64_t, bool, bool, bool)> op_convolution_backward =
     make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,

@@ -2,6 +2,7 @@
 #include "autograd/formulas/formulas.h"
 #include "autograd/saved.h"
 #include "autograd/wrap.h"
+#include "dispatch/flops.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
@@ -74,9 +75,13 @@ static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor&
 }
 static constexpr ArgInfo matmul_stack_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"other", ArgType::kTensor, false, false}};
+static double matmul_stack_flops([[maybe_unused]] const Value* args,
+                                 [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
+}
 static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack",
     "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false,
-    true, false};
+    true, false, matmul_stack_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
     make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack,
                                                      matmul_stack_autograd);
@@ -143,9 +148,13 @@ static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor&
 static constexpr ArgInfo linear_rows_args[] = {{"input", ArgType::kTensor, false, false},
                                                {"weight", ArgType::kTensor, false, false},
                                                {"bias", ArgType::kOptTensor, false, false}};
+static double linear_rows_flops([[maybe_unused]] const Value* args,
+                                [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
+}
 static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows",
     "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1,
-    true, false, true, false};
+    true, false, true, false, linear_rows_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema,
     impl::linear_rows, linear_rows_autograd);
@@ -212,10 +221,14 @@ static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false
                                          {"alpha", ArgType::kScalar, false, true, 0,
                                           ArgDefault::kInt, {.i = 1}},
                                          {"dst", ArgType::kTensor, true, false}};
+static double addmm_flops([[maybe_unused]] const Value* args,
+                          [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
+}
 static constexpr OpSchema addmm_schema =
     {"addmm", "addmm",
     "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addmm_args, 5, 1, true, false, false, false};
+    "Tensor", addmm_args, 5, 1, true, false, false, false, addmm_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
@@ -249,9 +262,13 @@ static constexpr ArgInfo addmm__args[] = {{"self", ArgType::kTensor, true, false
                                            ArgDefault::kInt, {.i = 1}},
                                           {"alpha", ArgType::kScalar, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}}};
+static double addmm__flops([[maybe_unused]] const Value* args,
+                           [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
+}
 static constexpr OpSchema addmm__schema = {"addmm_", "addmm_",
     "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addmm__args, 5, 0, true, false, false, false};
+    "Tensor", addmm__args, 5, 0, true, false, false, false, addmm__flops};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmm__schema, addmm__impl, addmm__autograd);
@@ -334,9 +351,13 @@ static constexpr ArgInfo baddbmm_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"alpha", ArgType::kScalar, false, true, 0,
                                             ArgDefault::kInt, {.i = 1}},
                                            {"dst", ArgType::kTensor, true, false}};
+static double baddbmm_flops([[maybe_unused]] const Value* args,
+                            [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
+}
 static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm",
     "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", baddbmm_args, 5, 1, true, false, false, false};
+    "-> Tensor", baddbmm_args, 5, 1, true, false, false, false, baddbmm_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
@@ -370,9 +391,13 @@ static constexpr ArgInfo baddbmm__args[] = {{"self", ArgType::kTensor, true, fal
                                              ArgDefault::kInt, {.i = 1}},
                                             {"alpha", ArgType::kScalar, false, true, 0,
                                              ArgDefault::kInt, {.i = 1}}};
+static double baddbmm__flops([[maybe_unused]] const Value* args,
+                             [[maybe_unused]] const TensorList& outs) {
+  return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
+}
 static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm_",
     "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", baddbmm__args, 5, 0, true, false, false, false};
+    "-> Tensor", baddbmm__args, 5, 0, true, false, false, false, baddbmm__flops};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&,
                                                         const Scalar&,

@@ -26,7 +26,8 @@ static void run_plan(MatmulPlan& plan, Device device) {
   plan.workspace = workspace.data();
   if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);
   poll_if_watched(plan.batch * plan.m * plan.n * plan.k > kLarge);
-  const MatmulGoOn go_on = ctx().watched ? may_continue : nullptr;
+  const MatmulGoOn go_on = ctx().watched & kWatchPoll ? may_continue : nullptr;
+  EventScope event(EventKind::kKernel, kernel_matmul.name);
   const int32_t status = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool, go_on);
   if (status == kMatmulEnded) fail_again();
   if (status) fail(status, "the matrix product failed");

@@ -90,6 +90,8 @@ static const char* const kNullable[][2] = {
     {"tt_tensor_set_grad", "grad"},
     {"tt_ctx_trace_dispatch", "fn"},
     {"tt_profiler_rows", "rows"},
+    {"tt_profiler_events", "rows"},
+    {"tt_profiler_sums", "rows"},
     {"tt_optim_set_state", "value"},
     {"tt_backward_all", "gradients"},
     {"tt_set_anomaly_enabled", "previous"},

@@ -647,6 +647,23 @@ static tt_status profiled(Run* r) {
   return s;
 }
 
+static tt_status recorded(Run* r) {
+  tt_status s;
+  tt_profiler_start_opts o;
+  int64_t id = 0;
+  memset(&o, 0, sizeof o);
+  o.set = 31;
+  o.capacity = 64;
+  o.record_shapes = o.profile_memory = o.with_flops = o.with_modules = 1;
+  TRY(tt_profiler_start_ex(r->x, &o));
+  s = tt_profiler_begin(r->x, TT_EVENT_REGION, "region", &id);
+  if (!s) s = from(r, 0, SHAPE(3));
+  if (!s) s = tt_neg(r->x, r->t[0], OUT(1));
+  if (!s) s = tt_sum(r->x, r->t[1], NULL, OUT(2));
+  tt_profiler_stop(r->x);
+  return s;
+}
+
 static tt_status objects(Run* r) {
   tt_generator* g = NULL;
   tt_cancel* k = NULL;
@@ -968,6 +985,7 @@ static const struct {
     {"optimizer step", optimizer_step},
     {"numbers of an optimizer", optimizer_numbers},
     {"profiler", profiled},
+    {"profiler events", recorded},
     {"objects", objects},
     {"save and load", save_and_load},
     {"save and load PyTorch's", save_and_load_torch},

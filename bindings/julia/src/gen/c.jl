@@ -421,6 +421,13 @@ struct tt_op_def; struct_size::UInt64; schema::Ptr{UInt8}; user::Ptr{Cvoid}; com
     backward::Ptr{Cvoid}; drop::Ptr{Cvoid} end
 struct tt_clip_grad_norm_opts; set::UInt64; norm_type::Float64; error_if_nonfinite::Int32 end
 struct tt_profile_row; op::Ptr{UInt8}; calls::Int64; self_ns::Int64; total_ns::Int64 end
+struct tt_profiler_start_opts; set::UInt64; capacity::Int64; record_shapes::Int32;
+    profile_memory::Int32; with_flops::Int32; with_modules::Int32 end
+struct tt_profile_event; name::Ptr{UInt8}; kind::Int32; n_shapes::Int32; shapes::Ptr{Int64};
+    id::Int64; parent::Int64; begin_ns::Int64; end_ns::Int64; bytes::Int64; held::Int64;
+    flops::Float64 end
+struct tt_profile_sum; name::Ptr{UInt8}; kind::Int32; pad::Int32; calls::Int64; self_ns::Int64;
+    total_ns::Int64; bytes::Int64; flops::Float64 end
 
 const TT_OK = Int32(0)
 const TT_INVALID_ARG = Int32(1)
@@ -1330,6 +1337,18 @@ const TT_GRAD_CREATE_GRAPH = UInt64(4)
 const TT_GRAD_ALLOW_UNUSED = UInt64(8)
 const TT_CLIP_GRAD_NORM_NORM_TYPE = UInt64(1)
 const TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE = UInt64(2)
+const TT_EVENT_OP = Int32(1)
+const TT_EVENT_KERNEL = Int32(2)
+const TT_EVENT_MODULE = Int32(3)
+const TT_EVENT_NODE = Int32(4)
+const TT_EVENT_MEMORY = Int32(5)
+const TT_EVENT_OPTIMIZER = Int32(6)
+const TT_EVENT_REGION = Int32(7)
+const TT_PROFILER_START_CAPACITY = UInt64(1)
+const TT_PROFILER_START_RECORD_SHAPES = UInt64(2)
+const TT_PROFILER_START_PROFILE_MEMORY = UInt64(4)
+const TT_PROFILER_START_WITH_FLOPS = UInt64(8)
+const TT_PROFILER_START_WITH_MODULES = UInt64(16)
 
 const NAMES = split("""
 tt_abs
@@ -2356,9 +2375,16 @@ tt_prelu
 tt_prod
 tt_prod_dim
 tt_prod_dim_into
+tt_profiler_begin
+tt_profiler_chrome_trace
+tt_profiler_dropped
+tt_profiler_end
+tt_profiler_events
 tt_profiler_rows
 tt_profiler_start
+tt_profiler_start_ex
 tt_profiler_stop
+tt_profiler_sums
 tt_put
 tt_put_
 tt_quantile
@@ -2697,7 +2723,7 @@ tt_zeta_into
 """)
 
 # Addresses of the functions, in the order of NAMES.
-const FN = fill(C_NULL, 1362)
+const FN = fill(C_NULL, 1369)
 address_of(i::Int) = @inbounds FN[i]
 
 @inline tt_abs(c, self, out) = ccall(address_of(1), Int32,
@@ -4897,702 +4923,715 @@ opts, out)
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
 @inline tt_prod_dim_into(c, self, dim, opts, dst) = ccall(address_of(1024), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(1025), Int32,
+@inline tt_profiler_begin(c, kind, name, out) = ccall(address_of(1025), Int32,
+(Ptr{Cvoid}, Int32, Cstring, Ptr{Int64}), c, kind, name, out)
+@inline tt_profiler_chrome_trace(c, path) = ccall(address_of(1026), Int32, (Ptr{Cvoid}, Cstring), c,
+path)
+@inline tt_profiler_dropped(c, out) = ccall(address_of(1027), Int32, (Ptr{Cvoid}, Ptr{Int64}), c,
+out)
+@inline tt_profiler_end(c, event) = ccall(address_of(1028), Int32, (Ptr{Cvoid}, Int64), c, event)
+@inline tt_profiler_events(c, rows, cap, n) = ccall(address_of(1029), Int32,
+(Ptr{Cvoid}, Ptr{tt_profile_event}, Int64, Ptr{Int64}), c, rows, cap, n)
+@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(1030), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_profiler_start(c) = ccall(address_of(1026), Int32, (Ptr{Cvoid},), c)
-@inline tt_profiler_stop(c) = ccall(address_of(1027), Int32, (Ptr{Cvoid},), c)
-@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(1028), Int32,
+@inline tt_profiler_start(c) = ccall(address_of(1031), Int32, (Ptr{Cvoid},), c)
+@inline tt_profiler_start_ex(c, opts) = ccall(address_of(1032), Int32,
+(Ptr{Cvoid}, Ptr{tt_profiler_start_opts}), c, opts)
+@inline tt_profiler_stop(c) = ccall(address_of(1033), Int32, (Ptr{Cvoid},), c)
+@inline tt_profiler_sums(c, rows, cap, n) = ccall(address_of(1034), Int32,
+(Ptr{Cvoid}, Ptr{tt_profile_sum}, Int64, Ptr{Int64}), c, rows, cap, n)
+@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(1035), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, self, index, source,
 accumulate, out)
-@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(1029), Int32,
+@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(1036), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, index, source, accumulate)
-@inline tt_quantile(c, self, q, opts, out) = ccall(address_of(1030), Int32,
+@inline tt_quantile(c, self, q, opts, out) = ccall(address_of(1037), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_quantile_opts}, Ptr{Ptr{Cvoid}}), c, self, q, opts, out)
-@inline tt_quantile_into(c, self, q, opts, dst) = ccall(address_of(1031), Int32,
+@inline tt_quantile_into(c, self, q, opts, dst) = ccall(address_of(1038), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_quantile_opts}, Ptr{Cvoid}), c, self, q, opts, dst)
-@inline tt_quantile_scalar(c, self, q, opts, out) = ccall(address_of(1032), Int32,
+@inline tt_quantile_scalar(c, self, q, opts, out) = ccall(address_of(1039), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_quantile_scalar_opts}, Ptr{Ptr{Cvoid}}), c, self, q, opts,
 out)
-@inline tt_quantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1033), Int32,
+@inline tt_quantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1040), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_quantile_scalar_opts}, Ptr{Cvoid}), c, self, q, opts, dst)
-@inline tt_rad2deg(c, self, out) = ccall(address_of(1034), Int32,
+@inline tt_rad2deg(c, self, out) = ccall(address_of(1041), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_rad2deg_(c, self) = ccall(address_of(1035), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_rad2deg_into(c, self, dst) = ccall(address_of(1036), Int32,
+@inline tt_rad2deg_(c, self) = ccall(address_of(1042), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_rad2deg_into(c, self, dst) = ccall(address_of(1043), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(1037), Int32,
+@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(1044), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_rand_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_rand_like(c, self, opts, out) = ccall(address_of(1038), Int32,
+@inline tt_rand_like(c, self, opts, out) = ccall(address_of(1045), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rand_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(1039), Int32,
+@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(1046), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_randint_opts}, Ptr{Ptr{Cvoid}}), c, low, high,
 size, n_size, opts, out)
-@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(1040), Int32,
+@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(1047), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{tt_randint_like_opts}, Ptr{Ptr{Cvoid}}), c, self, low,
 high, opts, out)
-@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(1041), Int32,
+@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(1048), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_randn_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_randn_like(c, self, opts, out) = ccall(address_of(1042), Int32,
+@inline tt_randn_like(c, self, opts, out) = ccall(address_of(1049), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_randn_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_random_(c, self, low, opts) = ccall(address_of(1043), Int32,
+@inline tt_random_(c, self, low, opts) = ccall(address_of(1050), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_random__opts}), c, self, low, opts)
-@inline tt_randperm(c, n, opts, out) = ccall(address_of(1044), Int32,
+@inline tt_randperm(c, n, opts, out) = ccall(address_of(1051), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_randperm_opts}, Ptr{Ptr{Cvoid}}), c, n, opts, out)
-@inline tt_ravel(c, self, out) = ccall(address_of(1045), Int32,
+@inline tt_ravel(c, self, out) = ccall(address_of(1052), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_real(c, self, out) = ccall(address_of(1046), Int32,
+@inline tt_real(c, self, out) = ccall(address_of(1053), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal(c, self, out) = ccall(address_of(1047), Int32,
+@inline tt_reciprocal(c, self, out) = ccall(address_of(1054), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal_(c, self) = ccall(address_of(1048), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(1049), Int32,
+@inline tt_reciprocal_(c, self) = ccall(address_of(1055), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(1056), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(1050), Int32,
+@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(1057), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, leaf, fn, user, drop,
 id)
-@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(1051), Int32,
+@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(1058), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, self, fn, user, drop,
 id)
-@inline tt_relu(c, self, out) = ccall(address_of(1052), Int32,
+@inline tt_relu(c, self, out) = ccall(address_of(1059), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_relu6(c, input, out) = ccall(address_of(1053), Int32,
+@inline tt_relu6(c, input, out) = ccall(address_of(1060), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_relu6_(c, input) = ccall(address_of(1054), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_relu_(c, self) = ccall(address_of(1055), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_remainder(c, self, other, out) = ccall(address_of(1056), Int32,
+@inline tt_relu6_(c, input) = ccall(address_of(1061), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_relu_(c, self) = ccall(address_of(1062), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_remainder(c, self, other, out) = ccall(address_of(1063), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_(c, self, other) = ccall(address_of(1057), Int32,
+@inline tt_remainder_(c, self, other) = ccall(address_of(1064), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(1058), Int32,
+@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(1065), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_f64_(c, self, other) = ccall(address_of(1059), Int32,
+@inline tt_remainder_f64_(c, self, other) = ccall(address_of(1066), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(1060), Int32,
+@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(1067), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(1061), Int32,
+@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(1068), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_i64_(c, self, other) = ccall(address_of(1062), Int32,
+@inline tt_remainder_i64_(c, self, other) = ccall(address_of(1069), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(1063), Int32,
+@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(1070), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(1064), Int32,
+@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(1071), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(1065), Int32,
+@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(1072), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(1066), Int32,
+@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(1073), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(1067), Int32,
+@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(1074), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remove_hook(c, self, id) = ccall(address_of(1068), Int32,
+@inline tt_remove_hook(c, self, id) = ccall(address_of(1075), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, id)
-@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(1069), Int32,
+@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(1076), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Ptr{Cvoid}}), c, self, p, dim, maxnorm, out)
-@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(1070), Int32,
+@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(1077), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64), c, self, p, dim, maxnorm)
-@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(1071), Int32,
+@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(1078), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Cvoid}), c, self, p, dim, maxnorm, dst)
-@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(1072), Int32,
+@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(1079), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, repeats, n_repeats, out)
-@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(1073), Int32,
+@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(1080), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_repeat_interleave_opts}, Ptr{Ptr{Cvoid}}), c, self, repeats,
 opts, out)
-@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(1074), Int32,
+@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(1081), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_repeat_interleave_tensor_opts}, Ptr{Ptr{Cvoid}}), c,
 self, repeats, opts, out)
-@inline tt_requires_grad_(c, self, on) = ccall(address_of(1075), Int32,
+@inline tt_requires_grad_(c, self, on) = ccall(address_of(1082), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, on)
-@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(1076), Int32,
+@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(1083), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shape, n_shape, out)
-@inline tt_resolve_conj(c, self, out) = ccall(address_of(1077), Int32,
+@inline tt_resolve_conj(c, self, out) = ccall(address_of(1084), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_resolve_neg(c, self, out) = ccall(address_of(1078), Int32,
+@inline tt_resolve_neg(c, self, out) = ccall(address_of(1085), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_retain_grad(c, self) = ccall(address_of(1079), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_retain_grad(c, self) = ccall(address_of(1086), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
 @inline tt_rms_norm(c, input, normalized_shape, n_normalized_shape, weight, opts, out) =
-ccall(address_of(1080), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
+ccall(address_of(1087), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
 Ptr{tt_rms_norm_opts}, Ptr{Ptr{Cvoid}}), c, input, normalized_shape, n_normalized_shape, weight,
 opts, out)
 @inline tt_rnn_relu(c, input, hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1081), Int32,
+bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1088), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64, Int32, Int32,
 Int32, Ptr{tt_rnn_relu_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, params, n_params,
 has_biases, num_layers, dropout, train, bidirectional, batch_first, opts, output, h_n)
-@inline tt_rnn_relu_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1082), Int32,
+@inline tt_rnn_relu_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1089), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}), c, input, hx, w_ih, w_hh, b_ih, b_hh, out)
 @inline tt_rnn_tanh(c, input, hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1083), Int32,
+bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1090), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64, Int32, Int32,
 Int32, Ptr{tt_rnn_tanh_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, params, n_params,
 has_biases, num_layers, dropout, train, bidirectional, batch_first, opts, output, h_n)
-@inline tt_rnn_tanh_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1084), Int32,
+@inline tt_rnn_tanh_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1091), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}), c, input, hx, w_ih, w_hh, b_ih, b_hh, out)
-@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(1085), Int32,
+@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(1092), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shifts,
 n_shifts, dims, n_dims, out)
-@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(1086), Int32,
+@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(1093), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, k, dims, n_dims, out)
-@inline tt_round(c, self, opts, out) = ccall(address_of(1087), Int32,
+@inline tt_round(c, self, opts, out) = ccall(address_of(1094), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_round_(c, self, opts) = ccall(address_of(1088), Int32,
+@inline tt_round_(c, self, opts) = ccall(address_of(1095), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}), c, self, opts)
-@inline tt_round_into(c, self, opts, dst) = ccall(address_of(1089), Int32,
+@inline tt_round_into(c, self, opts, dst) = ccall(address_of(1096), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_rsqrt(c, self, out) = ccall(address_of(1090), Int32,
+@inline tt_rsqrt(c, self, out) = ccall(address_of(1097), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_rsqrt_(c, self) = ccall(address_of(1091), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(1092), Int32,
+@inline tt_rsqrt_(c, self) = ccall(address_of(1098), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(1099), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_rsub(c, self, other, out) = ccall(address_of(1093), Int32,
+@inline tt_rsub(c, self, other, out) = ccall(address_of(1100), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(1094), Int32,
+@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(1101), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(1095), Int32,
+@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(1102), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(1096), Int32,
+@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(1103), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(1097), Int32,
+@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(1104), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1098), Int32,
+@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1105), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(1099), Int32,
+@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(1106), Int32,
 (Ptr{Cvoid}, Ptr{tt_live_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(1100), Int32, (Ptr{Cvoid}, UInt64), rt,
+@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(1107), Int32, (Ptr{Cvoid}, UInt64), rt,
 seed)
-@inline tt_runtime_new(opts, out) = ccall(address_of(1101), Int32,
+@inline tt_runtime_new(opts, out) = ccall(address_of(1108), Int32,
 (Ptr{tt_runtime_opts}, Ptr{Ptr{Cvoid}}), opts, out)
-@inline tt_runtime_poll(rt) = ccall(address_of(1102), Int64, (Ptr{Cvoid},), rt)
-@inline tt_runtime_release(rt) = ccall(address_of(1103), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_retain(rt) = ccall(address_of(1104), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_rng_state(rt, state) = ccall(address_of(1105), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
+@inline tt_runtime_poll(rt) = ccall(address_of(1109), Int64, (Ptr{Cvoid},), rt)
+@inline tt_runtime_release(rt) = ccall(address_of(1110), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_retain(rt) = ccall(address_of(1111), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_rng_state(rt, state) = ccall(address_of(1112), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
 rt, state)
-@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(1106), Int32,
+@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(1113), Int32,
 (Ptr{Cvoid}, Ptr{UInt64}), rt, state)
-@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(1107), Int32,
+@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(1114), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, f, name, out)
-@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(1108), Int32,
+@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(1115), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, f, i, out)
-@inline tt_safetensors_map(c, path, out) = ccall(address_of(1109), Int32,
+@inline tt_safetensors_map(c, path, out) = ccall(address_of(1116), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(1110), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(1117), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 f, i)
-@inline tt_safetensors_metadata_size(f) = ccall(address_of(1111), Int64, (Ptr{Cvoid},), f)
-@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(1112), Ptr{UInt8},
+@inline tt_safetensors_metadata_size(f) = ccall(address_of(1118), Int64, (Ptr{Cvoid},), f)
+@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(1119), Ptr{UInt8},
 (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_name(f, i) = ccall(address_of(1113), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_open(c, path, out) = ccall(address_of(1114), Int32,
+@inline tt_safetensors_name(f, i) = ccall(address_of(1120), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
+@inline tt_safetensors_open(c, path, out) = ccall(address_of(1121), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_release(f) = ccall(address_of(1115), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_retain(f) = ccall(address_of(1116), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(1117), Int32,
+@inline tt_safetensors_release(f) = ccall(address_of(1122), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_retain(f) = ccall(address_of(1123), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(1124), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{UInt8}}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_safetensors_save_opts}), c,
 path, names, tensors, n, opts)
-@inline tt_safetensors_size(f) = ccall(address_of(1118), Int64, (Ptr{Cvoid},), f)
-@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(1119), Int32,
+@inline tt_safetensors_size(f) = ccall(address_of(1125), Int64, (Ptr{Cvoid},), f)
+@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(1126), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Int32, Ptr{Ptr{Cvoid}}), c, value, dtype, out)
 @inline tt_scaled_dot_product_attention(c, query, key, value, attn_mask, opts, out) =
-ccall(address_of(1120), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(1127), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{tt_scaled_dot_product_attention_opts}, Ptr{Ptr{Cvoid}}), c, query, key, value, attn_mask, opts,
 out)
-@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(1121), Int32,
+@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(1128), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, src, opts, out)
-@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(1122), Int32,
+@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(1129), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}), c, self, dim, index,
 src, opts)
-@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(1123), Int32,
+@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(1130), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index, src,
 out)
-@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(1124), Int32,
+@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(1131), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, src)
-@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(1125), Int32,
+@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(1132), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, value, opts, out)
-@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(1126), Int32,
+@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(1133), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1127), Int32,
+@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1134), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, value, opts, dst)
-@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(1128), Int32,
+@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(1135), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self,
 dim, index, value, opts, out)
-@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(1129), Int32,
+@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(1136), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1130), Int32,
+@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1137), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self, dim,
 index, value, opts, dst)
-@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(1131), Int32,
+@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(1138), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, src, opts, dst)
-@inline tt_scatter_reduce(c, self, dim, index, src, reduce, opts, out) = ccall(address_of(1132),
+@inline tt_scatter_reduce(c, self, dim, index, src, reduce, opts, out) = ccall(address_of(1139),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_scatter_reduce_opts},
 Ptr{Ptr{Cvoid}}), c, self, dim, index, src, reduce, opts, out)
-@inline tt_scatter_reduce_(c, self, dim, index, src, reduce, opts) = ccall(address_of(1133), Int32,
+@inline tt_scatter_reduce_(c, self, dim, index, src, reduce, opts) = ccall(address_of(1140), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_scatter_reduce_opts}), c,
 self, dim, index, src, reduce, opts)
 @inline tt_scatter_reduce_into(c, self, dim, index, src, reduce, opts, dst) =
-ccall(address_of(1134), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
+ccall(address_of(1141), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
 Ptr{tt_scatter_reduce_opts}, Ptr{Cvoid}), c, self, dim, index, src, reduce, opts, dst)
-@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(1135), Int32,
+@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(1142), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}),
 c, self, dim, index, value, opts, out)
-@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(1136), Int32,
+@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(1143), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}), c, self, dim,
 index, value, opts)
-@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1137),
+@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1144),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts},
 Ptr{Cvoid}), c, self, dim, index, value, opts, dst)
-@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(1138), Int32,
+@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(1145), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{Int64}), c, s, lrs, cap, n)
-@inline tt_scheduler_last_epoch(s) = ccall(address_of(1139), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(1140), Int32,
+@inline tt_scheduler_last_epoch(s) = ccall(address_of(1146), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(1147), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Float64), c, s, name, value)
-@inline tt_scheduler_num_numbers(s) = ccall(address_of(1141), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(1142), Int32,
+@inline tt_scheduler_num_numbers(s) = ccall(address_of(1148), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(1149), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Float64}), c, s, i, name, cap, out)
-@inline tt_scheduler_release(s) = ccall(address_of(1143), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_retain(s) = ccall(address_of(1144), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_step(c, s) = ccall(address_of(1145), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(1146), Int32,
+@inline tt_scheduler_release(s) = ccall(address_of(1150), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_retain(s) = ccall(address_of(1151), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_step(c, s) = ccall(address_of(1152), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(1153), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, s, epoch)
-@inline tt_scope_pop(c, keep, n) = ccall(address_of(1147), Int32,
+@inline tt_scope_pop(c, keep, n) = ccall(address_of(1154), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, keep, n)
-@inline tt_scope_push(c) = ccall(address_of(1148), Int32, (Ptr{Cvoid},), c)
-@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(1149), Int32,
+@inline tt_scope_push(c) = ccall(address_of(1155), Int32, (Ptr{Cvoid},), c)
+@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(1156), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Ptr{Cvoid}}), c,
 sorted_sequence, self, opts, out)
-@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(1150), Int32,
+@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(1157), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Cvoid}), c, sorted_sequence,
 self, opts, dst)
-@inline tt_select(c, self, dim, index, out) = ccall(address_of(1151), Int32,
+@inline tt_select(c, self, dim, index, out) = ccall(address_of(1158), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, index, out)
-@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(1152), Int32,
+@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(1159), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, src, dim, index, out)
-@inline tt_selu(c, input, out) = ccall(address_of(1153), Int32,
+@inline tt_selu(c, input, out) = ccall(address_of(1160), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_selu_(c, input) = ccall(address_of(1154), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1155), Int32,
+@inline tt_selu_(c, input) = ccall(address_of(1161), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1162), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1156), Int32,
+@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1163), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1157), Int32, (Ptr{Cvoid}, Int64), c,
+@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1164), Int32, (Ptr{Cvoid}, Int64), c,
 bytes)
-@inline tt_set_num_threads(c, n) = ccall(address_of(1158), Int32, (Ptr{Cvoid}, Int32), c, n)
-@inline tt_sgn(c, self, out) = ccall(address_of(1159), Int32,
+@inline tt_set_num_threads(c, n) = ccall(address_of(1165), Int32, (Ptr{Cvoid}, Int32), c, n)
+@inline tt_sgn(c, self, out) = ccall(address_of(1166), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sgn_(c, self) = ccall(address_of(1160), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sgn_into(c, self, dst) = ccall(address_of(1161), Int32,
+@inline tt_sgn_(c, self) = ccall(address_of(1167), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sgn_into(c, self, dst) = ccall(address_of(1168), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sigmoid(c, self, out) = ccall(address_of(1162), Int32,
+@inline tt_sigmoid(c, self, out) = ccall(address_of(1169), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sigmoid_(c, self) = ccall(address_of(1163), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1164), Int32,
+@inline tt_sigmoid_(c, self) = ccall(address_of(1170), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1171), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sign(c, self, out) = ccall(address_of(1165), Int32,
+@inline tt_sign(c, self, out) = ccall(address_of(1172), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sign_(c, self) = ccall(address_of(1166), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sign_into(c, self, dst) = ccall(address_of(1167), Int32,
+@inline tt_sign_(c, self) = ccall(address_of(1173), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sign_into(c, self, dst) = ccall(address_of(1174), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_signbit(c, self, out) = ccall(address_of(1168), Int32,
+@inline tt_signbit(c, self, out) = ccall(address_of(1175), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_signbit_into(c, self, dst) = ccall(address_of(1169), Int32,
+@inline tt_signbit_into(c, self, dst) = ccall(address_of(1176), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_silu(c, input, out) = ccall(address_of(1170), Int32,
+@inline tt_silu(c, input, out) = ccall(address_of(1177), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_silu_(c, input) = ccall(address_of(1171), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_sin(c, self, out) = ccall(address_of(1172), Int32,
+@inline tt_silu_(c, input) = ccall(address_of(1178), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_sin(c, self, out) = ccall(address_of(1179), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sin_(c, self) = ccall(address_of(1173), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sin_into(c, self, dst) = ccall(address_of(1174), Int32,
+@inline tt_sin_(c, self) = ccall(address_of(1180), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sin_into(c, self, dst) = ccall(address_of(1181), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinc(c, self, out) = ccall(address_of(1175), Int32,
+@inline tt_sinc(c, self, out) = ccall(address_of(1182), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinc_(c, self) = ccall(address_of(1176), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinc_into(c, self, dst) = ccall(address_of(1177), Int32,
+@inline tt_sinc_(c, self) = ccall(address_of(1183), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinc_into(c, self, dst) = ccall(address_of(1184), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinh(c, self, out) = ccall(address_of(1178), Int32,
+@inline tt_sinh(c, self, out) = ccall(address_of(1185), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinh_(c, self) = ccall(address_of(1179), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinh_into(c, self, dst) = ccall(address_of(1180), Int32,
+@inline tt_sinh_(c, self) = ccall(address_of(1186), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinh_into(c, self, dst) = ccall(address_of(1187), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1181), Int32,
+@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1188), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_slice_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1182), Int32,
+@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1189), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self, src,
 opts, out)
-@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1183), Int32,
+@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1190), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Cvoid}), c, self, src, opts,
 dst)
-@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1184), Int32,
+@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1191), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_smooth_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1185), Int32,
+@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1192), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1186), Int32,
+@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1193), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1187), Int32,
+@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1194), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmin_opts}, Ptr{Ptr{Cvoid}}), c, input, dim, opts, out)
-@inline tt_softplus(c, input, opts, out) = ccall(address_of(1188), Int32,
+@inline tt_softplus(c, input, opts, out) = ccall(address_of(1195), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1189), Int32,
+@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1196), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1190), Int32,
+@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1197), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1191), Int32,
+@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1198), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softsign(c, input, out) = ccall(address_of(1192), Int32,
+@inline tt_softsign(c, input, out) = ccall(address_of(1199), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1193), Int32,
+@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1200), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 values, indices)
-@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1194), Int32,
+@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1201), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_values,
 dst_indices)
-@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1195), Int32,
+@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1202), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 split_size, opts, outs, cap, n_outs)
 @inline tt_split_with_sizes(c, self, split_sizes, n_split_sizes, opts, outs, cap, n_outs) =
-ccall(address_of(1196), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1203), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_split_with_sizes_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, split_sizes,
 n_split_sizes, opts, outs, cap, n_outs)
-@inline tt_sqrt(c, self, out) = ccall(address_of(1197), Int32,
+@inline tt_sqrt(c, self, out) = ccall(address_of(1204), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sqrt_(c, self) = ccall(address_of(1198), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1199), Int32,
+@inline tt_sqrt_(c, self) = ccall(address_of(1205), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1206), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_square(c, self, out) = ccall(address_of(1200), Int32,
+@inline tt_square(c, self, out) = ccall(address_of(1207), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_square_(c, self) = ccall(address_of(1201), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_square_into(c, self, dst) = ccall(address_of(1202), Int32,
+@inline tt_square_(c, self) = ccall(address_of(1208), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_square_into(c, self, dst) = ccall(address_of(1209), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_squeeze(c, self, out) = ccall(address_of(1203), Int32,
+@inline tt_squeeze(c, self, out) = ccall(address_of(1210), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1204), Int32,
+@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1211), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, out)
-@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1205), Int32,
+@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1212), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors,
 opts, out)
-@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1206), Int32,
+@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1213), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Cvoid}), c, tensors, n_tensors, opts,
 dst)
-@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1207), Int32,
+@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1214), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, state, name, out)
-@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1208), Int32,
+@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1215), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, state, i, out)
-@inline tt_state_dict_name(state, i) = ccall(address_of(1209), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_state_dict_name(state, i) = ccall(address_of(1216), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 state, i)
-@inline tt_state_dict_new(c, out) = ccall(address_of(1210), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_state_dict_new(c, out) = ccall(address_of(1217), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_state_dict_release(state) = ccall(address_of(1211), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_retain(state) = ccall(address_of(1212), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1213), Int32,
+@inline tt_state_dict_release(state) = ccall(address_of(1218), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_retain(state) = ccall(address_of(1219), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1220), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, state, name, tensor)
-@inline tt_state_dict_size(state) = ccall(address_of(1214), Int64, (Ptr{Cvoid},), state)
-@inline tt_state_dict_structure(state) = ccall(address_of(1215), Ptr{UInt8}, (Ptr{Cvoid},), state)
-@inline tt_status_name(s) = ccall(address_of(1216), Ptr{UInt8}, (Int32,), s)
-@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1217), Int32,
+@inline tt_state_dict_size(state) = ccall(address_of(1221), Int64, (Ptr{Cvoid},), state)
+@inline tt_state_dict_structure(state) = ccall(address_of(1222), Ptr{UInt8}, (Ptr{Cvoid},), state)
+@inline tt_status_name(s) = ccall(address_of(1223), Ptr{UInt8}, (Int32,), s)
+@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1224), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1218), Int32,
+@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1225), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1219), Int32,
+@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1226), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, std, mean)
-@inline tt_sub(c, self, other, out) = ccall(address_of(1220), Int32,
+@inline tt_sub(c, self, other, out) = ccall(address_of(1227), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_(c, self, other) = ccall(address_of(1221), Int32,
+@inline tt_sub_(c, self, other) = ccall(address_of(1228), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1222), Int32,
+@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1229), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1223), Int32,
+@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1230), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1224), Int32,
+@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1231), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1225), Int32,
+@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1232), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_f64_(c, self, other) = ccall(address_of(1226), Int32,
+@inline tt_sub_f64_(c, self, other) = ccall(address_of(1233), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1227), Int32,
+@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1234), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1228), Int32,
+@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1235), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_i64_(c, self, other) = ccall(address_of(1229), Int32,
+@inline tt_sub_i64_(c, self, other) = ccall(address_of(1236), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1230), Int32,
+@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1237), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1231), Int32,
+@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1238), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1232), Int32,
+@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1239), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1233), Int32,
+@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1240), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1234), Int32,
+@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1241), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1235), Int32,
+@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1242), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1236), Int32,
+@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1243), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1237), Int32,
+@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1244), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sum(c, self, opts, out) = ccall(address_of(1238), Int32,
+@inline tt_sum(c, self, opts, out) = ccall(address_of(1245), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sum_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1239), Int32,
+@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1246), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1240), Int32,
+@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1247), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1241), Int32,
+@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1248), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_synchronize(c, device) = ccall(address_of(1242), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
+@inline tt_synchronize(c, device) = ccall(address_of(1249), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
 device)
-@inline tt_t(c, self, out) = ccall(address_of(1243), Int32,
+@inline tt_t(c, self, out) = ccall(address_of(1250), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_take(c, self, index, out) = ccall(address_of(1244), Int32,
+@inline tt_take(c, self, index, out) = ccall(address_of(1251), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, index, out)
-@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1245), Int32,
+@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1252), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Ptr{Cvoid}}), c, self,
 indices, opts, out)
-@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1246), Int32,
+@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1253), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Cvoid}), c, self, indices,
 opts, dst)
-@inline tt_take_into(c, self, index, dst) = ccall(address_of(1247), Int32,
+@inline tt_take_into(c, self, index, dst) = ccall(address_of(1254), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, index, dst)
-@inline tt_tan(c, self, out) = ccall(address_of(1248), Int32,
+@inline tt_tan(c, self, out) = ccall(address_of(1255), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tan_(c, self) = ccall(address_of(1249), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tan_into(c, self, dst) = ccall(address_of(1250), Int32,
+@inline tt_tan_(c, self) = ccall(address_of(1256), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tan_into(c, self, dst) = ccall(address_of(1257), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanh(c, self, out) = ccall(address_of(1251), Int32,
+@inline tt_tanh(c, self, out) = ccall(address_of(1258), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tanh_(c, self) = ccall(address_of(1252), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tanh_into(c, self, dst) = ccall(address_of(1253), Int32,
+@inline tt_tanh_(c, self) = ccall(address_of(1259), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tanh_into(c, self, dst) = ccall(address_of(1260), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanhshrink(c, input, out) = ccall(address_of(1254), Int32,
+@inline tt_tanhshrink(c, input, out) = ccall(address_of(1261), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_tensor_data(t) = ccall(address_of(1255), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_index(t) = ccall(address_of(1256), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_type(t) = ccall(address_of(1257), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_dtype(t) = ccall(address_of(1258), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1259), Int32,
+@inline tt_tensor_data(t) = ccall(address_of(1262), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_index(t) = ccall(address_of(1263), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_type(t) = ccall(address_of(1264), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_dtype(t) = ccall(address_of(1265), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1266), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim,
 out)
-@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1260), Int32,
+@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1267), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, managed, major, out)
-@inline tt_tensor_grad(c, self, out) = ccall(address_of(1261), Int32,
+@inline tt_tensor_grad(c, self, out) = ccall(address_of(1268), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1262), Int32,
+@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1269), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_tensor_import(c, data, dtype, shape, ndim, strides, writable, deleter, user, out) =
-ccall(address_of(1263), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
+ccall(address_of(1270), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim, strides, writable, deleter,
 user, out)
-@inline tt_tensor_is_contiguous(t) = ccall(address_of(1264), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_leaf(t) = ccall(address_of(1265), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_view(t) = ccall(address_of(1266), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_writable(t) = ccall(address_of(1267), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_ndim(t) = ccall(address_of(1268), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_numel(t) = ccall(address_of(1269), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_offset(t) = ccall(address_of(1270), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1271), Int32,
+@inline tt_tensor_is_contiguous(t) = ccall(address_of(1271), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_leaf(t) = ccall(address_of(1272), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_view(t) = ccall(address_of(1273), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_writable(t) = ccall(address_of(1274), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_ndim(t) = ccall(address_of(1275), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_numel(t) = ccall(address_of(1276), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_offset(t) = ccall(address_of(1277), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1278), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, t, buffer, cap, n)
-@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1272), Int32,
+@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1279), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, t, dst, bytes)
-@inline tt_tensor_release(t) = ccall(address_of(1273), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_requires_grad(t) = ccall(address_of(1274), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_retain(t) = ccall(address_of(1275), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1276), Int32,
+@inline tt_tensor_release(t) = ccall(address_of(1280), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_requires_grad(t) = ccall(address_of(1281), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_retain(t) = ccall(address_of(1282), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1283), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, leaf, src)
-@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1277), Int32,
+@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1284), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, grad)
-@inline tt_tensor_shape(t) = ccall(address_of(1278), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_size(t, dim) = ccall(address_of(1279), Int64, (Ptr{Cvoid}, Int64), t, dim)
-@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1280), Int32,
+@inline tt_tensor_shape(t) = ccall(address_of(1285), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_size(t, dim) = ccall(address_of(1286), Int64, (Ptr{Cvoid}, Int64), t, dim)
+@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1287), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_tensor_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 self, sections, opts, outs, cap, n_outs)
 @inline tt_tensor_split_indices(c, self, indices, n_indices, opts, outs, cap, n_outs) =
-ccall(address_of(1281), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1288), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_tensor_split_indices_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, indices, n_indices,
 opts, outs, cap, n_outs)
 @inline tt_tensor_split_tensor(c, self, tensor_indices_or_sections, opts, outs, cap, n_outs) =
-ccall(address_of(1282), Int32,
+ccall(address_of(1289), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tensor_split_tensor_opts}, Ptr{Ptr{Cvoid}}, Int64,
 Ptr{Int64}), c, self, tensor_indices_or_sections, opts, outs, cap, n_outs)
-@inline tt_tensor_storage_bytes(t) = ccall(address_of(1283), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_storage_data(t) = ccall(address_of(1284), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_strides(t) = ccall(address_of(1285), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1286), Int32,
+@inline tt_tensor_storage_bytes(t) = ccall(address_of(1290), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_storage_data(t) = ccall(address_of(1291), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_strides(t) = ccall(address_of(1292), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1293), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, t, major, out)
-@inline tt_tensor_version(t) = ccall(address_of(1287), UInt32, (Ptr{Cvoid},), t)
+@inline tt_tensor_version(t) = ccall(address_of(1294), UInt32, (Ptr{Cvoid},), t)
 @inline tt_tensordot(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out) =
-ccall(address_of(1288), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1295), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Ptr{Cvoid}}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out)
 @inline tt_tensordot_into(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst) =
-ccall(address_of(1289), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1296), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Cvoid}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst)
-@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1290), Int32,
+@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1297), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, threshold,
 value, out)
-@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1291), Int32,
+@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1298), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}), c, self, threshold, value)
-@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1292), Int32,
+@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1299), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, threshold, value,
 dst)
-@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1293), Int32,
+@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1300), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_to(c, self, opts, out) = ccall(address_of(1294), Int32,
+@inline tt_to(c, self, opts, out) = ccall(address_of(1301), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_to_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1295), Int32,
+@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1302), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, k,
 opts, values, indices)
-@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1296), Int32,
+@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1303), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, k, opts,
 dst_values, dst_indices)
-@inline tt_torch_load(c, path, out) = ccall(address_of(1297), Int32,
+@inline tt_torch_load(c, path, out) = ccall(address_of(1304), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1298), Int32,
+@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1305), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Cvoid}, Cstring), c, path, tensors, structure)
-@inline tt_trace(c, self, out) = ccall(address_of(1299), Int32,
+@inline tt_trace(c, self, out) = ccall(address_of(1306), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1300), Int32,
+@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1307), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim0, dim1, out)
-@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1301), Int32,
+@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1308), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_trapezoid_opts}, Ptr{Ptr{Cvoid}}), c, y, x, opts, out)
-@inline tt_tril(c, self, opts, out) = ccall(address_of(1302), Int32,
+@inline tt_tril(c, self, opts, out) = ccall(address_of(1309), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_tril_(c, self, opts) = ccall(address_of(1303), Int32,
+@inline tt_tril_(c, self, opts) = ccall(address_of(1310), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}), c, self, opts)
-@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1304), Int32,
+@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1311), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_tril_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1305), Int32,
+@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1312), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trim(c) = ccall(address_of(1306), Int32, (Ptr{Cvoid},), c)
-@inline tt_triu(c, self, opts, out) = ccall(address_of(1307), Int32,
+@inline tt_trim(c) = ccall(address_of(1313), Int32, (Ptr{Cvoid},), c)
+@inline tt_triu(c, self, opts, out) = ccall(address_of(1314), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_triu_(c, self, opts) = ccall(address_of(1308), Int32,
+@inline tt_triu_(c, self, opts) = ccall(address_of(1315), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}), c, self, opts)
-@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1309), Int32,
+@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1316), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_triu_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1310), Int32,
+@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1317), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trunc(c, self, out) = ccall(address_of(1311), Int32,
+@inline tt_trunc(c, self, out) = ccall(address_of(1318), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_trunc_(c, self) = ccall(address_of(1312), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_trunc_into(c, self, dst) = ccall(address_of(1313), Int32,
+@inline tt_trunc_(c, self) = ccall(address_of(1319), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_trunc_into(c, self, dst) = ccall(address_of(1320), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1314), Int32,
+@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1321), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unbind_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, opts,
 outs, cap, n_outs)
-@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1315), Int32,
+@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1322), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, sizes, n_sizes,
 out)
-@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1316), Int32,
+@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1323), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dimension, size, step, out)
-@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1317), Int32,
+@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1324), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_uniform__opts}), c, self, low, high, opts)
-@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1318), Int32,
+@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1325), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, values, inverse, counts)
-@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1319),
+@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1326),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_consecutive_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, values, inverse, counts)
-@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1320),
+@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1327),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, indices,
 shape, n_shape, outs, cap, n_outs)
-@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1321), Int32,
+@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1328), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, out)
-@inline tt_vander(c, x, opts, out) = ccall(address_of(1322), Int32,
+@inline tt_vander(c, x, opts, out) = ccall(address_of(1329), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_vander_opts}, Ptr{Ptr{Cvoid}}), c, x, opts, out)
-@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1323), Int32,
+@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1330), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1324), Int32,
+@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1331), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1325), Int32,
+@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1332), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, var, mean)
-@inline tt_vdot(c, self, other, out) = ccall(address_of(1326), Int32,
+@inline tt_vdot(c, self, other, out) = ccall(address_of(1333), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1327), Int32,
+@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1334), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_version() = ccall(address_of(1328), Ptr{UInt8}, ())
-@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1329), Int32,
+@inline tt_version() = ccall(address_of(1335), Ptr{UInt8}, ())
+@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1336), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_view_as_complex(c, self, out) = ccall(address_of(1330), Int32,
+@inline tt_view_as_complex(c, self, out) = ccall(address_of(1337), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_view_as_real(c, self, out) = ccall(address_of(1331), Int32,
+@inline tt_view_as_real(c, self, out) = ccall(address_of(1338), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1332), Int32,
+@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1339), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1333),
+@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1340),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1334), Int32,
+@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1341), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1335), Int32,
+@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1342), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_where(c, condition, self, other, out) = ccall(address_of(1336), Int32,
+@inline tt_where(c, condition, self, other, out) = ccall(address_of(1343), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, condition, self, other, out)
-@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1337), Int32,
+@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1344), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, condition, self, other, dst)
-@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1338), Int32,
+@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1345), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1339), Int32,
+@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1346), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1340), Int32,
+@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1347), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1341), Int32,
+@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1348), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1342), Int32,
+@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1349), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1343), Int32,
+@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1350), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1344), Int32,
+@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1351), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1345), Int32,
+@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1352), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy(c, self, other, out) = ccall(address_of(1346), Int32,
+@inline tt_xlogy(c, self, other, out) = ccall(address_of(1353), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_(c, self, other) = ccall(address_of(1347), Int32,
+@inline tt_xlogy_(c, self, other) = ccall(address_of(1354), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1348), Int32,
+@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1355), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1349), Int32,
+@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1356), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1350), Int32,
+@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1357), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1351), Int32,
+@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1358), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1352), Int32,
+@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1359), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1353), Int32,
+@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1360), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1354), Int32,
+@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1361), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1355), Int32,
+@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1362), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1356), Int32,
+@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1363), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1357), Int32,
+@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1364), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_zero_(c, self) = ccall(address_of(1358), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1359), Int32,
+@inline tt_zero_(c, self) = ccall(address_of(1365), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1366), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_zeros_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1360), Int32,
+@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1367), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_zeros_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_zeta(c, self, other, out) = ccall(address_of(1361), Int32,
+@inline tt_zeta(c, self, other, out) = ccall(address_of(1368), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1362), Int32,
+@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1369), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
 
 const STRUCTS = (
@@ -5901,5 +5940,8 @@ const STRUCTS = (
     tt_op_def,
     tt_clip_grad_norm_opts,
     tt_profile_row,
+    tt_profiler_start_opts,
+    tt_profile_event,
+    tt_profile_sum,
 )
 end

@@ -1,6 +1,28 @@
 """The profiler by its older name, torch.autograd.profiler."""
 from __future__ import annotations
 
-from ..profiler import profile, record_function
+from .. import profiler
+from ..profiler import record_function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["profile", "record_function"]
+
+
+class profile(profiler.profile):
+    """tt.profiler.profile, which enabled=False leaves out."""
+
+    def __init__(self, enabled: bool = True, **options: Any) -> None:
+        known = {
+            name: value
+            for name, value in options.items()
+            if name not in ("use_device", "use_kineto", "use_cpu", "check_error")
+        }
+        super().__init__(**known)
+        self.enabled = enabled
+
+    def start(self) -> None:
+        if self.enabled:
+            super().start()

@@ -2538,6 +2538,43 @@ pub struct tt_profile_row {
     pub self_ns: i64,
     pub total_ns: i64,
 }
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_profiler_start_opts {
+    pub set: u64,
+    pub capacity: i64,
+    pub record_shapes: i32,
+    pub profile_memory: i32,
+    pub with_flops: i32,
+    pub with_modules: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_profile_event {
+    pub name: *const c_char,
+    pub kind: i32,
+    pub n_shapes: i32,
+    pub shapes: *const i64,
+    pub id: i64,
+    pub parent: i64,
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    pub bytes: i64,
+    pub held: i64,
+    pub flops: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_profile_sum {
+    pub name: *const c_char,
+    pub kind: i32,
+    pub pad: i32,
+    pub calls: i64,
+    pub self_ns: i64,
+    pub total_ns: i64,
+    pub bytes: i64,
+    pub flops: f64,
+}
 
 zeroed! {
     tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger
@@ -2606,6 +2643,7 @@ zeroed! {
     tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts
     tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
     tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
+    tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -3516,6 +3554,18 @@ pub const TT_GRAD_CREATE_GRAPH: u64 = 4;
 pub const TT_GRAD_ALLOW_UNUSED: u64 = 8;
 pub const TT_CLIP_GRAD_NORM_NORM_TYPE: u64 = 1;
 pub const TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE: u64 = 2;
+pub const TT_EVENT_OP: i32 = 1;
+pub const TT_EVENT_KERNEL: i32 = 2;
+pub const TT_EVENT_MODULE: i32 = 3;
+pub const TT_EVENT_NODE: i32 = 4;
+pub const TT_EVENT_MEMORY: i32 = 5;
+pub const TT_EVENT_OPTIMIZER: i32 = 6;
+pub const TT_EVENT_REGION: i32 = 7;
+pub const TT_PROFILER_START_CAPACITY: u64 = 1;
+pub const TT_PROFILER_START_RECORD_SHAPES: u64 = 2;
+pub const TT_PROFILER_START_PROFILE_MEMORY: u64 = 4;
+pub const TT_PROFILER_START_WITH_FLOPS: u64 = 8;
+pub const TT_PROFILER_START_WITH_MODULES: u64 = 16;
 
 extern "C" {
     pub fn tt_hardtanh(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_hardtanh_opts,
@@ -5997,5 +6047,15 @@ extern "C" {
     pub fn tt_profiler_stop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64)
         -> tt_status;
+    pub fn tt_profiler_start_ex(c: *mut tt_ctx, opts: *const tt_profiler_start_opts) -> tt_status;
+    pub fn tt_profiler_events(c: *mut tt_ctx, rows: *mut tt_profile_event, cap: i64, n: *mut i64)
+        -> tt_status;
+    pub fn tt_profiler_dropped(c: *mut tt_ctx, out: *mut i64) -> tt_status;
+    pub fn tt_profiler_sums(c: *mut tt_ctx, rows: *mut tt_profile_sum, cap: i64, n: *mut i64)
+        -> tt_status;
+    pub fn tt_profiler_begin(c: *mut tt_ctx, kind: i32, name: *const c_char, out: *mut i64)
+        -> tt_status;
+    pub fn tt_profiler_end(c: *mut tt_ctx, event: i64) -> tt_status;
+    pub fn tt_profiler_chrome_trace(c: *mut tt_ctx, path: *const c_char) -> tt_status;
     pub fn tt_ctx_trace_dispatch(c: *mut tt_ctx, fn_: tt_trace_fn, user: *mut c_void) -> tt_status;
 }

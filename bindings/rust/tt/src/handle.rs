@@ -172,6 +172,18 @@ pub(crate) fn c_path(path: impl AsRef<Path>) -> Result<CString> {
         .map_err(|_| Error::new(Status::InvalidArg, "the path has a zero byte"))
 }
 
+/// Copies a list of C.
+///
+/// # Safety
+/// `items` is NULL or has n numbers.
+pub(crate) unsafe fn numbers(items: *const i64, n: i32) -> Vec<i64> {
+    if items.is_null() || n <= 0 {
+        return vec![];
+    }
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(items, n as usize) }.to_vec()
+}
+
 /// A text of tt; "" for NULL.
 ///
 /// # Safety

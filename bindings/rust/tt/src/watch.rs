@@ -2,11 +2,13 @@
 use crate::context::ctx;
 use crate::error::Result;
 use crate::handle::*;
-use crate::{Device, Live, ProfileRow};
+use crate::{Device, Live, ProfileEvent, ProfileRow, ProfileSum};
 use std::any::Any;
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::os::raw::{c_char, c_void};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::path::Path;
 use std::ptr::null_mut;
 use tt_sys as sys;
 
@@ -48,6 +50,150 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
         })?;
         Ok((result, rows.into_iter().map(|row| ProfileRow::of_raw(row)).collect()))
     }
+}
+
+/// What an event of a [`Profile`] was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(i32)]
+pub enum EventKind {
+    /// An operator.
+    Op = sys::TT_EVENT_OP,
+    /// A launch of a kernel.
+    Kernel = sys::TT_EVENT_KERNEL,
+    /// Forward of a module.
+    Module = sys::TT_EVENT_MODULE,
+    /// The gradient of an operator, in backward.
+    Node = sys::TT_EVENT_NODE,
+    /// Memory that was allocated or released.
+    Memory = sys::TT_EVENT_MEMORY,
+    /// A step of an optimizer.
+    Optimizer = sys::TT_EVENT_OPTIMIZER,
+    /// What [`region`] marks.
+    Region = sys::TT_EVENT_REGION,
+}
+
+impl EventKind {
+    pub(crate) fn from_raw(kind: i32) -> EventKind {
+        match kind {
+            sys::TT_EVENT_KERNEL => EventKind::Kernel,
+            sys::TT_EVENT_MODULE => EventKind::Module,
+            sys::TT_EVENT_NODE => EventKind::Node,
+            sys::TT_EVENT_MEMORY => EventKind::Memory,
+            sys::TT_EVENT_OPTIMIZER => EventKind::Optimizer,
+            sys::TT_EVENT_REGION => EventKind::Region,
+            _ => EventKind::Op,
+        }
+    }
+}
+
+/// What a [`Profile`] records besides operators, kernels, nodes, steps and regions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProfileOptions {
+    /// Number of events that are kept, the latest ones; None: 1048576.
+    pub capacity: Option<i64>,
+    /// Whether events of operators have the shapes of their arguments.
+    pub record_shapes: bool,
+    /// Whether memory is recorded.
+    pub profile_memory: bool,
+    /// Whether floating-point operations are counted.
+    pub with_flops: bool,
+    /// Whether modules are recorded.
+    pub with_modules: bool,
+}
+
+/// A profile of what this thread calls. It records until [`Profile::stop`] or the end of its life;
+/// its results stay until this thread starts another one.
+#[derive(Debug)]
+pub struct Profile {
+    _of_this_thread: PhantomData<*mut ()>,
+}
+
+impl Profile {
+    /// Starts a profile.
+    pub fn start(options: ProfileOptions) -> Result<Profile> {
+        let bits = sys::TT_PROFILER_START_RECORD_SHAPES
+            | sys::TT_PROFILER_START_PROFILE_MEMORY
+            | sys::TT_PROFILER_START_WITH_FLOPS
+            | sys::TT_PROFILER_START_WITH_MODULES;
+        let capacity = options.capacity.map_or(0, |_| sys::TT_PROFILER_START_CAPACITY);
+        let raw = sys::tt_profiler_start_opts {
+            set: bits | capacity,
+            capacity: options.capacity.unwrap_or(0),
+            record_shapes: options.record_shapes as i32,
+            profile_memory: options.profile_memory as i32,
+            with_flops: options.with_flops as i32,
+            with_modules: options.with_modules as i32,
+        };
+        // SAFETY: the options are valid during the call.
+        unsafe { call(|c| sys::tt_profiler_start_ex(c, &raw))? };
+        Ok(Profile { _of_this_thread: PhantomData })
+    }
+
+    /// Ends recording.
+    pub fn stop(&self) -> Result<()> {
+        // SAFETY: takes a ctx alone.
+        unsafe { call(|c| sys::tt_profiler_stop(c)) }
+    }
+
+    /// Returns the events by their begin. Those that newer ones have replaced are missing.
+    pub fn events(&self) -> Result<Vec<ProfileEvent>> {
+        // SAFETY: the texts and shapes of rows are valid until the next start.
+        unsafe {
+            let rows = call_array(sys::tt_profile_event::default(), |c, rows, cap, n| {
+                sys::tt_profiler_events(c, rows, cap, n)
+            })?;
+            Ok(rows.into_iter().map(|row| ProfileEvent::of_raw(row)).collect())
+        }
+    }
+
+    /// Returns the number of events that newer ones have replaced.
+    pub fn dropped(&self) -> Result<i64> {
+        // SAFETY: takes a ctx and an out.
+        unsafe { call_value(|c, out| sys::tt_profiler_dropped(c, out)) }
+    }
+
+    /// Returns the sums of all events of each kind and name, those with the most total time first.
+    pub fn sums(&self) -> Result<Vec<ProfileSum>> {
+        // SAFETY: the texts of rows are valid until the next start.
+        unsafe {
+            let rows = call_array(sys::tt_profile_sum::default(), |c, rows, cap, n| {
+                sys::tt_profiler_sums(c, rows, cap, n)
+            })?;
+            Ok(rows.into_iter().map(|row| ProfileSum::of_raw(row)).collect())
+        }
+    }
+
+    /// Writes the events to a file that chrome://tracing and Perfetto show.
+    pub fn chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_path(path)?;
+        // SAFETY: the path is valid during the call.
+        unsafe { call(|c| sys::tt_profiler_chrome_trace(c, path.as_ptr())) }
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// Runs f as an event of this thread's profile, if there is one.
+pub fn region<R>(name: &str, f: impl FnOnce() -> R) -> Result<R> {
+    struct End(i64);
+    impl Drop for End {
+        fn drop(&mut self) {
+            // SAFETY: takes numbers; an event that has ended is no error.
+            let _ = unsafe { call(|c| sys::tt_profiler_end(c, self.0)) };
+        }
+    }
+    let name = c_string(name)?;
+    // SAFETY: the name is valid during the call.
+    let id = unsafe {
+        call_value(|c, out| sys::tt_profiler_begin(c, sys::TT_EVENT_REGION, name.as_ptr(), out))?
+    };
+    let _end = End(id);
+    Ok(f())
 }
 
 /// Runs f and calls `see(operator, slot, depth)` before every operator call, except within another

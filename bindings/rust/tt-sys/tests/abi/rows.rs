@@ -361,6 +361,11 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_op_def, struct_size, schema, user, compute, backward, drop);
     layout!(out, tt_clip_grad_norm_opts, set, norm_type, error_if_nonfinite);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
+    layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
+        with_modules);
+    layout!(out, tt_profile_event, name, kind, n_shapes, shapes, id, parent, begin_ns, end_ns,
+        bytes, held, flops);
+    layout!(out, tt_profile_sum, name, kind, pad, calls, self_ns, total_ns, bytes, flops);
     constant!(out, TT_OK);
     constant!(out, TT_INVALID_ARG);
     constant!(out, TT_SHAPE);
@@ -1269,4 +1274,16 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_GRAD_ALLOW_UNUSED);
     constant!(out, TT_CLIP_GRAD_NORM_NORM_TYPE);
     constant!(out, TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE);
+    constant!(out, TT_EVENT_OP);
+    constant!(out, TT_EVENT_KERNEL);
+    constant!(out, TT_EVENT_MODULE);
+    constant!(out, TT_EVENT_NODE);
+    constant!(out, TT_EVENT_MEMORY);
+    constant!(out, TT_EVENT_OPTIMIZER);
+    constant!(out, TT_EVENT_REGION);
+    constant!(out, TT_PROFILER_START_CAPACITY);
+    constant!(out, TT_PROFILER_START_RECORD_SHAPES);
+    constant!(out, TT_PROFILER_START_PROFILE_MEMORY);
+    constant!(out, TT_PROFILER_START_WITH_FLOPS);
+    constant!(out, TT_PROFILER_START_WITH_MODULES);
 }

@@ -166,3 +166,77 @@ impl ProfileRow {
         }
     }
 }
+
+/// What one piece of work was and when it ran.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ProfileEvent {
+    /// Name.
+    pub name: String,
+    /// What it was.
+    pub kind: crate::EventKind,
+    /// Of each argument of an operator the number of its dimensions and their sizes; 0 for what is
+    /// no tensor.
+    pub shapes: Vec<i64>,
+    /// Increases with each event; 0 for memory.
+    pub id: i64,
+    /// Id of the event around it; 0: none.
+    pub parent: i64,
+    /// Of a monotonic clock; end_ns is 0 while it runs.
+    pub begin_ns: i64,
+    /// Of a monotonic clock; end_ns is 0 while it runs.
+    pub end_ns: i64,
+    /// Of memory: allocated, negative if released; else allocated less released inside the event.
+    pub bytes: i64,
+    /// Of memory: the bytes that the recorded results hold afterwards.
+    pub held: i64,
+    /// With the events inside.
+    pub flops: f64,
+}
+impl ProfileEvent {
+    /// The row's texts are valid.
+    pub(crate) unsafe fn of_raw(r: sys::tt_profile_event) -> ProfileEvent {
+        // SAFETY: as the caller says.
+        unsafe {
+            ProfileEvent {
+                name: text_of(r.name).into_owned(), kind: crate::EventKind::from_raw(r.kind),
+                    shapes: numbers(r.shapes, r.n_shapes), id: r.id, parent: r.parent,
+                    begin_ns: r.begin_ns, end_ns: r.end_ns, bytes: r.bytes, held: r.held,
+                    flops: r.flops
+            }
+        }
+    }
+}
+
+/// The events of one kind and name together.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ProfileSum {
+    /// Name.
+    pub name: String,
+    /// What they were.
+    pub kind: crate::EventKind,
+    /// Number of events.
+    pub calls: i64,
+    /// Nanoseconds without the events inside, but with kernels.
+    pub self_ns: i64,
+    /// Nanoseconds with them.
+    pub total_ns: i64,
+    /// Allocated less released.
+    pub bytes: i64,
+    /// With the events inside.
+    pub flops: f64,
+}
+impl ProfileSum {
+    /// The row's texts are valid.
+    pub(crate) unsafe fn of_raw(r: sys::tt_profile_sum) -> ProfileSum {
+        // SAFETY: as the caller says.
+        unsafe {
+            ProfileSum {
+                name: text_of(r.name).into_owned(), kind: crate::EventKind::from_raw(r.kind),
+                    calls: r.calls, self_ns: r.self_ns, total_ns: r.total_ns, bytes: r.bytes,
+                    flops: r.flops
+            }
+        }
+    }
+}

@@ -88,6 +88,20 @@ fn what_is_alive_and_what_was_called() -> Result<()> {
         let (sum, rows) = tt::profile(|| (&x + &x).sum().unwrap().item::<f32>().unwrap())?;
         assert_eq!(sum, 2000.0);
         assert!(rows.iter().any(|r| r.op == "add" && r.calls == 1 && r.total_ns >= r.self_ns));
+        let options =
+            tt::ProfileOptions { with_flops: true, record_shapes: true, ..Default::default() };
+        let profile = tt::Profile::start(options)?;
+        tt::region("twice", || drop(&x + &x))?;
+        profile.stop()?;
+        let events = profile.events()?;
+        let region = events.iter().find(|e| e.kind == tt::EventKind::Region).unwrap();
+        assert_eq!((region.name.as_str(), region.flops), ("twice", 1000.0));
+        let inside = events.iter().find(|e| e.parent == region.id).unwrap();
+        assert_eq!((inside.name.as_str(), &inside.shapes[..]), ("add", &[1, 1000, 1, 1000, 0][..]));
+        assert!(profile.sums()?.iter().any(|s| s.name == "add" && s.calls == 1));
+        assert_eq!(profile.dropped()?, 0);
+        assert!(profile.chrome_trace("/no/such/folder/trace.json").is_err());
+        drop(profile);
         let mut seen = vec![];
         tt::trace_dispatch(
             |op, slot, depth| seen.push(format!("{} {} {}", op, slot, depth)),

@@ -1,0 +1,215 @@
+"""tt.profiler: events, sums, schedules and traces, by the names of torch.profiler."""
+import gzip
+import json
+import threading
+
+import pytest
+
+import tt
+from tt import nn
+from tt.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    tensorboard_trace_handler,
+)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 3), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.second(self.first(x).relu())
+
+
+def step(model, optimizer, x):
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+
+
+def everything(**options):
+    return profile(
+        record_shapes=True, profile_memory=True, with_flops=True, with_modules=True, **options
+    )
+
+
+def trained(p, steps=2):
+    model = Net()
+    optimizer = tt.optim.Adam(model.parameters())
+    x = tt.ones(5, 4)
+    with p:
+        for _ in range(steps):
+            with record_function("step"):
+                step(model, optimizer, x)
+    return p
+
+
+def inside(inner, outer):
+    begin, end = outer["ts"], outer["ts"] + outer["dur"]
+    return begin - 1e-3 <= inner["ts"] and inner["ts"] + inner["dur"] <= end + 1e-3
+
+
+def read(path):
+    opened = gzip.open(path, "rt") if str(path).endswith(".gz") else open(path)
+    with opened as file:
+        return json.load(file)["traceEvents"]
+
+
+def test_chrome_trace(tmp_path):
+    p = trained(everything())
+    p.export_chrome_trace(tmp_path / "trace.json")
+    events = read(tmp_path / "trace.json")
+    by_id = {e["args"]["Ev Idx"]: e for e in events if e["ph"] == "X"}
+    for e in by_id.values():
+        parent = e["args"].get("parent")
+        assert parent is None or inside(e, by_id[parent])
+
+    def named(category, name):
+        return [e for e in by_id.values() if (e["cat"], e["name"]) == (category, name)]
+
+    assert len(named("user_annotation", "step")) == 2
+    assert len(named("module", "Net_0")) == len(named("module", "Linear_1")) == 2
+    assert len(named("optimizer", "Adam")) == 2
+    assert len(named("autograd_node", "relu")) == 2
+    assert len(named("cpu_op", "relu")) == 2 and named("kernel", "matmul")
+    linear = named("module", "Linear_0")[0]
+    assert by_id[linear["args"]["parent"]]["name"] == "Net_0"
+    assert linear["args"]["flops"] == 2 * 5 * 4 * 3
+    assert named("cpu_op", "linear")[0]["args"]["Input Dims"] == [[5, 4], [3, 4], [3]]
+    memory = [e for e in events if e.get("name") == "[memory]"]
+    assert memory and memory[-1]["args"]["Total Allocated"] == sum(
+        e["args"]["Bytes"] for e in memory
+    )
+    p.export_chrome_trace(str(tmp_path / "trace.json.gz"))
+    assert read(tmp_path / "trace.json.gz") == events
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["trace.json", "trace.json.gz"]
+    with pytest.raises(OSError):
+        p.export_chrome_trace(tmp_path / "no" / "folder.json")
+
+
+def test_events_and_rows():
+    p = trained(everything())
+    events = p.events()
+    net = [e for e in events if e.name == "nn.Module: Net_0"]
+    assert len(net) == 2 and net[0].cpu_parent.name == "step"
+    assert [e.name for e in net[0].cpu_children if e.name.startswith("nn.")] == [
+        "nn.Module: Linear_0",
+        "nn.Module: Linear_1",
+    ]
+    assert net[0].flops == 2 * 5 * (4 * 3 + 3 * 2)
+    rows = {r.key: r for r in p.key_averages()}
+    assert rows["nn.Module: Net_0"].flops == 2 * net[0].flops
+    assert rows["relu"].count == 2 and rows["Optimizer.step#Adam.step"].count == 2
+    shaped = p.key_averages(group_by_input_shape=True)
+    assert [r.input_shapes for r in shaped if r.key == "linear_rows"] == [
+        [[5, 4], [3, 4], [3]],
+        [[5, 3], [2, 3], [2]],
+    ]
+    table = p.key_averages().table(sort_by="self_cpu_time_total", row_limit=3)
+    for title in ("Self CPU %", "CPU time avg", "CPU Mem", "Total FLOPs", "# of Calls"):
+        assert title in table
+    assert len(table.splitlines()) == 8
+    from_events = {r.key: r for r in events.key_averages()}
+    assert {key: r.count for key, r in from_events.items()} == {
+        key: r.count for key, r in rows.items()
+    }
+
+
+def test_schedule():
+    actions = [schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)(i) for i in range(11)]
+    none, warmup, record, save = ProfilerAction
+    assert actions == [none, *[none, warmup, record, save] * 2, none, none]
+    saved = []
+
+    def ready(p):
+        names = [e.name for e in p.events() if e.name.startswith("ProfilerStep")]
+        saved.append((p.step_num, names, sum(e.name == "relu" and e.kind == 1 for e in p.events())))
+
+    x = tt.ones(2)
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=1, warmup=0, active=2, repeat=2),
+        on_trace_ready=ready,
+    ) as p:
+        for _ in range(8):
+            x.relu()
+            p.step()
+    assert saved == [
+        (2, ["ProfilerStep#1", "ProfilerStep#2"], 2),
+        (5, ["ProfilerStep#4", "ProfilerStep#5"], 2),
+    ]
+
+
+def test_tensorboard_handler(tmp_path):
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "log"), "me", True)):
+        tt.ones(2).relu()
+    (path,) = (tmp_path / "log").iterdir()
+    assert path.name.startswith("me.") and path.name.endswith(".pt.trace.json.gz")
+    assert any(e["name"] == "relu" for e in read(path))
+
+
+def test_profiles_after_another(tmp_path):
+    with profile() as first:
+        tt.ones(2).relu()
+    with pytest.raises(RuntimeError):
+        with first, profile():
+            pass
+    with profile() as first:
+        tt.ones(2).relu()
+    with profile() as second:
+        tt.ones(2).tanh()
+    assert [e.name for e in first.events() if e.kind == 1] == ["ones", "relu"]
+    assert "relu" in [r.key for r in first.key_averages()]
+    with pytest.raises(RuntimeError, match="another profile"):
+        first.export_chrome_trace(tmp_path / "trace.json")
+    second.export_chrome_trace(tmp_path / "trace.json")
+    with pytest.raises(RuntimeError):
+        profile().events()
+
+
+def test_full_ring():
+    with profile(capacity=10) as p:
+        for _ in range(50):
+            tt.ones(2)
+    assert len(p.events()) == 10 and p.dropped() == 90
+    assert {r.key: r.count for r in p.key_averages()} == {"ones": 50}
+
+
+def test_threads():
+    found = {}
+
+    def run(n):
+        with everything() as p:
+            for _ in range(n):
+                tt.ones(2).relu()
+        found[n] = sum(e.name == "relu" and e.kind == 1 for e in p.events())
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in (3, 5, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {3: 3, 5: 5, 7: 7}
+    assert nn.Module.__call__.__qualname__ == "Module.__call__"
+
+
+def test_record_function():
+    @record_function("decorated")
+    def work(x):
+        with record_function("inner"):
+            return x.relu()
+
+    work(tt.ones(1))  # without a profile
+    with tt.autograd.profiler.profile(use_kineto=True) as p:
+        work(tt.ones(1))
+        with pytest.raises(ZeroDivisionError), record_function("failed"):
+            1 / 0
+    rows = {r.key: r.count for r in p.key_averages()}
+    assert rows["decorated"] == rows["inner"] == rows["failed"] == 1
+    with tt.autograd.profiler.profile(enabled=False):
+        work(tt.ones(1))
