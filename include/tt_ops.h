@@ -34,6 +34,9 @@ enum { TT_PADDINGMODE_ZEROS = 0, TT_PADDINGMODE_REFLECT = 1, TT_PADDINGMODE_REPL
        TT_PADDINGMODE_CIRCULAR = 3 };
 enum { TT_AUTOPADDING_NONE = 0, TT_AUTOPADDING_VALID = 1, TT_AUTOPADDING_SAME = 2 };
 enum { TT_NONLINEARITY_TANH = 0, TT_NONLINEARITY_RELU = 1 };
+enum { TT_GRIDMODE_BILINEAR = 0, TT_GRIDMODE_NEAREST = 1, TT_GRIDMODE_BICUBIC = 2 };
+enum { TT_GRIDPADDING_ZEROS = 0, TT_GRIDPADDING_BORDER = 1, TT_GRIDPADDING_REFLECTION = 2 };
+enum { TT_BAGMODE_SUM = 0, TT_BAGMODE_MEAN = 1, TT_BAGMODE_MAX = 2 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.
@@ -196,6 +199,26 @@ typedef struct tt_celu_opts {
 #define TT_CELU_ALPHA (UINT64_C(1) << 0)
 tt_status tt_celu(tt_ctx *c, const tt_tensor *input, const tt_celu_opts *opts, tt_tensor **out);
 tt_status tt_celu_(tt_ctx *c, tt_tensor *input, const tt_celu_opts *opts);
+
+/* Multiplies negative elements by a slope: in training by one drawn from [lower, upper) for each
+   element, otherwise by (lower + upper) / 2.
+     lower: smallest slope
+     upper: upper bound of the slopes, which it excludes
+     training: whether slopes are drawn
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_rrelu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lower; /* smallest slope; default: 0.125 */
+  double upper; /* upper bound of the slopes, which it excludes; default: 0.3333333333333333 */
+  int32_t training; /* whether slopes are drawn; default: false */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_rrelu_opts;
+#define TT_RRELU_LOWER (UINT64_C(1) << 0)
+#define TT_RRELU_UPPER (UINT64_C(1) << 1)
+#define TT_RRELU_TRAINING (UINT64_C(1) << 2)
+#define TT_RRELU_GENERATOR (UINT64_C(1) << 3)
+tt_status tt_rrelu(tt_ctx *c, const tt_tensor *self, const tt_rrelu_opts *opts, tt_tensor **out);
+tt_status tt_rrelu_(tt_ctx *c, tt_tensor *self, const tt_rrelu_opts *opts);
 
 /* Computes self + alpha * other, elementwise with broadcasting and dtype promotion.
      other: tensor or number to add
@@ -983,6 +1006,24 @@ typedef struct tt_repeat_interleave_tensor_opts {
 tt_status tt_repeat_interleave_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *repeats,
                                       const tt_repeat_interleave_tensor_opts *opts,
                                       tt_tensor **out);
+
+/* Rearranges r^2 channels of each pixel as r x r pixels.
+     self: (…, C * r^2, H, W)
+     upscale_factor: r, the factor of height and width */
+tt_status tt_pixel_shuffle(tt_ctx *c, const tt_tensor *self, int64_t upscale_factor,
+                           tt_tensor **out);
+
+/* Rearranges r x r pixels as r^2 channels of one pixel: the inverse of pixel_shuffle.
+     self: (…, C, H * r, W * r)
+     downscale_factor: r, the divisor of height and width */
+tt_status tt_pixel_unshuffle(tt_ctx *c, const tt_tensor *self, int64_t downscale_factor,
+                             tt_tensor **out);
+
+/* Divides the channels into groups and interleaves them: the first channels of all groups, then
+   the second ones, and so on.
+     self: (N, C, …) with at least 3 dimensions
+     groups: number of groups; must divide C */
+tt_status tt_channel_shuffle(tt_ctx *c, const tt_tensor *self, int64_t groups, tt_tensor **out);
 
 /* Computes dropout(softmax(query @ key^T * scale + attn_mask)) @ value over the last two
    dimensions, without storing the matrix of scores. Queries whose keys are all masked give
@@ -1970,6 +2011,91 @@ typedef struct tt_kaiser_window_opts {
 tt_status tt_kaiser_window(tt_ctx *c, int64_t window_length, const tt_kaiser_window_opts *opts,
                            tt_tensor **out);
 
+/* Returns the elements of each window of the last two dimensions as a column.
+     self: (N, C, H, W) or (C, H, W)
+     kernel_size: rows and columns of a window, or one number for both; likewise for the
+       arguments below
+     dilation: step between the elements of a window
+     padding: number of zeros added on both sides of each dimension
+     stride: step between windows */
+typedef struct tt_im2col_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  const int64_t *padding; /* number of zeros added on both sides of each dimension; default: 0 */
+  int64_t n_padding;
+  const int64_t *stride; /* step between windows; default: 1 */
+  int64_t n_stride;
+} tt_im2col_opts;
+#define TT_IM2COL_DILATION (UINT64_C(1) << 0)
+#define TT_IM2COL_PADDING (UINT64_C(1) << 1)
+#define TT_IM2COL_STRIDE (UINT64_C(1) << 2)
+tt_status tt_im2col(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                    int64_t n_kernel_size, const tt_im2col_opts *opts, tt_tensor **out);
+
+/* Adds up columns as windows of an image. Where windows overlap, the result is the sum of their
+   elements.
+     self: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements and L
+       that of the windows
+     output_size: rows and columns of the image, or one number for both
+     kernel_size: rows and columns of a window, or one number for both; likewise for the
+       arguments below
+     dilation: step between the elements of a window
+     padding: number of zeros added on both sides of each dimension
+     stride: step between windows */
+typedef struct tt_col2im_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  const int64_t *padding; /* number of zeros added on both sides of each dimension; default: 0 */
+  int64_t n_padding;
+  const int64_t *stride; /* step between windows; default: 1 */
+  int64_t n_stride;
+} tt_col2im_opts;
+#define TT_COL2IM_DILATION (UINT64_C(1) << 0)
+#define TT_COL2IM_PADDING (UINT64_C(1) << 1)
+#define TT_COL2IM_STRIDE (UINT64_C(1) << 2)
+tt_status tt_col2im(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                    int64_t n_output_size, const int64_t *kernel_size, int64_t n_kernel_size,
+                    const tt_col2im_opts *opts, tt_tensor **out);
+
+/* Samples input at the positions of grid, from -1 to 1 along each dimension.
+     input: (N, C, H, W) or (N, C, D, H, W)
+     grid: positions: (N, …, 2) with (x, y), or (N, …, 3) with (x, y, z)
+     mode: bilinear, also of three dimensions; nearest; bicubic: of two
+     padding_mode: zeros: elements beyond the border are 0; border: they are the nearest ones;
+       reflection: they are reflected at the border
+     align_corners: whether -1 and 1 are the centers of the corner elements instead of their
+       outer edges; default: false */
+typedef struct tt_grid_sample_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t mode; /* bilinear, also of three dimensions; nearest; bicubic: of two; default: "bilinear"
+                   */
+  int32_t padding_mode; /* zeros: elements beyond the border are 0; border: they are the nearest
+                           ones; reflection: they are reflected at the border; default: "zeros" */
+  int32_t align_corners; /* whether -1 and 1 are the centers of the corner elements instead of their
+                            outer edges; default: false */
+} tt_grid_sample_opts;
+#define TT_GRID_SAMPLE_MODE (UINT64_C(1) << 0)
+#define TT_GRID_SAMPLE_PADDING_MODE (UINT64_C(1) << 1)
+#define TT_GRID_SAMPLE_ALIGN_CORNERS (UINT64_C(1) << 2)
+tt_status tt_grid_sample(tt_ctx *c, const tt_tensor *input, const tt_tensor *grid,
+                         const tt_grid_sample_opts *opts, tt_tensor **out);
+
+/* Returns a grid for grid_sample: the positions of an image, transformed by affine matrices.
+     theta: (N, 2, 3) or (N, 3, 4)
+     size: sizes of the sampled image: (N, C, H, W) or (N, C, D, H, W)
+     align_corners: whether -1 and 1 are the centers of the corner elements instead of their
+       outer edges; default: false */
+typedef struct tt_affine_grid_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t align_corners; /* whether -1 and 1 are the centers of the corner elements instead of their
+                            outer edges; default: false */
+} tt_affine_grid_opts;
+#define TT_AFFINE_GRID_ALIGN_CORNERS (UINT64_C(1) << 0)
+tt_status tt_affine_grid(tt_ctx *c, const tt_tensor *theta, const int64_t *size, int64_t n_size,
+                         const tt_affine_grid_opts *opts, tt_tensor **out);
+
 /* Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
    dimensions. The result has the shape of index.
      dim: dimension to index
@@ -2039,15 +2165,56 @@ tt_status tt_index_put_(tt_ctx *c, tt_tensor *self, const tt_tensor *const *indi
    features.
      weight: (rows, features)
      indices: integer tensor of any shape with values in [0, rows)
-     padding_idx: row that receives no gradient; negative values count from the end */
+     padding_idx: row that receives no gradient; negative values count from the end
+     scale_grad_by_freq: whether the gradient of a row is divided by the number of its indices */
 typedef struct tt_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t padding_idx; /* row that receives no gradient; negative values count from the end;
                           default: none */
+  int32_t scale_grad_by_freq; /* whether the gradient of a row is divided by the number of its
+                                 indices; default: false */
 } tt_embedding_opts;
 #define TT_EMBEDDING_PADDING_IDX (UINT64_C(1) << 0)
+#define TT_EMBEDDING_SCALE_GRAD_BY_FREQ (UINT64_C(1) << 1)
 tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
                        const tt_embedding_opts *opts, tt_tensor **out);
+
+/* Scales the rows of self at indices whose norm is greater than max_norm to that norm.
+     self: (rows, features)
+     indices: integer tensor of any shape with values in [0, rows)
+     max_norm: largest norm, at least 0
+     norm_type: order of the norm, positive */
+tt_status tt_embedding_renorm_(tt_ctx *c, tt_tensor *self, const tt_tensor *indices,
+                               double max_norm, double norm_type);
+
+/* Looks up the rows of weight at indices and reduces those of each bag.
+     weight: (rows, features)
+     indices: integers in [0, rows): (bags, n) or, with offsets, (n)
+     offsets: where each bag begins in indices, ascending from 0
+     mode: sum; mean; max. Bags without rows give 0
+     per_sample_weights: factor of each row, in the shape of indices; for mode sum
+     scale_grad_by_freq: whether the gradient of a row is divided by the number of its indices
+     include_last_offset: whether the last offset is the end of the last bag
+     padding_idx: row that is left out; negative values count from the end */
+typedef struct tt_embedding_bag_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t mode; /* sum; mean; max. Bags without rows give 0; default: "mean" */
+  const tt_tensor *per_sample_weights; /* factor of each row, in the shape of indices; for mode sum;
+                                          default: none */
+  int32_t scale_grad_by_freq; /* whether the gradient of a row is divided by the number of its
+                                 indices; default: false */
+  int32_t include_last_offset; /* whether the last offset is the end of the last bag; default: false
+                                  */
+  int64_t padding_idx; /* row that is left out; negative values count from the end; default: none */
+} tt_embedding_bag_opts;
+#define TT_EMBEDDING_BAG_MODE (UINT64_C(1) << 0)
+#define TT_EMBEDDING_BAG_PER_SAMPLE_WEIGHTS (UINT64_C(1) << 1)
+#define TT_EMBEDDING_BAG_SCALE_GRAD_BY_FREQ (UINT64_C(1) << 2)
+#define TT_EMBEDDING_BAG_INCLUDE_LAST_OFFSET (UINT64_C(1) << 3)
+#define TT_EMBEDDING_BAG_PADDING_IDX (UINT64_C(1) << 4)
+tt_status tt_embedding_bag(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
+                           const tt_tensor *offsets, const tt_embedding_bag_opts *opts,
+                           tt_tensor **out);
 
 /* Returns a copy of self with src written along dim: out[index[i][j]][j] = src[i][j] for dim 0,
    and likewise for other dimensions. If positions repeat, it is undefined which value is
@@ -2495,6 +2662,262 @@ typedef struct tt_cross_entropy_opts {
 tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                            const tt_cross_entropy_opts *opts, tt_tensor **out);
 
+/* Negative log likelihood of counts with a Poisson distribution: exp(input) - target * input or,
+   without log_input, input - target * log(input + eps), elementwise with broadcasting, reduced.
+     input: expected counts, or their logarithms if log_input is true
+     target: counts
+     log_input: whether input holds logarithms
+     full: whether to add Stirling's approximation of log(target!) where target > 1
+     eps: added to input, so that its logarithm is finite; used without log_input
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_poisson_nll_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t log_input; /* whether input holds logarithms; default: true */
+  int32_t full; /* whether to add Stirling's approximation of log(target!) where target > 1;
+                   default: false */
+  double eps; /* added to input, so that its logarithm is finite; used without log_input; default:
+                 1e-8 */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_poisson_nll_loss_opts;
+#define TT_POISSON_NLL_LOSS_LOG_INPUT (UINT64_C(1) << 0)
+#define TT_POISSON_NLL_LOSS_FULL (UINT64_C(1) << 1)
+#define TT_POISSON_NLL_LOSS_EPS (UINT64_C(1) << 2)
+#define TT_POISSON_NLL_LOSS_REDUCTION (UINT64_C(1) << 3)
+tt_status tt_poisson_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                              const tt_poisson_nll_loss_opts *opts, tt_tensor **out);
+
+/* Negative log likelihood of a normal distribution: (log(var) + (input - target)^2 / var) / 2,
+   with var at least eps, reduced.
+     input: means
+     var: variances, at least 0: in the shape of input, without its last dimension, or with one
+       dimension of size 1
+     full: whether to add log(2 * pi) / 2
+     eps: smallest variance; smaller ones are replaced
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_gaussian_nll_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t full; /* whether to add log(2 * pi) / 2; default: false */
+  double eps; /* smallest variance; smaller ones are replaced; default: 1e-6 */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_gaussian_nll_loss_opts;
+#define TT_GAUSSIAN_NLL_LOSS_FULL (UINT64_C(1) << 0)
+#define TT_GAUSSIAN_NLL_LOSS_EPS (UINT64_C(1) << 1)
+#define TT_GAUSSIAN_NLL_LOSS_REDUCTION (UINT64_C(1) << 2)
+tt_status tt_gaussian_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                               const tt_tensor *var, const tt_gaussian_nll_loss_opts *opts,
+                               tt_tensor **out);
+
+/* Computes input where target is 1 and max(0, margin - input) where it is -1, with broadcasting,
+   and reduces it.
+     input: distances
+     target: 1 for similar, -1 for dissimilar
+     margin: distance from which dissimilar pairs have no loss
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_hinge_embedding_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* distance from which dissimilar pairs have no loss; default: 1.0 */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_hinge_embedding_loss_opts;
+#define TT_HINGE_EMBEDDING_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_HINGE_EMBEDDING_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_hinge_embedding_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                                  const tt_hinge_embedding_loss_opts *opts, tt_tensor **out);
+
+/* Computes 1 - c where target is 1 and max(0, c - margin) where it is -1, with the cosine c of
+   the angle between two vectors, and reduces it.
+     input1: (N, D) or (D)
+     input2: (N, D) or (D)
+     target: (N) or (): 1 for similar, -1 for dissimilar
+     margin: cosine up to which dissimilar pairs have no loss
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_cosine_embedding_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* cosine up to which dissimilar pairs have no loss; default: 0.0 */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_cosine_embedding_loss_opts;
+#define TT_COSINE_EMBEDDING_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_COSINE_EMBEDDING_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_cosine_embedding_loss(tt_ctx *c, const tt_tensor *input1, const tt_tensor *input2,
+                                   const tt_tensor *target,
+                                   const tt_cosine_embedding_loss_opts *opts, tt_tensor **out);
+
+/* Computes max(0, margin - target * (input1 - input2)), with broadcasting, and reduces it.
+     target: 1 if input1 should be greater, -1 if input2 should; the three tensors have equal
+       numbers of dimensions
+     margin: difference from which there is no loss
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_margin_ranking_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* difference from which there is no loss; default: 0.0 */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_margin_ranking_loss_opts;
+#define TT_MARGIN_RANKING_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_MARGIN_RANKING_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_margin_ranking_loss(tt_ctx *c, const tt_tensor *input1, const tt_tensor *input2,
+                                 const tt_tensor *target, const tt_margin_ranking_loss_opts *opts,
+                                 tt_tensor **out);
+
+/* Computes log(1 + exp(-target * input)), elementwise with broadcasting, and reduces it.
+     input: scores
+     target: 1 or -1
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_soft_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_soft_margin_loss_opts;
+#define TT_SOFT_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 0)
+tt_status tt_soft_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                              const tt_soft_margin_loss_opts *opts, tt_tensor **out);
+
+/* Computes max(0, margin + |anchor - positive| - |anchor - negative|), with the p-norm over the
+   last dimension, and reduces it.
+     anchor: (N, D) or (D); the three tensors have equal numbers of dimensions
+     positive: vectors that should be near anchor
+     negative: vectors that should be far from it
+     margin: difference of the distances from which there is no loss, greater than 0
+     p: order of the norm
+     eps: added to differences of vectors
+     swap: whether the distance of positive and negative counts if it is smaller than that of
+       anchor and negative
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_triplet_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* difference of the distances from which there is no loss, greater than 0;
+                    default: 1.0 */
+  double p; /* order of the norm; default: 2.0 */
+  double eps; /* added to differences of vectors; default: 1e-6 */
+  int32_t swap; /* whether the distance of positive and negative counts if it is smaller than that
+                   of anchor and negative; default: false */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_triplet_margin_loss_opts;
+#define TT_TRIPLET_MARGIN_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_TRIPLET_MARGIN_LOSS_P (UINT64_C(1) << 1)
+#define TT_TRIPLET_MARGIN_LOSS_EPS (UINT64_C(1) << 2)
+#define TT_TRIPLET_MARGIN_LOSS_SWAP (UINT64_C(1) << 3)
+#define TT_TRIPLET_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 4)
+tt_status tt_triplet_margin_loss(tt_ctx *c, const tt_tensor *anchor, const tt_tensor *positive,
+                                 const tt_tensor *negative, const tt_triplet_margin_loss_opts *opts,
+                                 tt_tensor **out);
+
+/* Computes the mean over all classes of max(0, margin - input[t] + input[c])^p for each class c
+   except the target t, and reduces it.
+     input: scores: (N, C) or (C)
+     target: classes in [0, C): (N) or ()
+     p: 1 or 2
+     margin: difference of the scores from which there is no loss
+     weight: factor of each class: (C)
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_multi_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t p; /* 1 or 2; default: 1 */
+  double margin; /* difference of the scores from which there is no loss; default: 1.0 */
+  const tt_tensor *weight; /* factor of each class: (C); default: none */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_multi_margin_loss_opts;
+#define TT_MULTI_MARGIN_LOSS_P (UINT64_C(1) << 0)
+#define TT_MULTI_MARGIN_LOSS_MARGIN (UINT64_C(1) << 1)
+#define TT_MULTI_MARGIN_LOSS_WEIGHT (UINT64_C(1) << 2)
+#define TT_MULTI_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 3)
+tt_status tt_multi_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                               const tt_multi_margin_loss_opts *opts, tt_tensor **out);
+
+/* Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are none,
+   divides it by the number of classes, and reduces it.
+     input: scores: (N, C) or (C)
+     target: classes of each row, which end before the first -1; has the shape of input
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_multilabel_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_multilabel_margin_loss_opts;
+#define TT_MULTILABEL_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 0)
+tt_status tt_multilabel_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                                    const tt_multilabel_margin_loss_opts *opts, tt_tensor **out);
+
+/* Computes the mean over all classes of the binary cross entropy of sigmoid(input) and target,
+   and reduces it.
+     input: scores: (N, C) or (C)
+     target: 0 or 1 for each class; has the shape of input
+     weight: factor of each class; broadcast to the shape of input
+     reduction: none: the loss of each element; sum: their sum; mean: their mean */
+typedef struct tt_multilabel_soft_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weight; /* factor of each class; broadcast to the shape of input; default: none
+                              */
+  int32_t reduction; /* none: the loss of each element; sum: their sum; mean: their mean; default:
+                        "mean" */
+} tt_multilabel_soft_margin_loss_opts;
+#define TT_MULTILABEL_SOFT_MARGIN_LOSS_WEIGHT (UINT64_C(1) << 0)
+#define TT_MULTILABEL_SOFT_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_multilabel_soft_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                                         const tt_multilabel_soft_margin_loss_opts *opts,
+                                         tt_tensor **out);
+
+/* Computes the cross entropy between the softmax of a linear layer's result and target, and
+   reduces it.
+     input: (N, K) or (K)
+     linear_weight: (C, …, K); the scores are (N, C, …)
+     target: classes in [0, C) with the shape of the scores without C, or probabilities with
+       their shape
+     linear_bias: (C, …)
+     weight: factor of each class: (C)
+     ignore_index: class targets with this value do not contribute; default: -100
+     reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the
+       targets
+     label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1] */
+typedef struct tt_linear_cross_entropy_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *linear_bias; /* (C, …); default: none */
+  const tt_tensor *weight; /* factor of each class: (C); default: none */
+  int64_t ignore_index; /* class targets with this value do not contribute; default: -100 */
+  int32_t reduction; /* none; sum; mean: for classes, the sum divided by the sum of the weights of
+                        the targets; default: "mean" */
+  double label_smoothing; /* share of the target that is distributed evenly over all classes, in [0,
+                             1]; default: 0.0 */
+} tt_linear_cross_entropy_opts;
+#define TT_LINEAR_CROSS_ENTROPY_LINEAR_BIAS (UINT64_C(1) << 0)
+#define TT_LINEAR_CROSS_ENTROPY_WEIGHT (UINT64_C(1) << 1)
+#define TT_LINEAR_CROSS_ENTROPY_IGNORE_INDEX (UINT64_C(1) << 2)
+#define TT_LINEAR_CROSS_ENTROPY_REDUCTION (UINT64_C(1) << 3)
+#define TT_LINEAR_CROSS_ENTROPY_LABEL_SMOOTHING (UINT64_C(1) << 4)
+tt_status tt_linear_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *linear_weight,
+                                  const tt_tensor *target, const tt_linear_cross_entropy_opts *opts,
+                                  tt_tensor **out);
+
+/* Connectionist temporal classification loss: -log of the probability of all alignments of
+   targets with the sequence, reduced.
+     log_probs: log-probabilities (T, N, C) or (T, C), as log_softmax returns them
+     targets: classes: (N, S), or those of all samples in turn; (S) without a batch
+     input_lengths: lengths of the sequences, at most T: (N) or ()
+     target_lengths: lengths of the targets: (N) or ()
+     blank: class of no symbol
+     reduction: none; sum; mean: of the losses divided by the lengths of their targets
+     zero_infinity: whether infinite losses, of targets longer than their sequence, and their
+       gradients become 0 */
+typedef struct tt_ctc_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t blank; /* class of no symbol; default: 0 */
+  int32_t reduction; /* none; sum; mean: of the losses divided by the lengths of their targets;
+                        default: "mean" */
+  int32_t zero_infinity; /* whether infinite losses, of targets longer than their sequence, and
+                            their gradients become 0; default: false */
+} tt_ctc_loss_opts;
+#define TT_CTC_LOSS_BLANK (UINT64_C(1) << 0)
+#define TT_CTC_LOSS_REDUCTION (UINT64_C(1) << 1)
+#define TT_CTC_LOSS_ZERO_INFINITY (UINT64_C(1) << 2)
+tt_status tt_ctc_loss(tt_ctx *c, const tt_tensor *log_probs, const tt_tensor *targets,
+                      const tt_tensor *input_lengths, const tt_tensor *target_lengths,
+                      const tt_ctc_loss_opts *opts, tt_tensor **out);
+
 /* Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is
    dropped from the result; leading dimensions are a batch and broadcast.
      self: (…, n, m) or (m)
@@ -2693,6 +3116,14 @@ tt_status tt_cross_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other
 tt_status tt_chain_matmul(tt_ctx *c, const tt_tensor *const *matrices, int64_t n_matrices,
                           tt_tensor **out);
 
+/* Computes input1^T * weight[k] * input2 + bias[k] for each feature k.
+     input1: (…, in1)
+     input2: (…, in2)
+     weight: (out, in1, in2)
+     bias: (out); none: 0 */
+tt_status tt_bilinear(tt_ctx *c, const tt_tensor *input1, const tt_tensor *input2,
+                      const tt_tensor *weight, const tt_tensor *bias, tt_tensor **out);
+
 /* Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel
    (dimension 1). In training, mean and variance are those of the batch, and running_mean and
    running_var are updated; otherwise these two are used.
@@ -2786,6 +3217,25 @@ typedef struct tt_layer_norm_opts {
 tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normalized_shape,
                         int64_t n_normalized_shape, const tt_tensor *weight, const tt_tensor *bias,
                         const tt_layer_norm_opts *opts, tt_tensor **out);
+
+/* Divides each element by (k + alpha * s)^beta, where s is the mean of the squares of `size`
+   adjacent channels at its position.
+     input: (N, C, …) with at least 3 dimensions
+     size: number of adjacent channels
+     alpha: factor of the mean of the squares
+     beta: exponent
+     k: added before the power */
+typedef struct tt_local_response_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double alpha; /* factor of the mean of the squares; default: 1e-4 */
+  double beta; /* exponent; default: 0.75 */
+  double k; /* added before the power; default: 1.0 */
+} tt_local_response_norm_opts;
+#define TT_LOCAL_RESPONSE_NORM_ALPHA (UINT64_C(1) << 0)
+#define TT_LOCAL_RESPONSE_NORM_BETA (UINT64_C(1) << 1)
+#define TT_LOCAL_RESPONSE_NORM_K (UINT64_C(1) << 2)
+tt_status tt_local_response_norm(tt_ctx *c, const tt_tensor *input, int64_t size,
+                                 const tt_local_response_norm_opts *opts, tt_tensor **out);
 
 /* Returns the maximum of each window of the last dimension. nan counts as the maximum.
      self: (N, C, L) or (C, L)
@@ -2982,6 +3432,289 @@ tt_status tt_adaptive_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t
      output_size: numbers of windows along both dimensions, or one number for both */
 tt_status tt_adaptive_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
                                  int64_t n_output_size, tt_tensor **out);
+
+/* Returns the maximum of each window of the last three dimensions. nan counts as the maximum.
+     self: (N, C, D, H, W) or (C, D, H, W)
+     kernel_size: depth, rows and columns of a window, or one number for all; likewise for the
+       arguments below
+     stride: step between windows; default: kernel_size
+     padding: number of elements added on both sides of each spatial dimension, which are never
+       the maximum
+     dilation: step between the elements of a window
+     ceil_mode: whether the number of windows is rounded up instead of down */
+typedef struct tt_max_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which
+                             are never the maximum; default: 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
+} tt_max_pool3d_opts;
+#define TT_MAX_POOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_POOL3D_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_POOL3D_DILATION (UINT64_C(1) << 2)
+#define TT_MAX_POOL3D_CEIL_MODE (UINT64_C(1) << 3)
+tt_status tt_max_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_max_pool3d_opts *opts, tt_tensor **out);
+
+/* Returns the maximum of each window, like max_pool3d, and its index in the flattened last three
+   dimensions.
+     self: (N, C, D, H, W) or (C, D, H, W)
+     kernel_size: depth, rows and columns of a window, or one number for all; likewise for the
+       arguments below
+     stride: step between windows; default: kernel_size
+     padding: number of elements added on both sides of each spatial dimension, which are never
+       the maximum
+     dilation: step between the elements of a window
+     ceil_mode: whether the number of windows is rounded up instead of down */
+typedef struct tt_max_pool3d_with_indices_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  const int64_t *padding; /* number of elements added on both sides of each spatial dimension, which
+                             are never the maximum; default: 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
+} tt_max_pool3d_with_indices_opts;
+#define TT_MAX_POOL3D_WITH_INDICES_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_POOL3D_WITH_INDICES_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_POOL3D_WITH_INDICES_DILATION (UINT64_C(1) << 2)
+#define TT_MAX_POOL3D_WITH_INDICES_CEIL_MODE (UINT64_C(1) << 3)
+tt_status tt_max_pool3d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                                     int64_t n_kernel_size,
+                                     const tt_max_pool3d_with_indices_opts *opts, tt_tensor **out,
+                                     tt_tensor **indices);
+
+/* Returns the mean of each window of the last three dimensions.
+     self: (N, C, D, H, W) or (C, D, H, W)
+     kernel_size: depth, rows and columns of a window, or one number for all; likewise for the
+       arguments below
+     stride: step between windows; default: kernel_size
+     padding: number of zeros added on both sides of each spatial dimension
+     ceil_mode: whether the number of windows is rounded up instead of down
+     count_include_pad: whether the divisor counts the padding
+     divisor_override: divisor of the sums, not 0; default: the number of elements of the window */
+typedef struct tt_avg_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  const int64_t *padding; /* number of zeros added on both sides of each spatial dimension; default:
+                             0 */
+  int64_t n_padding;
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
+  int32_t count_include_pad; /* whether the divisor counts the padding; default: true */
+  int64_t divisor_override; /* divisor of the sums, not 0; default: the number of elements of the
+                               window */
+} tt_avg_pool3d_opts;
+#define TT_AVG_POOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_AVG_POOL3D_PADDING (UINT64_C(1) << 1)
+#define TT_AVG_POOL3D_CEIL_MODE (UINT64_C(1) << 2)
+#define TT_AVG_POOL3D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
+#define TT_AVG_POOL3D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
+tt_status tt_avg_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_avg_pool3d_opts *opts, tt_tensor **out);
+
+/* Divides the last three dimensions evenly into output_size windows and returns the maximum of
+   each and its index in the flattened dimensions.
+     self: (N, C, D, H, W) or (C, D, H, W)
+     output_size: numbers of windows along the three dimensions, or one number for all */
+tt_status tt_adaptive_max_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out, tt_tensor **indices);
+
+/* Divides the last three dimensions evenly into output_size windows and returns the mean of
+   each.
+     self: (N, C, D, H, W) or (C, D, H, W)
+     output_size: numbers of windows along the three dimensions, or one number for all */
+tt_status tt_adaptive_avg_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out);
+
+/* Returns the p-th root of the sum of the p-th powers of each window of the last dimension.
+     input: (N, C, L) or (C, L)
+     norm_type: p, not 0
+     kernel_size: sizes of a window, or one number for all
+     stride: step between windows; default: kernel_size
+     ceil_mode: whether the number of windows is rounded up instead of down */
+typedef struct tt_lp_pool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
+} tt_lp_pool1d_opts;
+#define TT_LP_POOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_LP_POOL1D_CEIL_MODE (UINT64_C(1) << 1)
+tt_status tt_lp_pool1d(tt_ctx *c, const tt_tensor *input, double norm_type,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_lp_pool1d_opts *opts, tt_tensor **out);
+
+/* Returns the p-th root of the sum of the p-th powers of each window of the last two dimensions.
+     input: (N, C, H, W) or (C, H, W)
+     norm_type: p, not 0
+     kernel_size: sizes of a window, or one number for all
+     stride: step between windows; default: kernel_size
+     ceil_mode: whether the number of windows is rounded up instead of down */
+typedef struct tt_lp_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
+} tt_lp_pool2d_opts;
+#define TT_LP_POOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_LP_POOL2D_CEIL_MODE (UINT64_C(1) << 1)
+tt_status tt_lp_pool2d(tt_ctx *c, const tt_tensor *input, double norm_type,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_lp_pool2d_opts *opts, tt_tensor **out);
+
+/* Returns the p-th root of the sum of the p-th powers of each window of the last three
+   dimensions.
+     input: (N, C, D, H, W) or (C, D, H, W)
+     norm_type: p, not 0
+     kernel_size: sizes of a window, or one number for all
+     stride: step between windows; default: kernel_size
+     ceil_mode: whether the number of windows is rounded up instead of down */
+typedef struct tt_lp_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  int32_t ceil_mode; /* whether the number of windows is rounded up instead of down; default: false
+                        */
+} tt_lp_pool3d_opts;
+#define TT_LP_POOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_LP_POOL3D_CEIL_MODE (UINT64_C(1) << 1)
+tt_status tt_lp_pool3d(tt_ctx *c, const tt_tensor *input, double norm_type,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_lp_pool3d_opts *opts, tt_tensor **out);
+
+/* Returns the maximum of each of output_size windows of kernel_size, which begin at
+   pseudo-random positions, and its index in the flattened dimensions.
+     input: (N, C, H, W) or (C, H, W)
+     kernel_size: sizes of a window, or one number for all
+     output_size: numbers of windows, or one number for all; output_size + kernel_size - 1 is at
+       most the size of input
+     random_samples: shifts of the windows in [0, 1): (N, C, 2), where N is 1 without a batch;
+       default: drawn
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_fractional_max_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *random_samples; /* shifts of the windows in [0, 1): (N, C, 2), where N is 1
+                                      without a batch; default: drawn */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_fractional_max_pool2d_opts;
+#define TT_FRACTIONAL_MAX_POOL2D_RANDOM_SAMPLES (UINT64_C(1) << 0)
+#define TT_FRACTIONAL_MAX_POOL2D_GENERATOR (UINT64_C(1) << 1)
+tt_status tt_fractional_max_pool2d(tt_ctx *c, const tt_tensor *input, const int64_t *kernel_size,
+                                   int64_t n_kernel_size, const int64_t *output_size,
+                                   int64_t n_output_size, const tt_fractional_max_pool2d_opts *opts,
+                                   tt_tensor **out, tt_tensor **indices);
+
+/* Returns the maximum of each of output_size windows of kernel_size, which begin at
+   pseudo-random positions, and its index in the flattened dimensions.
+     input: (N, C, D, H, W) or (C, D, H, W)
+     kernel_size: sizes of a window, or one number for all
+     output_size: numbers of windows, or one number for all; output_size + kernel_size - 1 is at
+       most the size of input
+     random_samples: shifts of the windows in [0, 1): (N, C, 3), where N is 1 without a batch;
+       default: drawn
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_fractional_max_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *random_samples; /* shifts of the windows in [0, 1): (N, C, 3), where N is 1
+                                      without a batch; default: drawn */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_fractional_max_pool3d_opts;
+#define TT_FRACTIONAL_MAX_POOL3D_RANDOM_SAMPLES (UINT64_C(1) << 0)
+#define TT_FRACTIONAL_MAX_POOL3D_GENERATOR (UINT64_C(1) << 1)
+tt_status tt_fractional_max_pool3d(tt_ctx *c, const tt_tensor *input, const int64_t *kernel_size,
+                                   int64_t n_kernel_size, const int64_t *output_size,
+                                   int64_t n_output_size, const tt_fractional_max_pool3d_opts *opts,
+                                   tt_tensor **out, tt_tensor **indices);
+
+/* Returns zeros with the elements of input at indices: a partial inverse of max_pool1d.
+     input: (N, C, L) or (C, L)
+     indices: int64 positions in the flattened spatial dimensions of the result; has the shape of
+       input
+     kernel_size: sizes of a window, or one number for all; likewise for stride and padding
+     stride: step between windows; default: kernel_size
+     padding: number of elements that were added on both sides
+     output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride
+       - 2 * padding + kernel_size */
+typedef struct tt_max_unpool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  const int64_t *padding; /* number of elements that were added on both sides; default: 0 */
+  int64_t n_padding;
+  const int64_t *output_size; /* sizes of the result, less than a stride away from the default: (s -
+                                 1) * stride - 2 * padding + kernel_size */
+  int64_t n_output_size;
+} tt_max_unpool1d_opts;
+#define TT_MAX_UNPOOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_UNPOOL1D_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_UNPOOL1D_OUTPUT_SIZE (UINT64_C(1) << 2)
+tt_status tt_max_unpool1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *indices,
+                          const int64_t *kernel_size, int64_t n_kernel_size,
+                          const tt_max_unpool1d_opts *opts, tt_tensor **out);
+
+/* Returns zeros with the elements of input at indices: a partial inverse of max_pool2d.
+     input: (N, C, H, W) or (C, H, W)
+     indices: int64 positions in the flattened spatial dimensions of the result; has the shape of
+       input
+     kernel_size: sizes of a window, or one number for all; likewise for stride and padding
+     stride: step between windows; default: kernel_size
+     padding: number of elements that were added on both sides
+     output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride
+       - 2 * padding + kernel_size */
+typedef struct tt_max_unpool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  const int64_t *padding; /* number of elements that were added on both sides; default: 0 */
+  int64_t n_padding;
+  const int64_t *output_size; /* sizes of the result, less than a stride away from the default: (s -
+                                 1) * stride - 2 * padding + kernel_size */
+  int64_t n_output_size;
+} tt_max_unpool2d_opts;
+#define TT_MAX_UNPOOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_UNPOOL2D_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_UNPOOL2D_OUTPUT_SIZE (UINT64_C(1) << 2)
+tt_status tt_max_unpool2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *indices,
+                          const int64_t *kernel_size, int64_t n_kernel_size,
+                          const tt_max_unpool2d_opts *opts, tt_tensor **out);
+
+/* Returns zeros with the elements of input at indices: a partial inverse of max_pool3d.
+     input: (N, C, D, H, W) or (C, D, H, W)
+     indices: int64 positions in the flattened spatial dimensions of the result; has the shape of
+       input
+     kernel_size: sizes of a window, or one number for all; likewise for stride and padding
+     stride: step between windows; default: kernel_size
+     padding: number of elements that were added on both sides
+     output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride
+       - 2 * padding + kernel_size */
+typedef struct tt_max_unpool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; default: kernel_size */
+  int64_t n_stride;
+  const int64_t *padding; /* number of elements that were added on both sides; default: 0 */
+  int64_t n_padding;
+  const int64_t *output_size; /* sizes of the result, less than a stride away from the default: (s -
+                                 1) * stride - 2 * padding + kernel_size */
+  int64_t n_output_size;
+} tt_max_unpool3d_opts;
+#define TT_MAX_UNPOOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_MAX_UNPOOL3D_PADDING (UINT64_C(1) << 1)
+#define TT_MAX_UNPOOL3D_OUTPUT_SIZE (UINT64_C(1) << 2)
+tt_status tt_max_unpool3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *indices,
+                          const int64_t *kernel_size, int64_t n_kernel_size,
+                          const tt_max_unpool3d_opts *opts, tt_tensor **out);
 
 /* Returns random numbers, uniformly distributed in [0, 1).
      size: shape of the result
@@ -3278,6 +4011,103 @@ tt_status tt_multinomial(tt_ctx *c, const tt_tensor *self, int64_t num_samples, 
                          const tt_multinomial_opts *opts, tt_tensor **out);
 tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samples,
                               int32_t replacement, const tt_multinomial_opts *opts, tt_tensor *dst);
+
+/* Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+   itself if p is 0 or train is false.
+     input: (N, C, L) or (C, L)
+     p: probability of dropping a channel, in [0, 1]
+     train: whether to apply dropout
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_dropout1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of dropping a channel, in [0, 1]; default: 0.5 */
+  int32_t train; /* whether to apply dropout; default: true */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_dropout1d_opts;
+#define TT_DROPOUT1D_P (UINT64_C(1) << 0)
+#define TT_DROPOUT1D_TRAIN (UINT64_C(1) << 1)
+#define TT_DROPOUT1D_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_dropout1d(tt_ctx *c, const tt_tensor *input, const tt_dropout1d_opts *opts,
+                       tt_tensor **out);
+tt_status tt_dropout1d_(tt_ctx *c, tt_tensor *input, const tt_dropout1d_opts *opts);
+
+/* Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+   itself if p is 0 or train is false.
+     input: (N, C, H, W) or (N, C, L)
+     p: probability of dropping a channel, in [0, 1]
+     train: whether to apply dropout
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_dropout2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of dropping a channel, in [0, 1]; default: 0.5 */
+  int32_t train; /* whether to apply dropout; default: true */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_dropout2d_opts;
+#define TT_DROPOUT2D_P (UINT64_C(1) << 0)
+#define TT_DROPOUT2D_TRAIN (UINT64_C(1) << 1)
+#define TT_DROPOUT2D_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_dropout2d(tt_ctx *c, const tt_tensor *input, const tt_dropout2d_opts *opts,
+                       tt_tensor **out);
+tt_status tt_dropout2d_(tt_ctx *c, tt_tensor *input, const tt_dropout2d_opts *opts);
+
+/* Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+   itself if p is 0 or train is false.
+     input: (N, C, D, H, W) or (C, D, H, W)
+     p: probability of dropping a channel, in [0, 1]
+     train: whether to apply dropout
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_dropout3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of dropping a channel, in [0, 1]; default: 0.5 */
+  int32_t train; /* whether to apply dropout; default: true */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_dropout3d_opts;
+#define TT_DROPOUT3D_P (UINT64_C(1) << 0)
+#define TT_DROPOUT3D_TRAIN (UINT64_C(1) << 1)
+#define TT_DROPOUT3D_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_dropout3d(tt_ctx *c, const tt_tensor *input, const tt_dropout3d_opts *opts,
+                       tt_tensor **out);
+tt_status tt_dropout3d_(tt_ctx *c, tt_tensor *input, const tt_dropout3d_opts *opts);
+
+/* Sets each element to the negative saturation of selu with probability p, then scales and
+   shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is
+   false.
+     p: probability of dropping an element, in [0, 1]
+     train: whether to apply dropout
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_alpha_dropout_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of dropping an element, in [0, 1]; default: 0.5 */
+  int32_t train; /* whether to apply dropout; default: true */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_alpha_dropout_opts;
+#define TT_ALPHA_DROPOUT_P (UINT64_C(1) << 0)
+#define TT_ALPHA_DROPOUT_TRAIN (UINT64_C(1) << 1)
+#define TT_ALPHA_DROPOUT_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_alpha_dropout(tt_ctx *c, const tt_tensor *input, const tt_alpha_dropout_opts *opts,
+                           tt_tensor **out);
+tt_status tt_alpha_dropout_(tt_ctx *c, tt_tensor *input, const tt_alpha_dropout_opts *opts);
+
+/* Sets each channel to the negative saturation of selu with probability p, then scales and
+   shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is
+   false.
+     input: (N, C, …)
+     p: probability of dropping a channel, in [0, 1]
+     train: whether to apply dropout
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_feature_alpha_dropout_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of dropping a channel, in [0, 1]; default: 0.5 */
+  int32_t train; /* whether to apply dropout; default: true */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_feature_alpha_dropout_opts;
+#define TT_FEATURE_ALPHA_DROPOUT_P (UINT64_C(1) << 0)
+#define TT_FEATURE_ALPHA_DROPOUT_TRAIN (UINT64_C(1) << 1)
+#define TT_FEATURE_ALPHA_DROPOUT_GENERATOR (UINT64_C(1) << 2)
+tt_status tt_feature_alpha_dropout(tt_ctx *c, const tt_tensor *input,
+                                   const tt_feature_alpha_dropout_opts *opts, tt_tensor **out);
+tt_status tt_feature_alpha_dropout_(tt_ctx *c, tt_tensor *input,
+                                    const tt_feature_alpha_dropout_opts *opts);
 
 /* Runs a long short-term memory network over sequences. Its gates are i, f, g, o: c = f * c + i
    * g, h = o * tanh(c).
@@ -3934,7 +4764,8 @@ tt_status tt_trace(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
      align_corners: whether the centers of the corner elements are aligned instead of their outer
        edges
      recompute_scale_factor: whether the scale is computed from the rounded sizes
-     antialias: not implemented; must be false
+     antialias: whether a smaller result averages the input, as PIL does; for bilinear and
+       bicubic
      scale_d: factor of the third-last dimension, instead of scale_factor
      scale_h: factor of the second-last dimension
      scale_w: factor of the last dimension */
@@ -3947,7 +4778,8 @@ typedef struct tt_interpolate_opts {
                             outer edges; default: none */
   int32_t recompute_scale_factor; /* whether the scale is computed from the rounded sizes; default:
                                      none */
-  int32_t antialias; /* not implemented; must be false; default: false */
+  int32_t antialias; /* whether a smaller result averages the input, as PIL does; for bilinear and
+                        bicubic; default: false */
   double scale_d; /* factor of the third-last dimension, instead of scale_factor; default: none */
   double scale_h; /* factor of the second-last dimension; default: none */
   double scale_w; /* factor of the last dimension; default: none */

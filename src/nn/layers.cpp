@@ -61,46 +61,13 @@ void build(Module& m, const EmbeddingArgs& a) {
   op::fill_(*pad, Scalar(0.0));
 }
 
-// Rescales looked-up rows longer than max_norm to that norm, in place.
-static void renormalize(Tensor& weight, const Tensor& rows_read, double max_norm,
-                        double norm_type) {
-  MaskGuard no_grad(bit(kKeyAutograd));
-  const int64_t last[1] = {1};
-  TensorRef rows = op::index_select(weight, 0, rows_read);
-  TensorRef norms = op::pow(*op::sum_dim(*op::pow(*op::abs(*rows), Scalar(norm_type)), last, true),
-                            Scalar(1 / norm_type));
-  TensorRef factor = op::mul(*op::reciprocal(*op::add(*norms, Scalar(1e-7))), Scalar(max_norm));
-  TensorRef scale = op::where(*op::gt(*norms, Scalar(max_norm)), *factor, *op::ones_like(*norms));
-  op::index_copy_(weight, 0, rows_read, *op::mul(*rows, *scale));
-}
-
-// Returns 1 / the number of occurrences of each index, in the shape of the looked-up rows with one
-// column.
-static TensorRef frequency_factor(const Tensor& weight, const Tensor& flat, Ints shape) {
-  MaskGuard no_grad(bit(kKeyAutograd));
-  const int64_t n[1] = {weight.size(0)};
-  TensorRef counts = op::index_add(*op::zeros(n, weight.dtype, weight.device), 0, flat,
-                                   *op::ones(flat.sizes(), weight.dtype, weight.device));
-  Shape column(shape);
-  column.push_back(1);
-  return op::reshape(*op::reciprocal(*op::index_select(*counts, 0, flat)), column);
-}
-
 TensorList forward_of(Module& m, const EmbeddingArgs& a, TensorSpan in) {
   const Tensor& indices = *in[0];
-  const int64_t all[1] = {-1};
-  if (!a.max_norm && !a.scale_grad_by_freq)
-    return one(op::embedding(m.slot(0), indices, a.padding_idx));
-  TensorRef looked_up = op::embedding(m.slot(0), indices, a.padding_idx);
-  TensorRef flat = op::reshape(indices, all);  // checks the indices, too
   if (a.max_norm) {
-    renormalize(*m.slots[0].tensor, *flat, *a.max_norm, a.norm_type);
-    looked_up = op::embedding(m.slot(0), indices, a.padding_idx);
+    MaskGuard no_grad(bit(kKeyAutograd));
+    op::embedding_renorm_(*m.slots[0].tensor, indices, *a.max_norm, a.norm_type);
   }
-  if (a.scale_grad_by_freq)
-    looked_up =
-        op::scale_gradient(*looked_up, *frequency_factor(m.slot(0), *flat, indices.sizes()));
-  return one(std::move(looked_up));
+  return one(op::embedding(m.slot(0), indices, a.padding_idx, a.scale_grad_by_freq));
 }
 
 // ---- softmax ----

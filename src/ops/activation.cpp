@@ -28,6 +28,20 @@ TensorRef glu(Call, const Tensor& input, int64_t dim) {
   return op::gated(*op::slice(input, dim, 0, size / 2), *op::slice(input, dim, size / 2, size));
 }
 
+// In training, the slope of each element that is not positive is drawn from [lower, upper).
+TensorRef rrelu(Call, const Tensor& self, double lower, double upper, bool training,
+                Generator* generator) {
+  if (!(lower <= upper))
+    fail_arg(TT_INVALID_ARG, "lower", "lower is {}, upper is {}: must not be greater", lower,
+             upper);
+  if (!is_float(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating", fmt(self.dtype));
+  if (!training) return op::leaky_relu(self, (lower + upper) / 2);
+  TensorRef slope = op::empty_like(self);
+  op::uniform_(*slope, lower, upper, generator);
+  return op::mul(self, *op::masked_fill(*slope, *op::gt(self, Scalar(0)), Scalar(1)));
+}
+
 TensorRef prelu(Call, const Tensor& self, const Tensor& weight) {
   if (weight.ndim > 1)
     fail_arg(TT_SHAPE, "weight", "weight has {} dimensions: must have 0 or 1", weight.ndim);

@@ -66,7 +66,7 @@ TensorRef upsample2d_backward(Call, const Tensor& grad, Ints image, Ints size, i
                     channels_last(grad), true);
 }
 
-// ---- bicubic: a matrix product with the weights of each dimension ----
+// ---- bicubic, antialiasing: a matrix product with the weights of each dimension ----
 
 // Keys' kernel with a = -3/4.
 static double cubic(double x) {
@@ -96,11 +96,54 @@ static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align
   MaskGuard no_grad(bit(kKeyAutograd));
   return op::to(*w, like.dtype, Opt<Device>(like.device));
 }
-static TensorRef bicubic(const Tensor& x, Ints size, bool align, const double* factor) {
-  TensorRef rows = cubic_weights(x.size(2), size[0],
-                                 scale_of(x.size(2), size[0], factor[0], align, false), align, x);
-  TensorRef columns = cubic_weights(
-      x.size(3), size[1], scale_of(x.size(3), size[1], factor[1], align, false), align, x);
+// The filters of antialiasing, which are those of PIL: a triangle, and Keys' kernel with a = -1/2.
+static double smooth_filter(double x, bool bicubic) {
+  const double a = -0.5;
+  x = __builtin_fabs(x);
+  if (!bicubic) return x < 1 ? 1 - x : 0;
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((x - 5) * x + 8) * x * a - 4 * a;
+  return 0;
+}
+// [out][in]: the filter around each result, as wide as `scale` elements of the input if that is
+// more than one; its weights add up to 1.
+static TensorRef smooth_weights(int64_t in, int64_t out, double scale, bool bicubic,
+                                const Tensor& like) {
+  const int64_t shape[2] = {out, in};
+  checked_numel(shape, Dtype::kF64, "size");
+  TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
+  fill_elements(*w, Scalar(0));
+  const double width = scale > 1 ? scale : 1;
+  const double reach = (bicubic ? 2 : 1) * width;
+  for (int64_t o = 0; o < out; o++) {
+    const double center = scale * (double(o) + 0.5);
+    const double last = center + reach + 0.5;
+    const int64_t begin = int64_t(clamp(center - reach + 0.5, 0.0, double(in)));
+    const int64_t end = last < double(in) ? int64_t(last) : in;
+    double* row = w->as<double>() + o * in;
+    double total = 0;
+    for (int64_t i = begin; i < end; i++) {
+      row[i] = smooth_filter((double(i) - center + 0.5) / width, bicubic);
+      total += row[i];
+    }
+    for (int64_t i = begin; total != 0 && i < end; i++) row[i] /= total;
+  }
+  MaskGuard no_grad(bit(kKeyAutograd));
+  return op::to(*w, like.dtype, Opt<Device>(like.device));
+}
+struct Filter {
+  bool bicubic, antialias, align;
+
+  TensorRef weights(const Tensor& x, int64_t d, int64_t out, double factor) const {
+    const int64_t in = x.size(d);
+    const double scale = scale_of(in, out, factor, align, false);
+    return antialias ? smooth_weights(in, out, scale, bicubic, x)
+                     : cubic_weights(in, out, scale, align, x);
+  }
+};
+static TensorRef filtered(const Tensor& x, Ints size, const Filter& filter, const double* factor) {
+  TensorRef rows = filter.weights(x, 2, size[0], factor[0]);
+  TensorRef columns = filter.weights(x, 3, size[1], factor[1]);
   return op::matmul(*op::matmul(*rows, x), *op::transpose(*columns, 0, 1));
 }
 
@@ -111,6 +154,7 @@ struct Target {
   int64_t n;  // dimensions
   int64_t size[3];
   double factor[3];
+  bool antialias = false;
 };
 
 static int64_t scaled_size(int64_t size, double factor, const char* arg, double min_size) {
@@ -124,7 +168,7 @@ static int64_t scaled_size(int64_t size, double factor, const char* arg, double 
 static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor,
                         const Opt<double>* scales, bool recompute, double min_size) {
   static const char* const kNames[3] = {"scale_d", "scale_h", "scale_w"};
-  Target t{input.ndim - 2, {}, {}};
+  Target t{input.ndim - 2, {}, {}, false};
   for (int64_t d = 0; d < t.n; d++) {
     if (input.size(d + 2) < 1 || input.size(d + 2) > INT32_MAX)
       fail_arg(TT_SHAPE, "input", "input is {}: sizes must be in [1, 2^31 - 1]", input.sizes());
@@ -165,8 +209,9 @@ struct Steps3d {
 
 // A single dimension is resized as the columns of images with one row.
 static TensorRef resized(const Tensor& x, const Target& t, int64_t mode, bool align) {
-  if (t.n == 2 && mode == kInterpolationBicubic)
-    return bicubic(x, Ints(t.size, 2), align, t.factor);
+  const bool bicubic = mode == kInterpolationBicubic;
+  if (t.n == 2 && (bicubic || t.antialias))
+    return filtered(x, Ints(t.size, 2), {bicubic, t.antialias, align}, t.factor);
   if (t.n == 2)
     return op::upsample2d(x, Ints(t.size, 2), kernel_mode(mode), align, t.factor[0], t.factor[1]);
   const int64_t kernel =
@@ -217,33 +262,39 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   const Opt<double> scales[3] = {scale_d, scale_h, scale_w};
   const bool factors = scale_factor || scale_d || scale_h || scale_w;
   check_mode(input, mode, align_corners);
-  if (antialias) fail_arg(TT_NOT_IMPLEMENTED, "antialias", "antialias is not implemented");
+  if (antialias && mode != kInterpolationBilinear && mode != kInterpolationBicubic)
+    fail_arg(TT_INVALID_ARG, "antialias", "antialias is true: mode must be bilinear or bicubic");
   if (factors == (size.n > 0))
     fail_arg(TT_INVALID_ARG, "size", "either size or scale_factor must be given");
   if (size.n && recompute_scale_factor.or_else(false))
     fail_arg(TT_INVALID_ARG, "recompute_scale_factor",
              "recompute_scale_factor is given: it cannot be combined with size");
-  const bool bytes = input.dtype == Dtype::kU8 && mode != kInterpolationArea && input.ndim < 5;
+  const bool bytes =
+      input.dtype == Dtype::kU8 && mode != kInterpolationArea && mode != kInterpolationTrilinear;
   if (!is_float(input.dtype) && !bytes)
     fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}: must be floating, or uint8",
              fmt(input.dtype));
   const bool recompute = recompute_scale_factor.or_else(false) || mode == kInterpolationArea;
   const bool align = align_corners.or_else(false);
-  const Target t =
+  Target t =
       target_of(input, size, scale_factor, scales, recompute, mode == kInterpolationArea ? 0 : 1);
   Shape result(input.sizes().slice(0, 2));
   result.append(Ints(t.size, t.n));
   checked_numel(result, Dtype::kF64, "size");
+  t.antialias = antialias;
   if (mode == kInterpolationArea) return averaged(input, t);
   // Intermediate results of 16-bit dtypes are f32 and are rounded once, at the end.
-  const bool steps = input.item_size() == 2 && (t.n == 3 || mode == kInterpolationBicubic);
+  const bool steps =
+      input.item_size() == 2 && (t.n == 3 || antialias || mode == kInterpolationBicubic);
   if (!bytes && !steps) return resized(input, t, mode, align);
   TensorRef y = op::to_dtype(input, Dtype::kF32);
   Target rest = t;
   if (bytes && t.n == 2 && kernel_mode(mode) == kResizeLinear) {
     // Like PyTorch, rows are resized and rounded before columns.
-    const Target rows = {
-        .n = 2, .size = {input.size(2), t.size[1], 0}, .factor = {0, t.factor[1], 0}};
+    const Target rows = {.n = 2,
+                         .size = {input.size(2), t.size[1], 0},
+                         .factor = {0, t.factor[1], 0},
+                         .antialias = antialias};
     y = rounded(*resized(*y, rows, mode, align));
     rest.factor[1] = 0;
   }

@@ -50,4 +50,18 @@ inline int64_t class_loss_workspace_bytes(const ClassLossPlan* p) {
   return p->run.n == 2 ? 2 * p->n_chunks * p->outer * p->inner * 8 : 0;
 }
 
+// Sets the sizes and the units; pointers are NULL.
+inline void build_ctc(CtcPlan* p, int32_t dtype, int64_t time, int64_t batch, int64_t classes,
+                      int64_t max_target, int64_t blank, bool zero_infinity) {
+  *p = CtcPlan{};
+  p->dtype = dtype;
+  p->zero_infinity = zero_infinity;
+  p->time = time;
+  p->batch = batch;
+  p->classes = classes;
+  p->max_target = max_target;
+  p->blank = blank;
+  one_stage(&p->run, batch, 1);
+}
+
 }  // namespace TT_NS

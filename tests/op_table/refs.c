@@ -59,10 +59,12 @@ void scratch_clear(void) {
 
 #include "refs/attention.h"
 #include "refs/conv.h"
+#include "refs/fold.h"
 #include "refs/linalg.h"
 #include "refs/matmul.h"
 #include "refs/norm.h"
 #include "refs/resize.h"
+#include "refs/grid.h"
 #include "refs/scan.h"
 #include "refs/view.h"
 
@@ -78,11 +80,12 @@ typedef struct Family {
 #define FAMILY(table) \
   { table, sizeof table / sizeof *table }
 static const Family kFamilies[] = {
-    FAMILY(kActivation), FAMILY(kArith),     FAMILY(kArrange), FAMILY(kAttention), FAMILY(kBitwise),
-    FAMILY(kCompare),    FAMILY(kComplex),   FAMILY(kConv),    FAMILY(kCopy),      FAMILY(kFactory),
-    FAMILY(kIndex),      FAMILY(kLinalg),    FAMILY(kLoss),    FAMILY(kMatmul),    FAMILY(kNorm),
-    FAMILY(kPool),       FAMILY(kRecurrent), FAMILY(kReduce),  FAMILY(kResize),    FAMILY(kScan),
-    FAMILY(kSoftmax),    FAMILY(kSort),      FAMILY(kSpecial), FAMILY(kUnary),     FAMILY(kView),
+    FAMILY(kActivation), FAMILY(kArith),   FAMILY(kArrange), FAMILY(kAttention), FAMILY(kBitwise),
+    FAMILY(kCompare),    FAMILY(kComplex), FAMILY(kConv),    FAMILY(kCopy),      FAMILY(kFactory),
+    FAMILY(kFold),       FAMILY(kGrid),    FAMILY(kIndex),   FAMILY(kLinalg),    FAMILY(kLoss),
+    FAMILY(kMatmul),     FAMILY(kNorm),    FAMILY(kPool),    FAMILY(kRecurrent), FAMILY(kReduce),
+    FAMILY(kResize),     FAMILY(kScan),    FAMILY(kSoftmax), FAMILY(kSort),      FAMILY(kSpecial),
+    FAMILY(kUnary),      FAMILY(kView),
 };
 
 /* ---- lookup ---- */

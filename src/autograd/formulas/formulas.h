@@ -63,12 +63,16 @@ TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const
                                          Ints dilation, bool transposed, Ints output_padding,
                                          int64_t groups, Needs needs);
 
+// ---- fold ----
+TensorRef im2col_backward(const Tensor& g, Ints self_sizes, Ints kernel_size, Ints dilation,
+                          Ints padding, Ints stride);
+
 // ---- index ----
 TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index,
                                    Ints src_sizes);
 TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accumulate);
 TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes,
-                             Opt<int64_t> padding_idx);
+                             Opt<int64_t> padding_idx, bool scale_by_freq);
 
 // The gradients of self and src.
 TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t dim,
@@ -91,6 +95,9 @@ TensorRef within(const Tensor& g, const Tensor& x, double limit);  // g where |x
 TensorRef bernoulli_entropy_target(const Tensor& g, const Tensor& x);
 TensorRef bernoulli_entropy_second(const Tensor& g, const Tensor& x, const Tensor& y);
 TensorRef bernoulli_entropy_mixed(const Tensor& g, const Tensor& x);
+
+// Fails: the gradients of ctc_loss cannot be differentiated.
+TensorRef ctc_second_derivative(const Tensor& g);
 
 // ---- matmul ----
 // Gradients of stacked products: an operand without a stack gets one product over all rows, not a

@@ -25,7 +25,7 @@ TensorRef index_put_self_backward(const Tensor& g, TensorSpan indices, bool accu
 }
 
 TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight_sizes,
-                             Opt<int64_t> padding_idx) {
+                             Opt<int64_t> padding_idx, bool scale_by_freq) {
   const int64_t flat[1] = {-1};
   const int64_t rows[2] = {indices.numel, weight_sizes[1]};
   TensorRef index = op::reshape(indices, flat);
@@ -33,6 +33,11 @@ TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight
   if (padding_idx.has) {
     const int64_t row = padding_idx.value + (padding_idx.value < 0 ? weight_sizes[0] : 0);
     grads = op::masked_fill(grads, op::unsqueeze(op::eq(index, Scalar(row)), 1), 0);
+  }
+  if (scale_by_freq) {
+    TensorRef counts = op::zeros(Ints(&weight_sizes[0], 1), g.dtype, g.device);
+    counts = op::index_add(counts, 0, index, op::ones(Ints(rows, 1), g.dtype, g.device));
+    grads = grads / op::unsqueeze(op::index_select(counts, 0, index), 1);
   }
   return op::index_add(op::zeros(weight_sizes, g.dtype, g.device), 0, index, grads);
 }

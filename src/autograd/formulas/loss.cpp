@@ -63,4 +63,8 @@ TensorRef bernoulli_entropy_second(const Tensor& g, const Tensor& x, const Tenso
 
 TensorRef bernoulli_entropy_mixed(const Tensor& g, const Tensor& x) { return -(g / variance(x)); }
 
+TensorRef ctc_second_derivative(const Tensor&) {
+  fail(TT_NOT_IMPLEMENTED, "ctc_loss: its gradient cannot be differentiated");
+}
+
 }  // namespace TT_NS::formula

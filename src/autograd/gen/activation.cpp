@@ -2031,4 +2031,41 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&celu_backward_schema,
     celu_backward_impl, celu_backward_autograd);
 
+// ---- rrelu ----
+static constexpr ArgInfo rrelu_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"lower", ArgType::kFloat, false, true, 0,
+                                          ArgDefault::kFloat, {.f = 0.125}},
+                                         {"upper", ArgType::kFloat, false, true, 0,
+                                          ArgDefault::kFloat, {.f = 0.3333333333333333}},
+                                         {"training", ArgType::kBool, false, true, 0,
+                                          ArgDefault::kBool, {.i = 0}},
+                                         {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema rrelu_schema =
+    {"rrelu", "rrelu",
+    "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, training: Bool "
+    "= false, generator: Generator = None) -> Tensor", rrelu_args, 5, 1, false, true, false, true};
+constinit Op<TensorRef(const Tensor&, double, double, bool, Generator*)> op_rrelu =
+    make_op<TensorRef, const Tensor&, double, double, bool, Generator*>(&rrelu_schema, impl::rrelu,
+    nullptr);
+static void rrelu__autograd(Call c, Tensor& self, double lower, double upper, bool training,
+                            Generator* generator) {
+  if (!(needs_grad(self))) return redispatch(op_rrelu_, c.keys & kBelowAutograd, self, lower, upper,
+                                             training, generator);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_rrelu, *before, lower, upper, training, generator));
+}
+static constexpr ArgInfo rrelu__args[] = {{"self", ArgType::kTensor, true, false},
+                                          {"lower", ArgType::kFloat, false, true, 0,
+                                           ArgDefault::kFloat, {.f = 0.125}},
+                                          {"upper", ArgType::kFloat, false, true, 0,
+                                           ArgDefault::kFloat, {.f = 0.3333333333333333}},
+                                          {"training", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}},
+                                          {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema rrelu__schema = {"rrelu_", "rrelu_",
+    "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, training: Bool "
+    "= false, generator: Generator = None) -> Tensor", rrelu__args, 5, 0, false, true, false, true};
+constinit Op<void(Tensor&, double, double, bool, Generator*)> op_rrelu_ = make_op<void, Tensor&,
+    double, double, bool, Generator*>(&rrelu__schema, rrelu__impl, rrelu__autograd);
+
 }  // namespace TT_NS

@@ -687,4 +687,34 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
             Opt<int64_t>>(&repeat_interleave_tensor_schema, impl::repeat_interleave_tensor,
                           nullptr);
 
+// ---- pixel_shuffle ----
+static constexpr ArgInfo pixel_shuffle_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"upscale_factor", ArgType::kInt, false, false}};
+static constexpr OpSchema pixel_shuffle_schema = {"pixel_shuffle", "pixel_shuffle",
+    "pixel_shuffle(self: Tensor, upscale_factor: Int) -> Tensor", pixel_shuffle_args, 2, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_shuffle = make_op<TensorRef, const Tensor&,
+    int64_t>(&pixel_shuffle_schema, impl::pixel_shuffle, nullptr);
+
+// ---- pixel_unshuffle ----
+static constexpr ArgInfo pixel_unshuffle_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"downscale_factor", ArgType::kInt, false,
+                                                    false}};
+static constexpr OpSchema pixel_unshuffle_schema = {"pixel_unshuffle", "pixel_unshuffle",
+    "pixel_unshuffle(self: Tensor, downscale_factor: Int) -> Tensor", pixel_unshuffle_args, 2, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_unshuffle =
+    make_op<TensorRef, const Tensor&, int64_t>(&pixel_unshuffle_schema, impl::pixel_unshuffle,
+                                               nullptr);
+
+// ---- channel_shuffle ----
+static constexpr ArgInfo channel_shuffle_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"groups", ArgType::kInt, false, false}};
+static constexpr OpSchema channel_shuffle_schema = {"channel_shuffle", "channel_shuffle",
+    "channel_shuffle(self: Tensor, groups: Int) -> Tensor", channel_shuffle_args, 2, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_channel_shuffle =
+    make_op<TensorRef, const Tensor&, int64_t>(&channel_shuffle_schema, impl::channel_shuffle,
+                                               nullptr);
+
 }  // namespace TT_NS

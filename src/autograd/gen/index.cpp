@@ -448,6 +448,7 @@ constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = mak
 struct embedding_saved {
   Saved indices;
   Opt<int64_t> padding_idx;
+  bool scale_grad_by_freq;
   Shape weight_shape;
 };
 static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
@@ -457,17 +458,20 @@ static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     const TensorRef indices_ref = s.indices.get(n);
     const Tensor& indices = *indices_ref;
     const auto& padding_idx = s.padding_idx;
+    const auto& scale_grad_by_freq = s.scale_grad_by_freq;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::embedding_backward(g0, indices, Ints(s.weight_shape), padding_idx);
+    out[0] = formula::embedding_backward(g0, indices, Ints(s.weight_shape), padding_idx,
+                                         scale_grad_by_freq);
   }
 }
 static constinit const NodeType embedding_type = {"embedding", embedding_apply,
                                                   destroy_saved<embedding_saved>,
                                                   sizeof(embedding_saved), false};
 static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices,
-                                    Opt<int64_t> padding_idx) {
+                                    Opt<int64_t> padding_idx, bool scale_grad_by_freq) {
   const bool n0 = needs_grad(weight);
-  if (!(n0)) return redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx);
+  if (!(n0)) return redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx,
+                               scale_grad_by_freq);
   if (needs_grad(indices)) fail_no_formula("indices");
   NodeRef node = new_node(&embedding_type, 1, 1);
   Node& n = as_node(node);
@@ -476,60 +480,58 @@ static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& 
   if (n0) n.set_edge(0, weight);
   s.indices.save(indices);
   s.padding_idx = padding_idx;
+  s.scale_grad_by_freq = scale_grad_by_freq;
   s.weight_shape = Shape(weight.sizes());
-  auto out = redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx);
+  auto out = redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx,
+                        scale_grad_by_freq);
   set_history(node, *out, 0);
   return out;
 }
 static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false},
                                              {"indices", ArgType::kTensor, false, false},
-                                             {"padding_idx", ArgType::kOptInt, false, true}};
+                                             {"padding_idx", ArgType::kOptInt, false, true},
+                                             {"scale_grad_by_freq", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema embedding_schema = {"embedding", "embedding",
-    "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor",
-    embedding_args, 3, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding =
-    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&embedding_schema,
+    "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None, scale_grad_by_freq: "
+    "Bool = false) -> Tensor", embedding_args, 4, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool)> op_embedding =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool>(&embedding_schema,
     impl::embedding, embedding_autograd);
 
-// ---- scale_gradient ----
-struct scale_gradient_saved {
-  Saved factor;
-};
-static void scale_gradient_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
-  check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<scale_gradient_saved>();
-  if (n.needs(0)) {
-    const TensorRef factor_ref = s.factor.get(n);
-    const Tensor& factor = *factor_ref;
-    const Tensor& g0 = *grads[0];
-    out[0] = op::mul(g0, factor);
-  }
-}
-static constinit const NodeType scale_gradient_type = {"scale_gradient", scale_gradient_apply,
-                                                       destroy_saved<scale_gradient_saved>,
-                                                       sizeof(scale_gradient_saved), false};
-static TensorRef scale_gradient_autograd(Call c, const Tensor& self, const Tensor& factor) {
-  const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_scale_gradient, c.keys & kBelowAutograd, self, factor);
-  if (needs_grad(factor)) fail_no_formula("factor");
-  NodeRef node = new_node(&scale_gradient_type, 1, 1);
-  Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) scale_gradient_saved;
-  n.released = false;
-  if (n0) n.set_edge(0, self);
-  s.factor.save(factor);
-  auto out = redispatch(op_scale_gradient, c.keys & kBelowAutograd, self, factor);
-  set_history(node, *out, 0);
-  return out;
-}
-static constexpr ArgInfo scale_gradient_args[] = {{"self", ArgType::kTensor, false, false},
-                                                  {"factor", ArgType::kTensor, false, false}};
-static constexpr OpSchema scale_gradient_schema = {"scale_gradient", "scale_gradient",
-    "scale_gradient(self: Tensor, factor: Tensor) -> Tensor", scale_gradient_args, 2, 1, true,
-    false, true, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient =
-    make_op<TensorRef, const Tensor&, const Tensor&>(&scale_gradient_schema, impl::scale_gradient,
-                                                     scale_gradient_autograd);
+// ---- embedding_renorm_ ----
+static constexpr ArgInfo embedding_renorm__args[] = {{"self", ArgType::kTensor, true, false},
+                                                     {"indices", ArgType::kTensor, false, false},
+                                                     {"max_norm", ArgType::kFloat, false, false},
+                                                     {"norm_type", ArgType::kFloat, false, true, 0,
+                                                      ArgDefault::kFloat, {.f = 2.0}}};
+static constexpr OpSchema embedding_renorm__schema = {"embedding_renorm_", "embedding_renorm_",
+    "embedding_renorm_(self: Tensor!, indices: Tensor, max_norm: Float, norm_type: Float = 2.0) "
+    "-> ()", embedding_renorm__args, 4, 0, false, false, false, false};
+constinit Op<void(Tensor&, const Tensor&, double, double)> op_embedding_renorm_ =
+    make_op<void, Tensor&, const Tensor&, double, double>(&embedding_renorm__schema,
+    impl::embedding_renorm_, nullptr);
+
+// ---- embedding_bag ----
+static constexpr ArgInfo embedding_bag_args[] = {{"weight", ArgType::kTensor, false, false},
+                                                 {"indices", ArgType::kTensor, false, false},
+                                                 {"offsets", ArgType::kOptTensor, false, true},
+                                                 {"mode", ArgType::kEnum, false, true,
+                                                  kBagModeValues, ArgDefault::kInt, {.i = 1}},
+                                                 {"per_sample_weights", ArgType::kOptTensor, false,
+                                                  true}, {"scale_grad_by_freq", ArgType::kBool,
+    false, true, 0, ArgDefault::kBool, {.i = 0}}, {"include_last_offset", ArgType::kBool, false,
+                                                   true, 0, ArgDefault::kBool, {.i = 0}},
+                                                 {"padding_idx", ArgType::kOptInt, false, true}};
+static constexpr OpSchema embedding_bag_schema = {"embedding_bag", "embedding_bag",
+    "embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor? = None, mode: Enum<BagMode> "
+    "= \"mean\", per_sample_weights: Tensor? = None, scale_grad_by_freq: Bool = false, "
+    "include_last_offset: Bool = false, padding_idx: Index? = None) -> Tensor", embedding_bag_args,
+    8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*, bool,
+                       bool, Opt<int64_t>)> op_embedding_bag = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
+    Opt<int64_t>>(&embedding_bag_schema, impl::embedding_bag, nullptr);
 
 // ---- scatter ----
 static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, false},

@@ -995,4 +995,423 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor
     int64_t>(&cross_entropy_backward_schema, impl::cross_entropy_backward,
              cross_entropy_backward_autograd);
 
+// ---- poisson_nll_loss ----
+static constexpr ArgInfo poisson_nll_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                                    {"target", ArgType::kTensor, false, false},
+                                                    {"log_input", ArgType::kBool, false, true, 0,
+                                                     ArgDefault::kBool, {.i = 1}},
+                                                    {"full", ArgType::kBool, false, true, 0,
+                                                     ArgDefault::kBool, {.i = 0}},
+                                                    {"eps", ArgType::kFloat, false, true, 0,
+                                                     ArgDefault::kFloat, {.f = 1e-08}},
+                                                    {"reduction", ArgType::kEnum, false, true,
+                                                     kReductionValues, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema poisson_nll_loss_schema = {"poisson_nll_loss", "poisson_nll_loss",
+    "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = false, "
+    "eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor", poisson_nll_loss_args, 6,
+    1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
+                       int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
+                                                nullptr);
+
+// ---- gaussian_nll_loss ----
+static constexpr ArgInfo gaussian_nll_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                                     {"target", ArgType::kTensor, false, false},
+                                                     {"var", ArgType::kTensor, false, false},
+                                                     {"full", ArgType::kBool, false, true, 0,
+                                                      ArgDefault::kBool, {.i = 0}},
+                                                     {"eps", ArgType::kFloat, false, true, 0,
+                                                      ArgDefault::kFloat, {.f = 1e-06}},
+                                                     {"reduction", ArgType::kEnum, false, true,
+                                                      kReductionValues, ArgDefault::kInt,
+                                                      {.i = 1}}};
+static constexpr OpSchema gaussian_nll_loss_schema = {"gaussian_nll_loss", "gaussian_nll_loss",
+    "gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, eps: Float "
+    "= 1e-6, reduction: Enum<Reduction> = \"mean\") -> Tensor", gaussian_nll_loss_args, 6, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, double,
+                       int64_t)> op_gaussian_nll_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, bool, double, int64_t>(&gaussian_nll_loss_schema,
+    impl::gaussian_nll_loss, nullptr);
+
+// ---- hinge_embedding_loss ----
+static constexpr ArgInfo hinge_embedding_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                                        {"target", ArgType::kTensor, false, false},
+                                                        {"margin", ArgType::kFloat, false, true, 0,
+    ArgDefault::kFloat, {.f = 1.0}}, {"reduction", ArgType::kEnum, false, true, kReductionValues,
+                                      ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema hinge_embedding_loss_schema = {"hinge_embedding_loss",
+    "hinge_embedding_loss",
+    "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
+    "Enum<Reduction> = \"mean\") -> Tensor", hinge_embedding_loss_args, 4, 1, false, false, false,
+    true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
+    make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
+    impl::hinge_embedding_loss, nullptr);
+
+// ---- cosine_embedding_loss ----
+static constexpr ArgInfo cosine_embedding_loss_args[] = {{"input1", ArgType::kTensor, false, false},
+    {"input2", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
+    {"margin", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}},
+    {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema cosine_embedding_loss_schema = {"cosine_embedding_loss",
+    "cosine_embedding_loss",
+    "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, "
+    "reduction: Enum<Reduction> = \"mean\") -> Tensor", cosine_embedding_loss_args, 5, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
+                       int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
+                                                   impl::cosine_embedding_loss, nullptr);
+
+// ---- margin_ranking_loss ----
+static constexpr ArgInfo margin_ranking_loss_args[] = {{"input1", ArgType::kTensor, false, false},
+                                                       {"input2", ArgType::kTensor, false, false},
+                                                       {"target", ArgType::kTensor, false, false},
+                                                       {"margin", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 0.0}},
+                                                       {"reduction", ArgType::kEnum, false, true,
+                                                        kReductionValues, ArgDefault::kInt,
+                                                        {.i = 1}}};
+static constexpr OpSchema margin_ranking_loss_schema = {"margin_ranking_loss",
+                                                        "margin_ranking_loss",
+    "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, "
+    "reduction: Enum<Reduction> = \"mean\") -> Tensor", margin_ranking_loss_args, 5, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
+                       int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
+                                                   impl::margin_ranking_loss, nullptr);
+
+// ---- log1p_exp ----
+struct log1p_exp_saved {
+  Saved self;
+};
+static void log1p_exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<log1p_exp_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::mul(g0, op::sigmoid(self));
+  }
+}
+static constinit const NodeType log1p_exp_type = {"log1p_exp", log1p_exp_apply,
+                                                  destroy_saved<log1p_exp_saved>,
+                                                  sizeof(log1p_exp_saved), false};
+static TensorRef log1p_exp_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_log1p_exp, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&log1p_exp_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) log1p_exp_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_log1p_exp, c.keys & kBelowAutograd, self);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo log1p_exp_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema log1p_exp_schema = {"log1p_exp", "log1p_exp",
+                                              "log1p_exp(self: Tensor) -> Tensor", log1p_exp_args,
+                                              1, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&)> op_log1p_exp =
+    make_op<TensorRef, const Tensor&>(&log1p_exp_schema, impl::log1p_exp, log1p_exp_autograd);
+
+// ---- soft_margin_loss ----
+static constexpr ArgInfo soft_margin_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                                    {"target", ArgType::kTensor, false, false},
+                                                    {"reduction", ArgType::kEnum, false, true,
+                                                     kReductionValues, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema soft_margin_loss_schema = {"soft_margin_loss", "soft_margin_loss",
+    "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\") -> "
+    "Tensor", soft_margin_loss_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
+    impl::soft_margin_loss, nullptr);
+
+// ---- triplet_margin_loss ----
+static constexpr ArgInfo triplet_margin_loss_args[] = {{"anchor", ArgType::kTensor, false, false},
+                                                       {"positive", ArgType::kTensor, false, false},
+                                                       {"negative", ArgType::kTensor, false, false},
+                                                       {"margin", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 1.0}},
+                                                       {"p", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 2.0}},
+                                                       {"eps", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 1e-06}},
+                                                       {"swap", ArgType::kBool, false, true, 0,
+                                                        ArgDefault::kBool, {.i = 0}},
+                                                       {"reduction", ArgType::kEnum, false, true,
+                                                        kReductionValues, ArgDefault::kInt,
+                                                        {.i = 1}}};
+static constexpr OpSchema triplet_margin_loss_schema = {"triplet_margin_loss",
+                                                        "triplet_margin_loss",
+    "triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, "
+    "p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: Enum<Reduction> = "
+    "\"mean\") -> Tensor", triplet_margin_loss_args, 8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
+                       int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, double, double, double, bool,
+    int64_t>(&triplet_margin_loss_schema, impl::triplet_margin_loss, nullptr);
+
+// ---- multi_margin_loss ----
+static constexpr ArgInfo multi_margin_loss_args[] = {{"input", ArgType::kTensor, false, false},
+                                                     {"target", ArgType::kTensor, false, false},
+                                                     {"p", ArgType::kInt, false, true, 0,
+                                                      ArgDefault::kInt, {.i = 1}},
+                                                     {"margin", ArgType::kFloat, false, true, 0,
+                                                      ArgDefault::kFloat, {.f = 1.0}},
+                                                     {"weight", ArgType::kOptTensor, false, true},
+                                                     {"reduction", ArgType::kEnum, false, true,
+                                                      kReductionValues, ArgDefault::kInt,
+                                                      {.i = 1}}};
+static constexpr OpSchema multi_margin_loss_schema = {"multi_margin_loss", "multi_margin_loss",
+    "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, weight: "
+    "Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor", multi_margin_loss_args, 6,
+    1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
+                       int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
+    impl::multi_margin_loss, nullptr);
+
+// ---- multilabel_margin_loss ----
+static constexpr ArgInfo multilabel_margin_loss_args[] = {{"input", ArgType::kTensor, false, false},
+    {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true,
+                                                 kReductionValues, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema multilabel_margin_loss_schema = {"multilabel_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\") "
+    "-> Tensor", multilabel_margin_loss_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
+    impl::multilabel_margin_loss, nullptr);
+
+// ---- multilabel_soft_margin_loss ----
+static constexpr ArgInfo multilabel_soft_margin_loss_args[] =
+    {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
+     {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true,
+                                                    kReductionValues, ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema multilabel_soft_margin_loss_schema = {"multilabel_soft_margin_loss",
+    "multilabel_soft_margin_loss",
+    "multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, "
+    "reduction: Enum<Reduction> = \"mean\") -> Tensor", multilabel_soft_margin_loss_args, 4, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
+                       int64_t)> op_multilabel_soft_margin_loss = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor*, int64_t>(&multilabel_soft_margin_loss_schema,
+                                           impl::multilabel_soft_margin_loss, nullptr);
+
+// ---- linear_cross_entropy ----
+static constexpr ArgInfo linear_cross_entropy_args[] = {{"input", ArgType::kTensor, false, false},
+                                                        {"linear_weight", ArgType::kTensor, false,
+    false}, {"target", ArgType::kTensor, false, false}, {"linear_bias", ArgType::kOptTensor, false,
+    true}, {"weight", ArgType::kOptTensor, false, true}, {"ignore_index", ArgType::kOptInt, false,
+    true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}},
+                                                        {"label_smoothing", ArgType::kFloat, false,
+    true, 0, ArgDefault::kFloat, {.f = 0.0}}};
+static constexpr OpSchema linear_cross_entropy_schema = {"linear_cross_entropy",
+    "linear_cross_entropy",
+    "linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: "
+    "Tensor? = None, weight: Tensor? = None, ignore_index: Int? = None, reduction: "
+    "Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
+    linear_cross_entropy_args, 8, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
+                       Opt<int64_t>, int64_t, double)> op_linear_cross_entropy =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
+            Opt<int64_t>, int64_t, double>(&linear_cross_entropy_schema, impl::linear_cross_entropy,
+                                           nullptr);
+
+// ---- ctc_loss ----
+static constexpr ArgInfo ctc_loss_args[] = {{"log_probs", ArgType::kTensor, false, false},
+                                            {"targets", ArgType::kTensor, false, false},
+                                            {"input_lengths", ArgType::kTensor, false, false},
+                                            {"target_lengths", ArgType::kTensor, false, false},
+                                            {"blank", ArgType::kInt, false, true, 0,
+                                             ArgDefault::kInt, {.i = 0}},
+                                            {"reduction", ArgType::kEnum, false, true,
+                                             kReductionValues, ArgDefault::kInt, {.i = 1}},
+                                            {"zero_infinity", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema ctc_loss_schema = {"ctc_loss", "ctc_loss",
+    "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, "
+    "blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) -> Tensor",
+    ctc_loss_args, 7, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
+                       bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
+                                                    const Tensor&, const Tensor&, int64_t, int64_t,
+                                                    bool>(&ctc_loss_schema, impl::ctc_loss,
+    nullptr);
+
+// ---- native_ctc_loss ----
+struct native_ctc_loss_saved {
+  Saved log_probs;
+  Saved targets;
+  Saved offsets;
+  Saved input_lengths;
+  Saved target_lengths;
+  int64_t max_target;
+  int64_t blank;
+  bool zero_infinity;
+  Saved r0;
+  Saved r1;
+};
+static void native_ctc_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_ctc_loss_saved>();
+  if (n.needs(0)) {
+    const TensorRef log_probs_ref = s.log_probs.get(n);
+    const Tensor& log_probs = *log_probs_ref;
+    const TensorRef targets_ref = s.targets.get(n);
+    const Tensor& targets = *targets_ref;
+    const TensorRef offsets_ref = s.offsets.get(n);
+    const Tensor& offsets = *offsets_ref;
+    const TensorRef input_lengths_ref = s.input_lengths.get(n);
+    const Tensor& input_lengths = *input_lengths_ref;
+    const TensorRef target_lengths_ref = s.target_lengths.get(n);
+    const Tensor& target_lengths = *target_lengths_ref;
+    const auto& max_target = s.max_target;
+    const auto& blank = s.blank;
+    const auto& zero_infinity = s.zero_infinity;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::ctc_loss_backward(g0, log_probs, targets, offsets, input_lengths, target_lengths,
+                                   r0, r1, max_target, blank, zero_infinity);
+  }
+}
+static constinit const NodeType native_ctc_loss_type = {"native_ctc_loss", native_ctc_loss_apply,
+                                                        destroy_saved<native_ctc_loss_saved>,
+                                                        sizeof(native_ctc_loss_saved), false};
+static TensorPair native_ctc_loss_autograd(Call c, const Tensor& log_probs, const Tensor& targets,
+                                           const Tensor& offsets, const Tensor& input_lengths,
+                                           const Tensor& target_lengths, int64_t max_target,
+                                           int64_t blank, bool zero_infinity) {
+  const bool n0 = needs_grad(log_probs);
+  if (!(n0)) return redispatch(op_native_ctc_loss, c.keys & kBelowAutograd, log_probs, targets,
+                               offsets, input_lengths, target_lengths, max_target, blank,
+                               zero_infinity);
+  if (needs_grad(targets)) fail_no_formula("targets");
+  if (needs_grad(offsets)) fail_no_formula("offsets");
+  if (needs_grad(input_lengths)) fail_no_formula("input_lengths");
+  if (needs_grad(target_lengths)) fail_no_formula("target_lengths");
+  NodeRef node = new_node(&native_ctc_loss_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_ctc_loss_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, log_probs);
+  s.log_probs.save(log_probs);
+  s.targets.save(targets);
+  s.offsets.save(offsets);
+  s.input_lengths.save(input_lengths);
+  s.target_lengths.save(target_lengths);
+  s.max_target = max_target;
+  s.blank = blank;
+  s.zero_infinity = zero_infinity;
+  auto out = redispatch(op_native_ctc_loss, c.keys & kBelowAutograd, log_probs, targets, offsets,
+                        input_lengths, target_lengths, max_target, blank, zero_infinity);
+  s.r0.save_output(*out.first, 0);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_ctc_loss_args[] = {{"log_probs", ArgType::kTensor, false, false},
+                                                   {"targets", ArgType::kTensor, false, false},
+                                                   {"offsets", ArgType::kTensor, false, false},
+                                                   {"input_lengths", ArgType::kTensor, false,
+                                                    false}, {"target_lengths", ArgType::kTensor,
+    false, false}, {"max_target", ArgType::kInt, false, false},
+                                                   {"blank", ArgType::kInt, false, false},
+                                                   {"zero_infinity", ArgType::kBool, false, false}};
+static constexpr OpSchema native_ctc_loss_schema = {"native_ctc_loss", "native_ctc_loss",
+    "native_ctc_loss(log_probs: Tensor, targets: Tensor, offsets: Tensor, input_lengths: Tensor, "
+    "target_lengths: Tensor, max_target: Int, blank: Int, zero_infinity: Bool) -> (loss: Tensor, "
+    "log_alpha: PlainTensor)", native_ctc_loss_args, 8, 2, true, false, true, false};
+constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                        int64_t, int64_t, bool)> op_native_ctc_loss =
+    make_op<TensorPair, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+            int64_t, int64_t, bool>(&native_ctc_loss_schema, impl::native_ctc_loss,
+                                    native_ctc_loss_autograd);
+
+// ---- ctc_loss_backward ----
+struct ctc_loss_backward_saved {
+};
+static void ctc_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<ctc_loss_backward_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::ctc_second_derivative(g0);
+  }
+  if (n.needs(1)) {
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::ctc_second_derivative(g0);
+  }
+  if (n.needs(2)) {
+    const Tensor& g0 = *grads[0];
+    out[2] = formula::ctc_second_derivative(g0);
+  }
+}
+static constinit const NodeType ctc_loss_backward_type = {"ctc_loss_backward",
+    ctc_loss_backward_apply, destroy_saved<ctc_loss_backward_saved>,
+    sizeof(ctc_loss_backward_saved), false};
+static TensorRef ctc_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& log_probs,
+                                            const Tensor& targets, const Tensor& offsets,
+                                            const Tensor& input_lengths,
+                                            const Tensor& target_lengths, const Tensor& loss,
+                                            const Tensor& log_alpha, int64_t max_target,
+                                            int64_t blank, bool zero_infinity) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(log_probs);
+  const bool n2 = needs_grad(loss);
+  if (!(n0 | n1 | n2)) return redispatch(op_ctc_loss_backward, c.keys & kBelowAutograd, grad,
+                                         log_probs, targets, offsets, input_lengths, target_lengths,
+                                         loss, log_alpha, max_target, blank, zero_infinity);
+  if (needs_grad(targets)) fail_no_formula("targets");
+  if (needs_grad(offsets)) fail_no_formula("offsets");
+  if (needs_grad(input_lengths)) fail_no_formula("input_lengths");
+  if (needs_grad(target_lengths)) fail_no_formula("target_lengths");
+  if (needs_grad(log_alpha)) fail_no_formula("log_alpha");
+  NodeRef node = new_node(&ctc_loss_backward_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) ctc_loss_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, log_probs);
+  if (n2) n.set_edge(2, loss);
+  auto out = redispatch(op_ctc_loss_backward, c.keys & kBelowAutograd, grad, log_probs, targets,
+                        offsets, input_lengths, target_lengths, loss, log_alpha, max_target, blank,
+                        zero_infinity);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo ctc_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                     {"log_probs", ArgType::kTensor, false, false},
+                                                     {"targets", ArgType::kTensor, false, false},
+                                                     {"offsets", ArgType::kTensor, false, false},
+                                                     {"input_lengths", ArgType::kTensor, false,
+                                                      false}, {"target_lengths", ArgType::kTensor,
+    false, false}, {"loss", ArgType::kTensor, false, false},
+                                                     {"log_alpha", ArgType::kTensor, false, false},
+                                                     {"max_target", ArgType::kInt, false, false},
+                                                     {"blank", ArgType::kInt, false, false},
+                                                     {"zero_infinity", ArgType::kBool, false,
+                                                      false}};
+static constexpr OpSchema ctc_loss_backward_schema = {"ctc_loss_backward", "ctc_loss_backward",
+    "ctc_loss_backward(grad: Tensor, log_probs: Tensor, targets: Tensor, offsets: Tensor, "
+    "input_lengths: Tensor, target_lengths: Tensor, loss: Tensor, log_alpha: Tensor, max_target: "
+    "Int, blank: Int, zero_infinity: Bool) -> Tensor", ctc_loss_backward_args, 11, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                       const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
+                       bool)> op_ctc_loss_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+    const Tensor&, int64_t, int64_t, bool>(&ctc_loss_backward_schema, impl::ctc_loss_backward,
+                                           ctc_loss_backward_autograd);
+
 }  // namespace TT_NS

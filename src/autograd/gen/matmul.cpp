@@ -766,4 +766,16 @@ static constexpr OpSchema chain_matmul_schema = {"chain_matmul", "chain_matmul",
 constinit Op<TensorRef(TensorSpan)> op_chain_matmul =
     make_op<TensorRef, TensorSpan>(&chain_matmul_schema, impl::chain_matmul, nullptr);
 
+// ---- bilinear ----
+static constexpr ArgInfo bilinear_args[] = {{"input1", ArgType::kTensor, false, false},
+                                            {"input2", ArgType::kTensor, false, false},
+                                            {"weight", ArgType::kTensor, false, false},
+                                            {"bias", ArgType::kOptTensor, false, true}};
+static constexpr OpSchema bilinear_schema = {"bilinear", "bilinear",
+    "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
+    bilinear_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*)> op_bilinear =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*>(&bilinear_schema,
+    impl::bilinear, nullptr);
+
 }  // namespace TT_NS

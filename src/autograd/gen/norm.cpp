@@ -409,4 +409,21 @@ constinit Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, con
                                                      impl::layer_norm_backward,
                                                      layer_norm_backward_autograd);
 
+// ---- local_response_norm ----
+static constexpr ArgInfo local_response_norm_args[] = {{"input", ArgType::kTensor, false, false},
+                                                       {"size", ArgType::kInt, false, false},
+                                                       {"alpha", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 0.0001}},
+                                                       {"beta", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 0.75}},
+                                                       {"k", ArgType::kFloat, false, true, 0,
+                                                        ArgDefault::kFloat, {.f = 1.0}}};
+static constexpr OpSchema local_response_norm_schema = {"local_response_norm",
+                                                        "local_response_norm",
+    "local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = 0.75, k: "
+    "Float = 1.0) -> Tensor", local_response_norm_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_response_norm =
+    make_op<TensorRef, const Tensor&, int64_t, double, double, double>(&local_response_norm_schema,
+    impl::local_response_norm, nullptr);
+
 }  // namespace TT_NS

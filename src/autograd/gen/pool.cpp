@@ -616,4 +616,288 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool
     make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_avg_pool2d_backward_schema,
     impl::adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward_autograd);
 
+// ---- max_pool3d ----
+static constexpr ArgInfo max_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"kernel_size", ArgType::kSize, false, false},
+                                              {"stride", ArgType::kSize, false, true},
+                                              {"padding", ArgType::kSize, false, true},
+                                              {"dilation", ArgType::kSize, false, true},
+                                              {"ceil_mode", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool3d_schema = {"max_pool3d", "max_pool3d",
+    "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
+    "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool3d_args, 6, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
+    make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
+    impl::max_pool3d, nullptr);
+
+// ---- max_pool3d_with_indices ----
+static constexpr ArgInfo max_pool3d_with_indices_args[] = {{"self", ArgType::kTensor, false, false},
+    {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
+    {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
+    {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema max_pool3d_with_indices_schema = {"max_pool3d_with_indices",
+    "max_pool3d_with_indices",
+    "max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
+    "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
+    "IndexTensor)", max_pool3d_with_indices_args, 6, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices =
+    make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
+            bool>(&max_pool3d_with_indices_schema, impl::max_pool3d_with_indices, nullptr);
+
+// ---- avg_pool3d ----
+static constexpr ArgInfo avg_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"kernel_size", ArgType::kSize, false, false},
+                                              {"stride", ArgType::kSize, false, true},
+                                              {"padding", ArgType::kSize, false, true},
+                                              {"ceil_mode", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 0}},
+                                              {"count_include_pad", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 1}},
+                                              {"divisor_override", ArgType::kOptInt, false, true}};
+static constexpr OpSchema avg_pool3d_schema = {"avg_pool3d", "avg_pool3d",
+    "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
+    "ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> "
+    "Tensor", avg_pool3d_args, 7, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
+    make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
+            Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
+
+// ---- adaptive_max_pool3d ----
+static constexpr ArgInfo adaptive_max_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"output_size", ArgType::kSize, false,
+                                                        false}};
+static constexpr OpSchema adaptive_max_pool3d_schema = {"adaptive_max_pool3d",
+                                                        "adaptive_max_pool3d",
+    "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
+    adaptive_max_pool3d_args, 2, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
+    make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
+                                             nullptr);
+
+// ---- adaptive_avg_pool3d ----
+static constexpr ArgInfo adaptive_avg_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"output_size", ArgType::kSize, false,
+                                                        false}};
+static constexpr OpSchema adaptive_avg_pool3d_schema = {"adaptive_avg_pool3d",
+                                                        "adaptive_avg_pool3d",
+    "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool3d_args, 2,
+    1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
+    make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool3d_schema, impl::adaptive_avg_pool3d,
+                                            nullptr);
+
+// ---- lp_pool1d ----
+static constexpr ArgInfo lp_pool1d_args[] = {{"input", ArgType::kTensor, false, false},
+                                             {"norm_type", ArgType::kFloat, false, false},
+                                             {"kernel_size", ArgType::kSize, false, false},
+                                             {"stride", ArgType::kSize, false, true},
+                                             {"ceil_mode", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema lp_pool1d_schema = {"lp_pool1d", "lp_pool1d",
+    "lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
+    "ceil_mode: Bool = false) -> Tensor", lp_pool1d_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d =
+    make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool1d_schema, impl::lp_pool1d,
+    nullptr);
+
+// ---- lp_pool2d ----
+static constexpr ArgInfo lp_pool2d_args[] = {{"input", ArgType::kTensor, false, false},
+                                             {"norm_type", ArgType::kFloat, false, false},
+                                             {"kernel_size", ArgType::kSize, false, false},
+                                             {"stride", ArgType::kSize, false, true},
+                                             {"ceil_mode", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema lp_pool2d_schema = {"lp_pool2d", "lp_pool2d",
+    "lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
+    "ceil_mode: Bool = false) -> Tensor", lp_pool2d_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool2d =
+    make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool2d_schema, impl::lp_pool2d,
+    nullptr);
+
+// ---- lp_pool3d ----
+static constexpr ArgInfo lp_pool3d_args[] = {{"input", ArgType::kTensor, false, false},
+                                             {"norm_type", ArgType::kFloat, false, false},
+                                             {"kernel_size", ArgType::kSize, false, false},
+                                             {"stride", ArgType::kSize, false, true},
+                                             {"ceil_mode", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema lp_pool3d_schema = {"lp_pool3d", "lp_pool3d",
+    "lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
+    "ceil_mode: Bool = false) -> Tensor", lp_pool3d_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d =
+    make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool3d_schema, impl::lp_pool3d,
+    nullptr);
+
+// ---- fractional_max_pool2d ----
+static constexpr ArgInfo fractional_max_pool2d_args[] = {{"input", ArgType::kTensor, false, false},
+    {"kernel_size", ArgType::kSize, false, false}, {"output_size", ArgType::kSize, false, false},
+    {"random_samples", ArgType::kOptTensor, false, true}, {"generator", ArgType::kGenerator, false,
+    true}};
+static constexpr OpSchema fractional_max_pool2d_schema = {"fractional_max_pool2d",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples: "
+    "Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)",
+    fractional_max_pool2d_args, 5, 2, false, true, false, true};
+constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
+                        Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
+    Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
+                                           impl::fractional_max_pool2d, nullptr);
+
+// ---- fractional_max_pool3d ----
+static constexpr ArgInfo fractional_max_pool3d_args[] = {{"input", ArgType::kTensor, false, false},
+    {"kernel_size", ArgType::kSize, false, false}, {"output_size", ArgType::kSize, false, false},
+    {"random_samples", ArgType::kOptTensor, false, true}, {"generator", ArgType::kGenerator, false,
+    true}};
+static constexpr OpSchema fractional_max_pool3d_schema = {"fractional_max_pool3d",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples: "
+    "Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)",
+    fractional_max_pool3d_args, 5, 2, false, true, false, true};
+constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
+                        Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
+    Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
+                                           impl::fractional_max_pool3d, nullptr);
+
+// ---- take_maxima ----
+struct take_maxima_saved {
+  Saved self;
+  Saved indices;
+};
+static void take_maxima_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<take_maxima_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef indices_ref = s.indices.get(n);
+    const Tensor& indices = *indices_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::take_maxima_backward(g0, self, indices);
+  }
+}
+static constinit const NodeType take_maxima_type = {"take_maxima", take_maxima_apply,
+                                                    destroy_saved<take_maxima_saved>,
+                                                    sizeof(take_maxima_saved), false};
+static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& indices) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_take_maxima, c.keys & kBelowAutograd, self, indices);
+  if (needs_grad(indices)) fail_no_formula("indices");
+  NodeRef node = new_node(&take_maxima_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) take_maxima_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.indices.save(indices);
+  auto out = redispatch(op_take_maxima, c.keys & kBelowAutograd, self, indices);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo take_maxima_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"indices", ArgType::kTensor, false, false}};
+static constexpr OpSchema take_maxima_schema = {"take_maxima", "take_maxima",
+    "take_maxima(self: Tensor, indices: Tensor) -> Tensor", take_maxima_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take_maxima =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&take_maxima_schema, impl::take_maxima,
+                                                     take_maxima_autograd);
+
+// ---- take_maxima_backward ----
+struct take_maxima_backward_saved {
+  Saved indices;
+};
+static void take_maxima_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<take_maxima_backward_saved>();
+  if (n.needs(0)) {
+    const TensorRef indices_ref = s.indices.get(n);
+    const Tensor& indices = *indices_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::gather(g0, 1, indices);
+  }
+  if (n.needs(1)) {
+    const Tensor& g0 = *grads[0];
+    out[1] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType take_maxima_backward_type = {"take_maxima_backward",
+    take_maxima_backward_apply, destroy_saved<take_maxima_backward_saved>,
+    sizeof(take_maxima_backward_saved), false};
+static TensorRef take_maxima_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                               const Tensor& indices) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(self);
+  if (!(n0 | n1)) return redispatch(op_take_maxima_backward, c.keys & kBelowAutograd, grad, self,
+                                    indices);
+  if (needs_grad(indices)) fail_no_formula("indices");
+  NodeRef node = new_node(&take_maxima_backward_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) take_maxima_backward_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, self);
+  if (n0) s.indices.save(indices);
+  auto out = redispatch(op_take_maxima_backward, c.keys & kBelowAutograd, grad, self, indices);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo take_maxima_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                        {"self", ArgType::kTensor, false, false},
+                                                        {"indices", ArgType::kTensor, false,
+    false}};
+static constexpr OpSchema take_maxima_backward_schema = {"take_maxima_backward",
+    "take_maxima_backward",
+    "take_maxima_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Tensor",
+    take_maxima_backward_args, 3, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_take_maxima_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&take_maxima_backward_schema,
+    impl::take_maxima_backward, take_maxima_backward_autograd);
+
+// ---- max_unpool1d ----
+static constexpr ArgInfo max_unpool1d_args[] = {{"input", ArgType::kTensor, false, false},
+                                                {"indices", ArgType::kTensor, false, false},
+                                                {"kernel_size", ArgType::kSize, false, false},
+                                                {"stride", ArgType::kSize, false, true},
+                                                {"padding", ArgType::kSize, false, true},
+                                                {"output_size", ArgType::kSize, false, true}};
+static constexpr OpSchema max_unpool1d_schema = {"max_unpool1d", "max_unpool1d",
+    "max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
+    "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool1d_args, 6, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool1d_schema,
+    impl::max_unpool1d, nullptr);
+
+// ---- max_unpool2d ----
+static constexpr ArgInfo max_unpool2d_args[] = {{"input", ArgType::kTensor, false, false},
+                                                {"indices", ArgType::kTensor, false, false},
+                                                {"kernel_size", ArgType::kSize, false, false},
+                                                {"stride", ArgType::kSize, false, true},
+                                                {"padding", ArgType::kSize, false, true},
+                                                {"output_size", ArgType::kSize, false, true}};
+static constexpr OpSchema max_unpool2d_schema = {"max_unpool2d", "max_unpool2d",
+    "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
+    "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool2d_args, 6, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
+    impl::max_unpool2d, nullptr);
+
+// ---- max_unpool3d ----
+static constexpr ArgInfo max_unpool3d_args[] = {{"input", ArgType::kTensor, false, false},
+                                                {"indices", ArgType::kTensor, false, false},
+                                                {"kernel_size", ArgType::kSize, false, false},
+                                                {"stride", ArgType::kSize, false, true},
+                                                {"padding", ArgType::kSize, false, true},
+                                                {"output_size", ArgType::kSize, false, true}};
+static constexpr OpSchema max_unpool3d_schema = {"max_unpool3d", "max_unpool3d",
+    "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
+    "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool3d_args, 6, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
+    impl::max_unpool3d, nullptr);
+
 }  // namespace TT_NS

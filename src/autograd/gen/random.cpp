@@ -657,4 +657,128 @@ constinit Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multino
     make_op<void, const Tensor&, int64_t, bool, Generator*, Tensor&>(&multinomial_into_schema,
     multinomial_into_impl, multinomial_into_autograd);
 
+// ---- dropout1d ----
+static constexpr ArgInfo dropout1d_args[] = {{"input", ArgType::kTensor, false, false},
+                                             {"p", ArgType::kFloat, false, true, 0,
+                                              ArgDefault::kFloat, {.f = 0.5}},
+                                             {"train", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 1}},
+                                             {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout1d_schema = {"dropout1d", "dropout1d",
+    "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout1d_args, 4, 1, false, true, false, true};
+constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout1d =
+    make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout1d_schema, impl::dropout1d,
+    nullptr);
+static constexpr ArgInfo dropout1d__args[] = {{"input", ArgType::kTensor, true, false},
+                                              {"p", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 0.5}},
+                                              {"train", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 1}},
+                                              {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout1d__schema = {"dropout1d_", "dropout1d_",
+    "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout1d__args, 4, 0, false, true, false, true};
+constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout1d_ = make_op<void, Tensor&, double,
+    bool, Generator*>(&dropout1d__schema, dropout1d__impl, nullptr);
+
+// ---- dropout2d ----
+static constexpr ArgInfo dropout2d_args[] = {{"input", ArgType::kTensor, false, false},
+                                             {"p", ArgType::kFloat, false, true, 0,
+                                              ArgDefault::kFloat, {.f = 0.5}},
+                                             {"train", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 1}},
+                                             {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout2d_schema = {"dropout2d", "dropout2d",
+    "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout2d_args, 4, 1, false, true, false, true};
+constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout2d =
+    make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout2d_schema, impl::dropout2d,
+    nullptr);
+static constexpr ArgInfo dropout2d__args[] = {{"input", ArgType::kTensor, true, false},
+                                              {"p", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 0.5}},
+                                              {"train", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 1}},
+                                              {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout2d__schema = {"dropout2d_", "dropout2d_",
+    "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout2d__args, 4, 0, false, true, false, true};
+constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout2d_ = make_op<void, Tensor&, double,
+    bool, Generator*>(&dropout2d__schema, dropout2d__impl, nullptr);
+
+// ---- dropout3d ----
+static constexpr ArgInfo dropout3d_args[] = {{"input", ArgType::kTensor, false, false},
+                                             {"p", ArgType::kFloat, false, true, 0,
+                                              ArgDefault::kFloat, {.f = 0.5}},
+                                             {"train", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 1}},
+                                             {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout3d_schema = {"dropout3d", "dropout3d",
+    "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout3d_args, 4, 1, false, true, false, true};
+constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout3d =
+    make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout3d_schema, impl::dropout3d,
+    nullptr);
+static constexpr ArgInfo dropout3d__args[] = {{"input", ArgType::kTensor, true, false},
+                                              {"p", ArgType::kFloat, false, true, 0,
+                                               ArgDefault::kFloat, {.f = 0.5}},
+                                              {"train", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 1}},
+                                              {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema dropout3d__schema = {"dropout3d_", "dropout3d_",
+    "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
+    "Tensor", dropout3d__args, 4, 0, false, true, false, true};
+constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout3d_ = make_op<void, Tensor&, double,
+    bool, Generator*>(&dropout3d__schema, dropout3d__impl, nullptr);
+
+// ---- alpha_dropout ----
+static constexpr ArgInfo alpha_dropout_args[] = {{"input", ArgType::kTensor, false, false},
+                                                 {"p", ArgType::kFloat, false, true, 0,
+                                                  ArgDefault::kFloat, {.f = 0.5}},
+                                                 {"train", ArgType::kBool, false, true, 0,
+                                                  ArgDefault::kBool, {.i = 1}},
+                                                 {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema alpha_dropout_schema = {"alpha_dropout", "alpha_dropout",
+    "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", alpha_dropout_args, 4, 1, false, true, false, true};
+constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout =
+    make_op<TensorRef, const Tensor&, double, bool, Generator*>(&alpha_dropout_schema,
+    impl::alpha_dropout, nullptr);
+static constexpr ArgInfo alpha_dropout__args[] = {{"input", ArgType::kTensor, true, false},
+                                                  {"p", ArgType::kFloat, false, true, 0,
+                                                   ArgDefault::kFloat, {.f = 0.5}},
+                                                  {"train", ArgType::kBool, false, true, 0,
+                                                   ArgDefault::kBool, {.i = 1}},
+                                                  {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema alpha_dropout__schema = {"alpha_dropout_", "alpha_dropout_",
+    "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", alpha_dropout__args, 4, 0, false, true, false, true};
+constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_op<void, Tensor&,
+    double, bool, Generator*>(&alpha_dropout__schema, alpha_dropout__impl, nullptr);
+
+// ---- feature_alpha_dropout ----
+static constexpr ArgInfo feature_alpha_dropout_args[] = {{"input", ArgType::kTensor, false, false},
+    {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
+    {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
+    {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema feature_alpha_dropout_schema = {"feature_alpha_dropout",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    "Generator = None) -> Tensor", feature_alpha_dropout_args, 4, 1, false, true, false, true};
+constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout =
+    make_op<TensorRef, const Tensor&, double, bool, Generator*>(&feature_alpha_dropout_schema,
+    impl::feature_alpha_dropout, nullptr);
+static constexpr ArgInfo feature_alpha_dropout__args[] = {{"input", ArgType::kTensor, true, false},
+    {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
+    {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
+    {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema feature_alpha_dropout__schema = {"feature_alpha_dropout_",
+    "feature_alpha_dropout_",
+    "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    "Generator = None) -> Tensor", feature_alpha_dropout__args, 4, 0, false, true, false, true};
+constinit Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_ =
+    make_op<void, Tensor&, double, bool, Generator*>(&feature_alpha_dropout__schema,
+                                                     feature_alpha_dropout__impl, nullptr);
+
 }  // namespace TT_NS

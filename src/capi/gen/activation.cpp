@@ -230,3 +230,28 @@ tt_status tt_celu_(tt_ctx *c, tt_tensor *input, const tt_celu_opts *opts) {
     op::celu_(mutable_arg(input, "input", 0), o_alpha);
   });
 }
+tt_status tt_rrelu(tt_ctx *c, const tt_tensor *self, const tt_rrelu_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "rrelu", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const double o_lower = opts_has(opts, 0) ? double(opts->lower) : double(0.125);
+    const double o_upper = opts_has(opts, 1) ? double(opts->upper) : double(0.3333333333333333);
+    const bool o_training = opts_has(opts, 2) ? bool(opts->training != 0) : bool(false);
+    Generator* o_generator = opts_has(opts, 3) ? generator_arg(opts->generator, "generator", 4)
+        : nullptr;
+    give(ctx, out, op::rrelu(tensor_arg(self, "self", 0), o_lower, o_upper, o_training,
+                             o_generator));
+  });
+}
+tt_status tt_rrelu_(tt_ctx *c, tt_tensor *self, const tt_rrelu_opts *opts) {
+  return api_call(c, "rrelu_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 4);
+    const double o_lower = opts_has(opts, 0) ? double(opts->lower) : double(0.125);
+    const double o_upper = opts_has(opts, 1) ? double(opts->upper) : double(0.3333333333333333);
+    const bool o_training = opts_has(opts, 2) ? bool(opts->training != 0) : bool(false);
+    Generator* o_generator = opts_has(opts, 3) ? generator_arg(opts->generator, "generator", 4)
+        : nullptr;
+    op::rrelu_(mutable_arg(self, "self", 0), o_lower, o_upper, o_training, o_generator);
+  });
+}

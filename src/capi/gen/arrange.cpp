@@ -345,3 +345,15 @@ tt_status tt_repeat_interleave_tensor(tt_ctx *c, const tt_tensor *self, const tt
                                                 o_output_size));
   });
 }
+tt_status tt_pixel_shuffle(tt_ctx *c, const tt_tensor *self, int64_t upscale_factor,
+                           tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, upscale_factor, out, op_pixel_shuffle);
+}
+tt_status tt_pixel_unshuffle(tt_ctx *c, const tt_tensor *self, int64_t downscale_factor,
+                             tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, downscale_factor, out,
+                                                 op_pixel_unshuffle);
+}
+tt_status tt_channel_shuffle(tt_ctx *c, const tt_tensor *self, int64_t groups, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, groups, out, op_channel_shuffle);
+}

@@ -23,6 +23,9 @@ constinit const Enumeration enumerations[] = {
     {4, "zeros\0reflect\0replicate\0circular"},
     {3, "none\0valid\0same"},
     {2, "tanh\0relu"},
+    {3, "bilinear\0nearest\0bicubic"},
+    {3, "zeros\0border\0reflection"},
+    {3, "sum\0mean\0max"},
 };
 
 }  // namespace TT_NS

@@ -96,12 +96,43 @@ tt_status tt_embedding(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indi
                        const tt_embedding_opts *opts, tt_tensor **out) {
   clear_out(out);
   return api_call(c, "embedding", [=]([[maybe_unused]] Ctx& ctx) {
-    out_arg(out, "out", 3);
-    check_opts(opts, 1);
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
     const Opt<int64_t> o_padding_idx = opts_has(opts, 0) ? Opt<int64_t>(opts->padding_idx)
         : Opt<int64_t>();
+    const bool o_scale_grad_by_freq = opts_has(opts, 1) ? bool(opts->scale_grad_by_freq != 0)
+        : bool(false);
     give(ctx, out, op::embedding(tensor_arg(weight, "weight", 0), tensor_arg(indices, "indices", 1),
-                                 o_padding_idx));
+                                 o_padding_idx, o_scale_grad_by_freq));
+  });
+}
+tt_status tt_embedding_renorm_(tt_ctx *c, tt_tensor *self, const tt_tensor *indices,
+                               double max_norm, double norm_type) {
+  return call_for_none<tt_tensor*, const tt_tensor*, double, double>(c, self, indices, max_norm,
+      norm_type, op_embedding_renorm_);
+}
+tt_status tt_embedding_bag(tt_ctx *c, const tt_tensor *weight, const tt_tensor *indices,
+                           const tt_tensor *offsets, const tt_embedding_bag_opts *opts,
+                           tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "embedding_bag", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 5);
+    const int64_t o_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->mode, "mode", 3, kBagModeValues)) : int64_t(1);
+    const Tensor* o_per_sample_weights = opts_has(opts, 1) ? optional_arg(opts->per_sample_weights,
+        "per_sample_weights", 4) : nullptr;
+    const bool o_scale_grad_by_freq = opts_has(opts, 2) ? bool(opts->scale_grad_by_freq != 0)
+        : bool(false);
+    const bool o_include_last_offset = opts_has(opts, 3) ? bool(opts->include_last_offset != 0)
+        : bool(false);
+    const Opt<int64_t> o_padding_idx = opts_has(opts, 4) ? Opt<int64_t>(opts->padding_idx)
+        : Opt<int64_t>();
+    give(ctx, out, op::embedding_bag(tensor_arg(weight, "weight", 0),
+                                     tensor_arg(indices, "indices", 1),
+                                     optional_arg(offsets, "offsets", 2), o_mode,
+                                     o_per_sample_weights, o_scale_grad_by_freq,
+                                     o_include_last_offset, o_padding_idx));
   });
 }
 tt_status tt_scatter(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,

@@ -133,3 +133,195 @@ tt_status tt_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *t
                                      o_weight, o_ignore_index, o_reduction, o_label_smoothing));
   });
 }
+tt_status tt_poisson_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                              const tt_poisson_nll_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "poisson_nll_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const bool o_log_input = opts_has(opts, 0) ? bool(opts->log_input != 0) : bool(true);
+    const bool o_full = opts_has(opts, 1) ? bool(opts->full != 0) : bool(false);
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-8);
+    const int64_t o_reduction = opts_has(opts, 3)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 5, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::poisson_nll_loss(tensor_arg(input, "input", 0),
+                                        tensor_arg(target, "target", 1), o_log_input, o_full, o_eps,
+                                        o_reduction));
+  });
+}
+tt_status tt_gaussian_nll_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                               const tt_tensor *var, const tt_gaussian_nll_loss_opts *opts,
+                               tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "gaussian_nll_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 3);
+    const bool o_full = opts_has(opts, 0) ? bool(opts->full != 0) : bool(false);
+    const double o_eps = opts_has(opts, 1) ? double(opts->eps) : double(1e-6);
+    const int64_t o_reduction = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 5, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::gaussian_nll_loss(tensor_arg(input, "input", 0),
+                                         tensor_arg(target, "target", 1), tensor_arg(var, "var", 2),
+                                         o_full, o_eps, o_reduction));
+  });
+}
+tt_status tt_hinge_embedding_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                                  const tt_hinge_embedding_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "hinge_embedding_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(1.0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 3, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::hinge_embedding_loss(tensor_arg(input, "input", 0),
+                                            tensor_arg(target, "target", 1), o_margin,
+                                            o_reduction));
+  });
+}
+tt_status tt_cosine_embedding_loss(tt_ctx *c, const tt_tensor *input1, const tt_tensor *input2,
+                                   const tt_tensor *target,
+                                   const tt_cosine_embedding_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cosine_embedding_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(0.0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 4, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::cosine_embedding_loss(tensor_arg(input1, "input1", 0),
+                                             tensor_arg(input2, "input2", 1),
+                                             tensor_arg(target, "target", 2), o_margin,
+                                             o_reduction));
+  });
+}
+tt_status tt_margin_ranking_loss(tt_ctx *c, const tt_tensor *input1, const tt_tensor *input2,
+                                 const tt_tensor *target, const tt_margin_ranking_loss_opts *opts,
+                                 tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "margin_ranking_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(0.0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 4, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::margin_ranking_loss(tensor_arg(input1, "input1", 0),
+                                           tensor_arg(input2, "input2", 1),
+                                           tensor_arg(target, "target", 2), o_margin, o_reduction));
+  });
+}
+tt_status tt_soft_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                              const tt_soft_margin_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "soft_margin_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::soft_margin_loss(tensor_arg(input, "input", 0),
+                                        tensor_arg(target, "target", 1), o_reduction));
+  });
+}
+tt_status tt_triplet_margin_loss(tt_ctx *c, const tt_tensor *anchor, const tt_tensor *positive,
+                                 const tt_tensor *negative, const tt_triplet_margin_loss_opts *opts,
+                                 tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "triplet_margin_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 5);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(1.0);
+    const double o_p = opts_has(opts, 1) ? double(opts->p) : double(2.0);
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-6);
+    const bool o_swap = opts_has(opts, 3) ? bool(opts->swap != 0) : bool(false);
+    const int64_t o_reduction = opts_has(opts, 4)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 7, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::triplet_margin_loss(tensor_arg(anchor, "anchor", 0),
+                                           tensor_arg(positive, "positive", 1),
+                                           tensor_arg(negative, "negative", 2), o_margin, o_p,
+                                           o_eps, o_swap, o_reduction));
+  });
+}
+tt_status tt_multi_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                               const tt_multi_margin_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "multi_margin_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const int64_t o_p = opts_has(opts, 0) ? int64_t(opts->p) : int64_t(1);
+    const double o_margin = opts_has(opts, 1) ? double(opts->margin) : double(1.0);
+    const Tensor* o_weight = opts_has(opts, 2) ? optional_arg(opts->weight, "weight", 4) : nullptr;
+    const int64_t o_reduction = opts_has(opts, 3)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 5, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::multi_margin_loss(tensor_arg(input, "input", 0),
+                                         tensor_arg(target, "target", 1), o_p, o_margin, o_weight,
+                                         o_reduction));
+  });
+}
+tt_status tt_multilabel_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                                    const tt_multilabel_margin_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "multilabel_margin_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::multilabel_margin_loss(tensor_arg(input, "input", 0),
+                                              tensor_arg(target, "target", 1), o_reduction));
+  });
+}
+tt_status tt_multilabel_soft_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
+                                         const tt_multilabel_soft_margin_loss_opts *opts,
+                                         tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "multilabel_soft_margin_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 3, kReductionValues)) : int64_t(1);
+    give(ctx, out, op::multilabel_soft_margin_loss(tensor_arg(input, "input", 0),
+                                                   tensor_arg(target, "target", 1), o_weight,
+                                                   o_reduction));
+  });
+}
+tt_status tt_linear_cross_entropy(tt_ctx *c, const tt_tensor *input, const tt_tensor *linear_weight,
+                                  const tt_tensor *target, const tt_linear_cross_entropy_opts *opts,
+                                  tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linear_cross_entropy", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 5);
+    const Tensor* o_linear_bias = opts_has(opts, 0) ? optional_arg(opts->linear_bias, "linear_bias",
+        3) : nullptr;
+    const Tensor* o_weight = opts_has(opts, 1) ? optional_arg(opts->weight, "weight", 4) : nullptr;
+    const Opt<int64_t> o_ignore_index = opts_has(opts, 2) ? Opt<int64_t>(opts->ignore_index)
+        : Opt<int64_t>();
+    const int64_t o_reduction = opts_has(opts, 3)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 6, kReductionValues)) : int64_t(1);
+    const double o_label_smoothing = opts_has(opts, 4) ? double(opts->label_smoothing)
+        : double(0.0);
+    give(ctx, out, op::linear_cross_entropy(tensor_arg(input, "input", 0),
+                                            tensor_arg(linear_weight, "linear_weight", 1),
+                                            tensor_arg(target, "target", 2), o_linear_bias,
+                                            o_weight, o_ignore_index, o_reduction,
+                                            o_label_smoothing));
+  });
+}
+tt_status tt_ctc_loss(tt_ctx *c, const tt_tensor *log_probs, const tt_tensor *targets,
+                      const tt_tensor *input_lengths, const tt_tensor *target_lengths,
+                      const tt_ctc_loss_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "ctc_loss", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 7);
+    check_opts(opts, 3);
+    const int64_t o_blank = opts_has(opts, 0) ? int64_t(opts->blank) : int64_t(0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 5, kReductionValues)) : int64_t(1);
+    const bool o_zero_infinity = opts_has(opts, 2) ? bool(opts->zero_infinity != 0) : bool(false);
+    give(ctx, out, op::ctc_loss(tensor_arg(log_probs, "log_probs", 0),
+                                tensor_arg(targets, "targets", 1),
+                                tensor_arg(input_lengths, "input_lengths", 2),
+                                tensor_arg(target_lengths, "target_lengths", 3), o_blank,
+                                o_reduction, o_zero_infinity));
+  });
+}

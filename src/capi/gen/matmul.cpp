@@ -278,3 +278,8 @@ tt_status tt_chain_matmul(tt_ctx *c, const tt_tensor *const *matrices, int64_t n
                           tt_tensor **out) {
   return call_for_one<TensorsArg>(c, TensorsArg{matrices, n_matrices}, out, op_chain_matmul);
 }
+tt_status tt_bilinear(tt_ctx *c, const tt_tensor *input1, const tt_tensor *input2,
+                      const tt_tensor *weight, const tt_tensor *bias, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*, const tt_tensor*>(c,
+      input1, input2, weight, bias, out, op_bilinear);
+}

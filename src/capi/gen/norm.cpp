@@ -81,3 +81,16 @@ tt_status tt_layer_norm(tt_ctx *c, const tt_tensor *input, const int64_t *normal
                                   optional_arg(bias, "bias", 3), o_eps));
   });
 }
+tt_status tt_local_response_norm(tt_ctx *c, const tt_tensor *input, int64_t size,
+                                 const tt_local_response_norm_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "local_response_norm", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1e-4);
+    const double o_beta = opts_has(opts, 1) ? double(opts->beta) : double(0.75);
+    const double o_k = opts_has(opts, 2) ? double(opts->k) : double(1.0);
+    give(ctx, out, op::local_response_norm(tensor_arg(input, "input", 0), size, o_alpha, o_beta,
+                                           o_k));
+  });
+}

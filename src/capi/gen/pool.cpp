@@ -164,3 +164,224 @@ tt_status tt_adaptive_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t
                                                         1)));
   });
 }
+tt_status tt_max_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_max_pool3d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "max_pool3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 3) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 4) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 3) ? bool(opts->ceil_mode != 0) : bool(false);
+    give(ctx, out, op::max_pool3d(tensor_arg(self, "self", 0),
+                                  int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
+                                  o_stride, o_padding, o_dilation, o_ceil_mode));
+  });
+}
+tt_status tt_max_pool3d_with_indices(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                                     int64_t n_kernel_size,
+                                     const tt_max_pool3d_with_indices_opts *opts, tt_tensor **out,
+                                     tt_tensor **indices) {
+  clear_out(out);clear_out(indices);
+  return api_call(c, "max_pool3d_with_indices", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    out_arg(indices, "indices", 7);
+    check_opts(opts, 4);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 3) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 4) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 3) ? bool(opts->ceil_mode != 0) : bool(false);
+    give(ctx, out, indices, op::max_pool3d_with_indices(tensor_arg(self, "self", 0),
+                                                        int_list_arg(kernel_size, n_kernel_size,
+        "kernel_size", 1), o_stride, o_padding, o_dilation, o_ceil_mode));
+  });
+}
+tt_status tt_avg_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                        int64_t n_kernel_size, const tt_avg_pool3d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "avg_pool3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 7);
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 3) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0)
+        : bool(true);
+    const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override)
+        : Opt<int64_t>();
+    give(ctx, out, op::avg_pool3d(tensor_arg(self, "self", 0),
+                                  int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
+                                  o_stride, o_padding, o_ceil_mode, o_count_include_pad,
+                                  o_divisor_override));
+  });
+}
+tt_status tt_adaptive_max_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out, tt_tensor **indices) {
+  clear_out(out);clear_out(indices);
+  return api_call(c, "adaptive_max_pool3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    out_arg(indices, "indices", 3);
+    give(ctx, out, indices, op::adaptive_max_pool3d(tensor_arg(self, "self", 0),
+                                                    int_list_arg(output_size, n_output_size,
+        "output_size", 1)));
+  });
+}
+tt_status tt_adaptive_avg_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
+                                 int64_t n_output_size, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "adaptive_avg_pool3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    give(ctx, out, op::adaptive_avg_pool3d(tensor_arg(self, "self", 0),
+                                           int_list_arg(output_size, n_output_size, "output_size",
+                                                        1)));
+  });
+}
+tt_status tt_lp_pool1d(tt_ctx *c, const tt_tensor *input, double norm_type,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_lp_pool1d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "lp_pool1d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 1) ? bool(opts->ceil_mode != 0) : bool(false);
+    give(ctx, out, op::lp_pool1d(tensor_arg(input, "input", 0), norm_type,
+                                 int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2),
+                                 o_stride, o_ceil_mode));
+  });
+}
+tt_status tt_lp_pool2d(tt_ctx *c, const tt_tensor *input, double norm_type,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_lp_pool2d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "lp_pool2d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 1) ? bool(opts->ceil_mode != 0) : bool(false);
+    give(ctx, out, op::lp_pool2d(tensor_arg(input, "input", 0), norm_type,
+                                 int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2),
+                                 o_stride, o_ceil_mode));
+  });
+}
+tt_status tt_lp_pool3d(tt_ctx *c, const tt_tensor *input, double norm_type,
+                       const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_lp_pool3d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "lp_pool3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 1) ? bool(opts->ceil_mode != 0) : bool(false);
+    give(ctx, out, op::lp_pool3d(tensor_arg(input, "input", 0), norm_type,
+                                 int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2),
+                                 o_stride, o_ceil_mode));
+  });
+}
+tt_status tt_fractional_max_pool2d(tt_ctx *c, const tt_tensor *input, const int64_t *kernel_size,
+                                   int64_t n_kernel_size, const int64_t *output_size,
+                                   int64_t n_output_size, const tt_fractional_max_pool2d_opts *opts,
+                                   tt_tensor **out, tt_tensor **indices) {
+  clear_out(out);clear_out(indices);
+  return api_call(c, "fractional_max_pool2d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    out_arg(indices, "indices", 6);
+    check_opts(opts, 2);
+    const Tensor* o_random_samples = opts_has(opts, 0) ? optional_arg(opts->random_samples,
+        "random_samples", 3) : nullptr;
+    Generator* o_generator = opts_has(opts, 1) ? generator_arg(opts->generator, "generator", 4)
+        : nullptr;
+    give(ctx, out, indices, op::fractional_max_pool2d(tensor_arg(input, "input", 0),
+                                                      int_list_arg(kernel_size, n_kernel_size,
+        "kernel_size", 1), int_list_arg(output_size, n_output_size, "output_size", 2),
+                                                      o_random_samples, o_generator));
+  });
+}
+tt_status tt_fractional_max_pool3d(tt_ctx *c, const tt_tensor *input, const int64_t *kernel_size,
+                                   int64_t n_kernel_size, const int64_t *output_size,
+                                   int64_t n_output_size, const tt_fractional_max_pool3d_opts *opts,
+                                   tt_tensor **out, tt_tensor **indices) {
+  clear_out(out);clear_out(indices);
+  return api_call(c, "fractional_max_pool3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    out_arg(indices, "indices", 6);
+    check_opts(opts, 2);
+    const Tensor* o_random_samples = opts_has(opts, 0) ? optional_arg(opts->random_samples,
+        "random_samples", 3) : nullptr;
+    Generator* o_generator = opts_has(opts, 1) ? generator_arg(opts->generator, "generator", 4)
+        : nullptr;
+    give(ctx, out, indices, op::fractional_max_pool3d(tensor_arg(input, "input", 0),
+                                                      int_list_arg(kernel_size, n_kernel_size,
+        "kernel_size", 1), int_list_arg(output_size, n_output_size, "output_size", 2),
+                                                      o_random_samples, o_generator));
+  });
+}
+tt_status tt_max_unpool1d(tt_ctx *c, const tt_tensor *input, const tt_tensor *indices,
+                          const int64_t *kernel_size, int64_t n_kernel_size,
+                          const tt_max_unpool1d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "max_unpool1d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 3);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_output_size = opts_has(opts, 2) ? int_list_arg(opts->output_size,
+        opts->n_output_size, "output_size", 5) : Ints();
+    give(ctx, out, op::max_unpool1d(tensor_arg(input, "input", 0),
+                                    tensor_arg(indices, "indices", 1),
+                                    int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2),
+                                    o_stride, o_padding, o_output_size));
+  });
+}
+tt_status tt_max_unpool2d(tt_ctx *c, const tt_tensor *input, const tt_tensor *indices,
+                          const int64_t *kernel_size, int64_t n_kernel_size,
+                          const tt_max_unpool2d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "max_unpool2d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 3);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_output_size = opts_has(opts, 2) ? int_list_arg(opts->output_size,
+        opts->n_output_size, "output_size", 5) : Ints();
+    give(ctx, out, op::max_unpool2d(tensor_arg(input, "input", 0),
+                                    tensor_arg(indices, "indices", 1),
+                                    int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2),
+                                    o_stride, o_padding, o_output_size));
+  });
+}
+tt_status tt_max_unpool3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *indices,
+                          const int64_t *kernel_size, int64_t n_kernel_size,
+                          const tt_max_unpool3d_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "max_unpool3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 3);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 4) : Ints();
+    const Ints o_output_size = opts_has(opts, 2) ? int_list_arg(opts->output_size,
+        opts->n_output_size, "output_size", 5) : Ints();
+    give(ctx, out, op::max_unpool3d(tensor_arg(input, "input", 0),
+                                    tensor_arg(indices, "indices", 1),
+                                    int_list_arg(kernel_size, n_kernel_size, "kernel_size", 2),
+                                    o_stride, o_padding, o_output_size));
+  });
+}

@@ -301,3 +301,120 @@ tt_status tt_multinomial_into(tt_ctx *c, const tt_tensor *self, int64_t num_samp
                          mutable_arg(dst, "dst", 4));
   });
 }
+tt_status tt_dropout1d(tt_ctx *c, const tt_tensor *input, const tt_dropout1d_opts *opts,
+                       tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "dropout1d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    give(ctx, out, op::dropout1d(tensor_arg(input, "input", 0), o_p, o_train, o_generator));
+  });
+}
+tt_status tt_dropout1d_(tt_ctx *c, tt_tensor *input, const tt_dropout1d_opts *opts) {
+  return api_call(c, "dropout1d_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    op::dropout1d_(mutable_arg(input, "input", 0), o_p, o_train, o_generator);
+  });
+}
+tt_status tt_dropout2d(tt_ctx *c, const tt_tensor *input, const tt_dropout2d_opts *opts,
+                       tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "dropout2d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    give(ctx, out, op::dropout2d(tensor_arg(input, "input", 0), o_p, o_train, o_generator));
+  });
+}
+tt_status tt_dropout2d_(tt_ctx *c, tt_tensor *input, const tt_dropout2d_opts *opts) {
+  return api_call(c, "dropout2d_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    op::dropout2d_(mutable_arg(input, "input", 0), o_p, o_train, o_generator);
+  });
+}
+tt_status tt_dropout3d(tt_ctx *c, const tt_tensor *input, const tt_dropout3d_opts *opts,
+                       tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "dropout3d", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    give(ctx, out, op::dropout3d(tensor_arg(input, "input", 0), o_p, o_train, o_generator));
+  });
+}
+tt_status tt_dropout3d_(tt_ctx *c, tt_tensor *input, const tt_dropout3d_opts *opts) {
+  return api_call(c, "dropout3d_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    op::dropout3d_(mutable_arg(input, "input", 0), o_p, o_train, o_generator);
+  });
+}
+tt_status tt_alpha_dropout(tt_ctx *c, const tt_tensor *input, const tt_alpha_dropout_opts *opts,
+                           tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "alpha_dropout", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    give(ctx, out, op::alpha_dropout(tensor_arg(input, "input", 0), o_p, o_train, o_generator));
+  });
+}
+tt_status tt_alpha_dropout_(tt_ctx *c, tt_tensor *input, const tt_alpha_dropout_opts *opts) {
+  return api_call(c, "alpha_dropout_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    op::alpha_dropout_(mutable_arg(input, "input", 0), o_p, o_train, o_generator);
+  });
+}
+tt_status tt_feature_alpha_dropout(tt_ctx *c, const tt_tensor *input,
+                                   const tt_feature_alpha_dropout_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "feature_alpha_dropout", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    give(ctx, out, op::feature_alpha_dropout(tensor_arg(input, "input", 0), o_p, o_train,
+                                             o_generator));
+  });
+}
+tt_status tt_feature_alpha_dropout_(tt_ctx *c, tt_tensor *input,
+                                    const tt_feature_alpha_dropout_opts *opts) {
+  return api_call(c, "feature_alpha_dropout_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    op::feature_alpha_dropout_(mutable_arg(input, "input", 0), o_p, o_train, o_generator);
+  });
+}

@@ -381,4 +381,11 @@ TensorRef celu_backward_impl([[maybe_unused]] Call c, const Tensor& grad, const 
   return element_binary(spec_celu_backward, grad, input, Scalar(alpha));
 }
 
+// rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, training: Bool =
+// false, generator: Generator = None) -> Tensor
+void rrelu__impl(Call c, Tensor& self, double lower, double upper, bool training,
+                 Generator* generator) {
+  replace_values(self, *impl::rrelu(c, self, lower, upper, training, generator));
+}
+
 }  // namespace TT_NS

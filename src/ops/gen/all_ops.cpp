@@ -20,9 +20,11 @@ constinit OpInfo* const all_ops[] = {
     &op_adaptive_avg_pool1d.info,
     &op_adaptive_avg_pool2d.info,
     &op_adaptive_avg_pool2d_backward.info,
+    &op_adaptive_avg_pool3d.info,
     &op_adaptive_max_pool1d.info,
     &op_adaptive_max_pool2d.info,
     &op_adaptive_max_pool2d_backward.info,
+    &op_adaptive_max_pool3d.info,
     &op_add.info,
     &op_add_.info,
     &op_add_into.info,
@@ -48,9 +50,12 @@ constinit OpInfo* const all_ops[] = {
     &op_addr_.info,
     &op_addr_into.info,
     &op_adjoint.info,
+    &op_affine_grid.info,
     &op_all.info,
     &op_all_dim.info,
     &op_all_dim_into.info,
+    &op_alpha_dropout.info,
+    &op_alpha_dropout_.info,
     &op_amax.info,
     &op_amax_into.info,
     &op_amin.info,
@@ -98,6 +103,7 @@ constinit OpInfo* const all_ops[] = {
     &op_avg_pool1d.info,
     &op_avg_pool2d.info,
     &op_avg_pool2d_backward.info,
+    &op_avg_pool3d.info,
     &op_baddbmm.info,
     &op_baddbmm_.info,
     &op_baddbmm_into.info,
@@ -110,6 +116,7 @@ constinit OpInfo* const all_ops[] = {
     &op_bernoulli_into.info,
     &op_bernoulli_p.info,
     &op_bernoulli_p_.info,
+    &op_bilinear.info,
     &op_binary_cross_entropy.info,
     &op_binary_cross_entropy_with_logits.info,
     &op_bincount.info,
@@ -165,6 +172,7 @@ constinit OpInfo* const all_ops[] = {
     &op_celu_.info,
     &op_celu_backward.info,
     &op_chain_matmul.info,
+    &op_channel_shuffle.info,
     &op_chunk.info,
     &op_clamp.info,
     &op_clamp_.info,
@@ -186,6 +194,7 @@ constinit OpInfo* const all_ops[] = {
     &op_clamp_tensor_into.info,
     &op_clone.info,
     &op_clone_into.info,
+    &op_col2im.info,
     &op_column_stack.info,
     &op_column_stack_into.info,
     &op_combinations.info,
@@ -223,6 +232,7 @@ constinit OpInfo* const all_ops[] = {
     &op_cosh.info,
     &op_cosh_.info,
     &op_cosh_into.info,
+    &op_cosine_embedding_loss.info,
     &op_cosine_similarity.info,
     &op_count_nonzero.info,
     &op_cov.info,
@@ -230,6 +240,8 @@ constinit OpInfo* const all_ops[] = {
     &op_cross_entropy.info,
     &op_cross_entropy_backward.info,
     &op_cross_into.info,
+    &op_ctc_loss.info,
+    &op_ctc_loss_backward.info,
     &op_cummax.info,
     &op_cummax_into.info,
     &op_cummin.info,
@@ -285,6 +297,12 @@ constinit OpInfo* const all_ops[] = {
     &op_dot.info,
     &op_dot_into.info,
     &op_dropout.info,
+    &op_dropout1d.info,
+    &op_dropout1d_.info,
+    &op_dropout2d.info,
+    &op_dropout2d_.info,
+    &op_dropout3d.info,
+    &op_dropout3d_.info,
     &op_dropout_.info,
     &op_dsplit.info,
     &op_dsplit_indices.info,
@@ -295,6 +313,8 @@ constinit OpInfo* const all_ops[] = {
     &op_elu_.info,
     &op_elu_backward.info,
     &op_embedding.info,
+    &op_embedding_bag.info,
+    &op_embedding_renorm_.info,
     &op_empty.info,
     &op_empty_like.info,
     &op_entr.info,
@@ -328,6 +348,8 @@ constinit OpInfo* const all_ops[] = {
     &op_expm1_into.info,
     &op_exponential_.info,
     &op_eye.info,
+    &op_feature_alpha_dropout.info,
+    &op_feature_alpha_dropout_.info,
     &op_fill_.info,
     &op_flatten.info,
     &op_flip.info,
@@ -361,6 +383,8 @@ constinit OpInfo* const all_ops[] = {
     &op_frac.info,
     &op_frac_.info,
     &op_frac_into.info,
+    &op_fractional_max_pool2d.info,
+    &op_fractional_max_pool3d.info,
     &op_frexp.info,
     &op_frexp_exponent.info,
     &op_frexp_into.info,
@@ -370,6 +394,7 @@ constinit OpInfo* const all_ops[] = {
     &op_gated.info,
     &op_gather.info,
     &op_gather_into.info,
+    &op_gaussian_nll_loss.info,
     &op_gcd.info,
     &op_gcd_.info,
     &op_gcd_into.info,
@@ -386,6 +411,7 @@ constinit OpInfo* const all_ops[] = {
     &op_gelu_tanh.info,
     &op_gelu_tanh_backward.info,
     &op_glu.info,
+    &op_grid_sample.info,
     &op_group_norm.info,
     &op_gru.info,
     &op_gru_cell.info,
@@ -411,6 +437,7 @@ constinit OpInfo* const all_ops[] = {
     &op_heaviside.info,
     &op_heaviside_.info,
     &op_heaviside_into.info,
+    &op_hinge_embedding_loss.info,
     &op_histc.info,
     &op_histc_into.info,
     &op_hsplit.info,
@@ -436,6 +463,7 @@ constinit OpInfo* const all_ops[] = {
     &op_igamma_into.info,
     &op_igammac.info,
     &op_igammac_into.info,
+    &op_im2col.info,
     &op_imag.info,
     &op_index.info,
     &op_index_add.info,
@@ -504,14 +532,17 @@ constinit OpInfo* const all_ops[] = {
     &op_lgamma_.info,
     &op_lgamma_into.info,
     &op_linear.info,
+    &op_linear_cross_entropy.info,
     &op_linear_rows.info,
     &op_linspace.info,
+    &op_local_response_norm.info,
     &op_log.info,
     &op_log10.info,
     &op_log10_.info,
     &op_log10_into.info,
     &op_log1p.info,
     &op_log1p_.info,
+    &op_log1p_exp.info,
     &op_log1p_into.info,
     &op_log2.info,
     &op_log2_.info,
@@ -551,6 +582,9 @@ constinit OpInfo* const all_ops[] = {
     &op_logspace.info,
     &op_logsumexp.info,
     &op_logsumexp_into.info,
+    &op_lp_pool1d.info,
+    &op_lp_pool2d.info,
+    &op_lp_pool3d.info,
     &op_lstm.info,
     &op_lstm_cell.info,
     &op_lt.info,
@@ -559,6 +593,7 @@ constinit OpInfo* const all_ops[] = {
     &op_lt_scalar.info,
     &op_lt_scalar_.info,
     &op_lt_scalar_into.info,
+    &op_margin_ranking_loss.info,
     &op_mask_scale.info,
     &op_masked_fill.info,
     &op_masked_fill_.info,
@@ -579,6 +614,11 @@ constinit OpInfo* const all_ops[] = {
     &op_max_pool2d.info,
     &op_max_pool2d_backward.info,
     &op_max_pool2d_with_indices.info,
+    &op_max_pool3d.info,
+    &op_max_pool3d_with_indices.info,
+    &op_max_unpool1d.info,
+    &op_max_unpool2d.info,
+    &op_max_unpool3d.info,
     &op_maximum.info,
     &op_maximum_into.info,
     &op_mean.info,
@@ -610,6 +650,9 @@ constinit OpInfo* const all_ops[] = {
     &op_mul_scalar.info,
     &op_mul_scalar_.info,
     &op_mul_scalar_into.info,
+    &op_multi_margin_loss.info,
+    &op_multilabel_margin_loss.info,
+    &op_multilabel_soft_margin_loss.info,
     &op_multinomial.info,
     &op_multinomial_into.info,
     &op_mv.info,
@@ -637,6 +680,7 @@ constinit OpInfo* const all_ops[] = {
     &op_native_attention.info,
     &op_native_batch_norm.info,
     &op_native_cross_entropy.info,
+    &op_native_ctc_loss.info,
     &op_native_dropout.info,
     &op_native_hardtanh.info,
     &op_native_hardtanh_.info,
@@ -693,6 +737,9 @@ constinit OpInfo* const all_ops[] = {
     &op_pairwise_distance.info,
     &op_pdist.info,
     &op_permute.info,
+    &op_pixel_shuffle.info,
+    &op_pixel_unshuffle.info,
+    &op_poisson_nll_loss.info,
     &op_polar.info,
     &op_polar_into.info,
     &op_polygamma.info,
@@ -776,12 +823,13 @@ constinit OpInfo* const all_ops[] = {
     &op_round_even.info,
     &op_round_into.info,
     &op_round_up.info,
+    &op_rrelu.info,
+    &op_rrelu_.info,
     &op_rsqrt.info,
     &op_rsqrt_.info,
     &op_rsqrt_into.info,
     &op_rsub.info,
     &op_rsub_scalar.info,
-    &op_scale_gradient.info,
     &op_scaled_dot_product_attention.info,
     &op_scatter.info,
     &op_scatter_.info,
@@ -837,6 +885,7 @@ constinit OpInfo* const all_ops[] = {
     &op_smooth_difference.info,
     &op_smooth_difference_backward.info,
     &op_smooth_l1_loss.info,
+    &op_soft_margin_loss.info,
     &op_softmax.info,
     &op_softmax_backward.info,
     &op_softmax_into.info,
@@ -881,6 +930,8 @@ constinit OpInfo* const all_ops[] = {
     &op_take_along_dim.info,
     &op_take_along_dim_into.info,
     &op_take_into.info,
+    &op_take_maxima.info,
+    &op_take_maxima_backward.info,
     &op_tan.info,
     &op_tan_.info,
     &op_tan_into.info,
@@ -911,6 +962,7 @@ constinit OpInfo* const all_ops[] = {
     &op_tril_.info,
     &op_tril_indices.info,
     &op_tril_into.info,
+    &op_triplet_margin_loss.info,
     &op_triu.info,
     &op_triu_.info,
     &op_triu_indices.info,
@@ -959,7 +1011,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeta.info,
     &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 952;
+constinit const int64_t num_all_ops = 1004;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -1052,11 +1104,15 @@ constinit const char manifest_packed[] =
         "\207\211\205celu\206celu\204celu(\232\203\214\355\224\246\2411.0)\201\242\202\"_\"\210cel"
         "u\200\223\211Computes x\304x > 0\253\355 * (exp(x / \355) - 1) "
         "elsewhere\214elementwise.\205celu\217\206celu\217\204celu\217\307\203\214\232\203\214\355"
-        "\224\246)\201\242\202\221\207\211\205add\206add\204add(\213\203\214\230\203\214\355\224"
-        "\244\2411)\201\261\202\215\210add\240add_ex\200\223\211Computes \213 + \355 * "
-        "\230,\212\253\252 promotion.\205add\226\206add\204add\226(\213\203\214\230\224\244\214"
-        "\355\224\244\2411)\201\261\202\215\210add\360\240add\361\240add\226\240add\226_ex\200\223"
-        "\211Computes \213 + \355 * \230,\212\253\252 "
+        "\224\246)\201\242\202\221\207\211\205rrelu\206rrelu\204rrelu(\213\203\214lower\224\246"
+        "\2410.125\214upper\224\246\2410.3333333333333333\214training\224\227\214\303\224\302\220)"
+        "\201\242\202\"_\"\210rrelu\200\216\211Multiplies \314\247 by a slope\224in training by "
+        "one drawn from [lower\214upper)\367\272\251\214\230wise by (lower + upper) / "
+        "2.\205add\206add\204add(\213\203\214\230\203\214\355\224\244\2411)\201\261\202\215\210add"
+        "\240add_ex\200\223\211Computes \213 + \355 * \230,\212\253\252 "
+        "promotion.\205add\226\206add\204add\226(\213\203\214\230\224\244\214\355\224\244\2411)"
+        "\201\261\202\215\210add\360\240add\361\240add\226\240add\226_ex\200\223\211Computes \213 "
+        "+ \355 * \230,\212\253\252 "
         "promotion.\205sub\206sub\204sub(\213\203\214\230\203\214\355\224\244\2411)\201\261\202"
         "\215\210sub\240sub_ex\200\223\211Computes \213 - \355 * \230,\212\253\252 promotion. "
         "\344 \331s\323not supported.\205sub\226\206sub\204sub\226(\213\203\214\230\224\244\214"
@@ -1078,13 +1134,13 @@ constinit const char manifest_packed[] =
         ")\201\261\202\215\221\207\211\205div_trunc\206div_trunc\204div_trunc(\213\203\214\230\203"
         ")\201\261\202\215\221\207\211\205div_trunc\226\206div_trunc\204div_trunc\226(\213\203\214"
         "\230\224\244)\201\261\202\215\221\207\211\205div\206div\204div(\213\203\214\230\203\214ro"
-        "unding_mode\224Enum<Rounding>\241\\\"none\\\")\201\261\202\215\210div\200\216\211Computes"
-        " \213 / \230,\212\253\252 promotion. Without rounding_mode integers\323divided as "
-        "float32; \266 it\214integer division by zero\300an "
-        "error.\205div\226\206div\204div\226(\213\203\214\230\224\244\214rounding_mode\224Enum<Rou"
-        "nding>\241\\\"none\\\")\201\261\202\215\210d"
-    "iv\360\240div\361\240div\226\200\216\211Computes \213 / \230,\212\253\252 promotion. Without "
+        "unding_mode\224Enum<Rounding>\241\\\"none"
+    "\\\")\201\261\202\215\210div\200\216\211Computes \213 / \230,\212\253\252 promotion. Without "
         "rounding_mode integers\323divided as float32; \266 it\214integer division by zero\300an "
+        "error.\205div\226\206div\204div\226(\213\203\214\230\224\244\214rounding_mode\224Enum<Rou"
+        "nding>\241\\\"none\\\")\201\261\202\215\210div\360\240div\361\240div\226\200\216\211Compu"
+        "tes \213 / \230,\212\253\252 promotion. Without rounding_mode integers\323divided as "
+        "float32; \266 it\214integer division by zero\300an "
         "error.\205\337_divide\206\337_divide\204\337_divide(\213\203\214\230\203)\201\261\202\215"
         "\210\337_divide\200\216\211Divides\253rounds down\214like // in Python,\212\253\252 "
         "promotion. No \325.\205\337_divide\226\206\337_divide\204\337_divide\226(\213\203\214\230"
@@ -1129,16 +1185,16 @@ constinit const char manifest_packed[] =
         "bounds.\205clamp_\331\206clamp\204clamp_\331(\213\203\214min\203?\220\214\343\203?\220)"
         "\201\261\202\215\210clamp_\331\200\216\211Clamps \272\251\370[min\214\343]\214where "
         "\233bounds\323\331s\345broadcast \266 \213. At least one bound must be "
-        "given.\205clamp_min\206clamp_min\204clamp_min(\213\203\214min\203)\201\261\202\215\210cla"
-        "mp_min\200\223\211Raises \272\251\370at least min,\212;\335 stays\335. Equal\247 share "
+        "given.\205clamp_min\206clamp_min\204clamp_min(\213\203\214min\203)\201\261\202\215\210c"
+    "lamp_min\200\223\211Raises \272\251\370at least min,\212;\335 stays\335. Equal\247 share "
         "\233\325 equally; one\345equals a number has it "
         "alone.\205clamp_min\226\206clamp_min\204clamp_min\226(\213\203\214min\224\244)\201\261"
         "\202\215\210clamp_min\360\240clamp_min\361\240clamp_min\226\200\223\211Raises "
-        "\272\251\370a"
-    "t least min,\212;\335 stays\335. Equal\247 share \233\325 equally; one\345equals a number "
-        "has it alone.\205clamp_\343\206clamp_\343\204clamp_\343(\213\203\214\343\203)\201\261\202"
-        "\215\210clamp_\343\200\223\211Lowers \272\251\370at most \343,\212;\335 stays\335. "
-        "Equal\247 share \233\325 equally; one\345equals a number has it "
+        "\272\251\370at least min,\212;\335 stays\335. Equal\247 share \233\325 equally; "
+        "one\345equals a number has it "
+        "alone.\205clamp_\343\206clamp_\343\204clamp_\343(\213\203\214\343\203)\201\261\202\215"
+        "\210clamp_\343\200\223\211Lowers \272\251\370at most \343,\212;\335 stays\335. Equal\247 "
+        "share \233\325 equally; one\345equals a number has it "
         "alone.\205clamp_\343\226\206clamp_\343\204clamp_\343\226(\213\203\214\343\224\244)\201"
         "\261\202\215\210clamp_\343\360\240clamp_\343\361\240clamp_\343\226\200\223\211Lowers "
         "\272\251\370at most \343,\212;\335 stays\335. Equal\247 share \233\325 equally; "
@@ -1183,12 +1239,13 @@ constinit const char manifest_packed[] =
         "\221\"internal\"\223\"differentiable\"\216\211\205float_power\206float_power\204float_pow"
         "er(\213\203\214exponent\203)\201\261\202\215\210float_power\200\216\211Raises "
         "\213\370\233power exponent in double precision,\212\224\233result\300float64\214or "
-        "complex128 if an operand\300complex.\205float_power\226\206float_power\204float_power\226"
-        "(\213\203\214exponent\224\244)\201\261\202\215\210float_power\360\240float_power\361\240f"
-        "loat_power\226\200\216\211Raises \213\370\233power exponent in double "
-        "precision,\212\224\233result\300float64\214or complex128 if an operand\300complex."
-    "\205lerp\206lerp\204lerp(\213\203\214end\203\214\245\203)\201\261\202\215\210lerp\200\223\211"
-        "\342erpolates linearly\224\213 + \245 * (end - "
+        "complex128 if an"
+    " operand\300complex.\205float_power\226\206float_power\204float_power\226(\213\203\214exponen"
+        "t\224\244)\201\261\202\215\210float_power\360\240float_power\361\240float_power\226\200"
+        "\216\211Raises \213\370\233power exponent in double "
+        "precision,\212\224\233result\300float64\214or complex128 if an "
+        "operand\300complex.\205lerp\206lerp\204lerp(\213\203\214end\203\214\245\203)\201\261\202"
+        "\215\210lerp\200\223\211\342erpolates linearly\224\213 + \245 * (end - "
         "\213),\212.\205lerp\226\206lerp\204lerp\226(\213\203\214end\203\214\245\224\244)\201\261"
         "\202\215\210lerp\360\240lerp\361\240lerp\226\200\223\211\342erpolates linearly\224\213 + "
         "\245 * (end - \213),\212.\205addcmul\206addcmul\204addcmul(\213\203\214\3311\203\214\3312"
@@ -1234,14 +1291,13 @@ constinit const char manifest_packed[] =
         "one.\205vstack\206vstack\204vstack(\331s\203[])\201\"\372\202\243\210vstack\200\216\211Co"
         "ncatenates \331s vertically\224along \250\352 0\214where \331s \266 at most one "
         "\250\352\323rows.\205dstack\206dstack\204dstack(\331s\203[])\201\"\372\202\243\210dstack"
-        "\200\216\211Concatenates \331s\366\250\352 2. Each\300seen as by "
-        "atleast_3d.\205column_stack\206column_stack\204column_stack(\331s\203[])\201\"\372\202"
-        "\243\210column_stack\200\216\211Concatenates \331s\366\250\352 1\214where \331s \266 at "
-        "most one \250\352\323columns.\205block_diag\206block_diag\204block_diag(\331s\203[])\201"
-        "\"\372\202\210block_diag\200\216\211Returns a matrix \266 \233given matrices"
-    "\366\233\353\253zeros elsewhere. "
-        "Vectors\323rows.\205\331_split\206\331_split\204\331_split(\213\203\214sections\224\342"
-        "\214\250\224\336\2410\273Tensor[]\222\372\202\210\331_split\200\216\211Splits "
+        "\200\216\211Concatenates \331s\366\250\352 2. Each\300seen as by atleast_3d.\205column_st"
+    "ack\206column_stack\204column_stack(\331s\203[])\201\"\372\202\243\210column_stack\200\216"
+        "\211Concatenates \331s\366\250\352 1\214where \331s \266 at most one "
+        "\250\352\323columns.\205block_diag\206block_diag\204block_diag(\331s\203[])\201\"\372\202"
+        "\210block_diag\200\216\211Returns a matrix \266 \233given matrices\366\233\353\253zeros "
+        "elsewhere. Vectors\323rows.\205\331_split\206\331_split\204\331_split(\213\203\214section"
+        "s\224\342\214\250\224\336\2410\273Tensor[]\222\372\202\210\331_split\200\216\211Splits "
         "\213\366\250 into `sections` \320s\225almost equal "
         "\276.\205\331_split_\262\206\331_split\204\331_split_\262(\213\203\214\262\224\237\214"
         "\250\224\336\2410\273Tensor[]\222\372\202\210\331_split_\262\200\216\211Splits "
@@ -1286,14 +1342,23 @@ constinit const char manifest_packed[] =
         "vector\214one per row.\205combinations\206combinations\204combinations(\213\203\214r\224"
         "\342\2412\214\266_replacement\224\227)\201\"\372\202\210combinations\200\216\211Returns "
         "all combinations\225r\247\225a vector\214one per row\214in "
-        "\233order\225\233elements.\205repeat_interleave\206repeat_interleave\204repeat_interleave"
-        "(\213\203\214repeats\224\342\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202"
-        "\210repeat_interleave\200\216\211Repeats \272\251\214or \272 slice\225\250\214`repeats` "
+        "\233order\225\233elements.\205repeat_interl"
+    "eave\206repeat_interleave\204repeat_interleave(\213\203\214repeats\224\342\214\250\224\336?"
+        "\220\214\354\276\224\342?\220)\201\"\372\202\210repeat_interleave\200\216\211Repeats "
+        "\272\251\214or \272 slice\225\250\214`repeats` "
         "times.\205repeat_interleave_\331\206repeat_interleave\204repeat_interleave_\331(\213\203"
-        "\214r"
-    "epeats\203\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202\210repeat_interleave_"
-        "\331\200\216\211Repeats \272\251\214or \272 slice\225\250\214as often as repeats "
-        "says.\205\365d_dot_product_\311\206\365d_dot_product_\311\204\365d_dot_product_\311(query"
+        "\214repeats\203\214\250\224\336?\220\214\354\276\224\342?\220)\201\"\372\202\210repeat_in"
+        "terleave_\331\200\216\211Repeats \272\251\214or \272 slice\225\250\214as often as "
+        "repeats says.\205pixel_shuffle\206pixel_shuffle\204pixel_shuffle(\213\203\214up\365_facto"
+        "r\224\342)\201\"\372\202\210pixel_shuffle\200\216\211Re\372s r^2 channels\225\272 pixel "
+        "as r x r pixels.\205pixel_unshuffle\206pixel_unshuffle\204pixel_unshuffle(\213\203\214dow"
+        "n\365_factor\224\342)\201\"\372\202\210pixel_unshuffle\200\216\211Re\372s r x r pixels "
+        "as r^2 channels\225one "
+        "pixel\224\233inverse\225pixel_shuffle.\205channel_shuffle\206channel_shuffle\204channel_s"
+        "huffle(\213\203\214groups\224\342)\201\"\372\202\210channel_shuffle\200\216\211Divides "
+        "\233channels into groups\253interleaves them\224\233first channels\225all groups\214then "
+        "\233second ones\214and so "
+        "on.\205\365d_dot_product_\311\206\365d_dot_product_\311\204\365d_dot_product_\311(query"
         "\203\214key\203\214\334\203\214attn_mask\203?\220\214dropout_p\224\246\2410.0\214is_causa"
         "l\224\227\214\365\224\246?\220\214enable_gqa\224\227\214\303\224\302\220)\201\"\311\202"
         "\210\365d_dot_product_\311\200\216\211Computes dropout(\265(query @ key^T * \365 + "
@@ -1330,9 +1395,10 @@ constinit const char manifest_packed[] =
         "\233number\225bits.\205\231\346\226\206\231\346\204\231\346\226(\213\203\214\230\224\244)"
         "\201\"\231\202\215\210\231\346\360\240\231\346\361\240\231\346\226\200\216\211Shifts "
         "\233bits\225\213 left by \230,\212\310 only. \254result\3000\304\230\300\314 or at least "
-        "\233number\225bits.\205\231\341\206\231\341\204\231\341(\213\203\214\230\203)\201\"\231"
-        "\202\215\210\231\341\200\216\211Shifts \233bits\225\213 right by \230,\212\310 only. "
-        "\254sign bit\300copied\214so \233result\3000 or -1\304\230\300\314 or at least "
+        "\233n"
+    "umber\225bits.\205\231\341\206\231\341\204\231\341(\213\203\214\230\203)\201\"\231\202\215"
+        "\210\231\341\200\216\211Shifts \233bits\225\213 right by \230,\212\310 only. \254sign "
+        "bit\300copied\214so \233result\3000 or -1\304\230\300\314 or at least "
         "\233number\225bits.\205\231\341\226\206\231\341\204\231\341\226(\213\203\214\230\224\244)"
         "\201\"\231\202\215\210\231\341\360\240\231\341\361\240\231\341\226\200\216\211Shifts "
         "\233bits\225\213 right by \230,\212\310 only. \254sign bit\300copied\214so "
@@ -1342,9 +1408,9 @@ constinit const char manifest_packed[] =
         "\254result\300bool.\205eq\226\206eq\204eq\226(\213\203\214\230\224\244\236\222\347\202"
         "\215\210eq\360\240eq\361\240eq\226\200\216\211Tests \213 == \230,\212. "
         "\254result\300bool.\205ne\206ne\204ne(\213\203\214\230\203\236\222\347\202\215\210ne\200"
-        "\216\211Tests \213 != \230,\212. \254result\300bool.\205ne\226\206n"
-    "e\204ne\226(\213\203\214\230\224\244\236\222\347\202\215\210ne\360\240ne\361\240ne\226\200"
         "\216\211Tests \213 != \230,\212. "
+        "\254result\300bool.\205ne\226\206ne\204ne\226(\213\203\214\230\224\244\236\222\347\202"
+        "\215\210ne\360\240ne\361\240ne\226\200\216\211Tests \213 != \230,\212. "
         "\254result\300bool.\205lt\206lt\204lt(\213\203\214\230\203\236\222\347\202\215\210lt\200"
         "\216\211Tests \213 < \230,\212. "
         "\254result\300bool.\205lt\226\206lt\204lt\226(\213\203\214\230\224\244\236\222\347\202"
@@ -1386,8 +1452,8 @@ constinit const char manifest_packed[] =
         "s \233real parts as a \320; a real \331\300returned as it "
         "is.\205imag\206imag\204imag(\213\203)\201\"complex\202\210imag\200\216\211Returns "
         "\233imaginary parts as a "
-        "\320.\205angle\206angle\204angle(\213\203)\201\"complex\202\243\210angle\200\216\211Compu"
-        "tes \233angle\225\272 number in \233complex plane\214in radians\2240 or "
+        "\320.\205angle\206angle\204angle(\213\203)\201\"complex\202\243\210angle\200\216\211C"
+    "omputes \233angle\225\272 number in \233complex plane\214in radians\2240 or "
         "pi\367real\247;\335 stays\335. \342egers give "
         "float32.\205angle_of_real\206angle_of_real\204angle_of_real(\213\203)\201\"complex\202"
         "\221\207\211\205conj\206conj\204conj(\213\203)\201\"complex\202\210conj\200\216\211Comput"
@@ -1400,8 +1466,7 @@ constinit const char manifest_packed[] =
         "lve_conj\206resolve_conj\204resolve_conj(\213\203)\201\"complex\202\210resolve_conj\200"
         "\216\211Returns \213\224no \331\225tt has a conjugation that\300still\370be "
         "done.\205resolve_neg\206resolve_neg\204resolve_neg(\213\203)\201\"complex\202\210resolve_"
-        "neg\200\216\211Re"
-    "turns \213\224no \331\225tt has a negation that\300still\370be "
+        "neg\200\216\211Returns \213\224no \331\225tt has a negation that\300still\370be "
         "done.\205\320_as_real\206\320_as_real\204\320_as_real(\213\203)\201\"complex\202\210\320_"
         "as_real\200\223\211Returns a \320\225complex\324 as pairs\225real ones\224a new last "
         "\250\352 holds \233real\253\233imaginary "
@@ -1439,24 +1504,23 @@ constinit const char manifest_packed[] =
         "putes a 2-D transposed \356\214\233\325\225conv2d \266 respect\370its "
         "\232.\205conv_transpose3d\206conv_transpose3d\204conv_transpose3d(\232\203\214\245\203"
         "\214\362\203?\220\214\330\224\237\2411\214\255\224\237\2410\214\354\255\224\237\2410\214g"
-        "roups\224\342\2411\214\326\224\237\2411)\201\"conv\202\210conv_transpose3d\200\216\211Com"
-        "putes a 3-D transposed \356\214\233\325\225conv3d \266 respect\370its "
-        "\232.\205\356\206\356\204\356(\232\203\214\245\203\214\362\203?\214\330\224\237\214\255"
-        "\224\237\214\326\224\237\214transposed\224\344\214\354\255\224\237\214groups\224\342)\201"
-        "\"conv\202\221\207\211\205\356\217\206\356\217\204\356\217\307\203\214\232\203\214\245"
-        "\203\214\330\224\237\214\255\224\237\214\326\224\237\214transposed\224\344\214\354\255"
-        "\224\237\214groups\224\342\214want_\232\224\344\214want_\245\224\344\214want_\362\224\344"
-        "\273(d\232\203\214d\245\203\214d\362\203)\222conv\202\221\207\211\205\351_\206\351_\204"
-        "\351_(\213\203!\214src\203\273()\222\351\202\210\351_\200\223\211Copies "
+        "roups\224\342\2411\214\326\224\237\2411)\201\"conv\202\210co"
+    "nv_transpose3d\200\216\211Computes a 3-D transposed \356\214\233\325\225conv3d \266 "
+        "respect\370its \232.\205\356\206\356\204\356(\232\203\214\245\203\214\362\203?\214\330"
+        "\224\237\214\255\224\237\214\326\224\237\214transposed\224\344\214\354\255\224\237\214gro"
+        "ups\224\342)\201\"conv\202\221\207\211\205\356\217\206\356\217\204\356\217\307\203\214"
+        "\232\203\214\245\203\214\330\224\237\214\255\224\237\214\326\224\237\214transposed\224"
+        "\344\214\354\255\224\237\214groups\224\342\214want_\232\224\344\214want_\245\224\344\214w"
+        "ant_\362\224\344\273(d\232\203\214d\245\203\214d\362\203)\222conv\202\221\207\211\205\351"
+        "_\206\351_\204\351_(\213\203!\214src\203\273()\222\351\202\210\351_\200\223\211Copies "
         "\233elements\225src into \213. src\300broadcast\370\233\373\225\213\253converted\370its "
         "\252\253\274.\205clone\206clone\204clone(\213\203\214memory_format\224MemoryFormat\241pre"
         "serve)\201\"\351\202\243\210clone\200\223\211Returns a \351\225\213 \266 its own "
-        "storage.\205to_\252\206to"
-    "_\252\204to_\252(\213\203\214\252\224DType)\201\"\351\202\221\207\211\205to_\274\206to_\274"
-        "\204to_\274(\213\203\214\274\224Device)\201\"\351\202\221\207\211\205to\206to\204to(\213"
-        "\203\214\252\224\277\220\214\274\224\322\220\214\351\224\227\214memory_format\224MemoryFo"
-        "rmat\241preserve)\201\"\351\202\210to\200\216\211Converts \213\370a \252\214a \274\253a "
-        "memory format. Returns \213 it\213 if nothing "
+        "storage.\205to_\252\206to_\252\204to_\252(\213\203\214\252\224DType)\201\"\351\202\221"
+        "\207\211\205to_\274\206to_\274\204to_\274(\213\203\214\274\224Device)\201\"\351\202\221"
+        "\207\211\205to\206to\204to(\213\203\214\252\224\277\220\214\274\224\322\220\214\351\224"
+        "\227\214memory_format\224MemoryFormat\241preserve)\201\"\351\202\210to\200\216\211Convert"
+        "s \213\370a \252\214a \274\253a memory format. Returns \213 it\213 if nothing "
         "changes\253\351\300false.\205contiguous\206contiguous\204contiguous(\213\203)\201\"\351"
         "\202\210contiguous\200\216\211Returns \213 it\213 if it\300contiguous in row-major "
         "order\214else a row-major "
@@ -1492,7 +1556,8 @@ constinit const char manifest_packed[] =
         "\274\224\322\220)\201\374\202\210eye\200\216\211Returns a matrix \266 ones on \233main "
         "\353\253zeros elsewhere.\205linspace\206linspace\204linspace(start\224\244\214end\224\244"
         "\214steps\224\342\214\252\224\277\220\214\274\224\322\220)\201\374\202\210linspace\200"
-        "\216\211Returns `steps` evenly spaced \334s from start\370end\214both "
+        "\216\211Returns `steps` evenly sp"
+    "aced \334s from start\370end\214both "
         "included.\205tril_\262\206tril_\262\204tril_\262(row\224\342\214col\224\342\214offset\224"
         "\342\2410\214\252\224\277\220\214\274\224\322\220)\201\374\202\210tril_\262\200\216\211Re"
         "turns \233\262\225\233lower triangle\225a matrix in row-major order\224\233rows\214then "
@@ -1505,8 +1570,8 @@ constinit const char manifest_packed[] =
         "logspace\200\216\211Returns base\370\233powers\225`steps` evenly spaced \334s from "
         "start\370end\214both "
         "included.\205hann_window\206hann_window\204hann_window(window_length\224\342\214periodic"
-        "\224\344\241true\214\252\224\277\220\214\274\224\322\220)"
-    "\201\374\202\210hann_window\200\216\211Returns a Hann window\2240.5 - 0.5 cos(2 pi i / "
+        "\224\344\241true\214\252\224\277\220\214\274\224\322\220)\201\374\202\210hann_window\200"
+        "\216\211Returns a Hann window\2240.5 - 0.5 cos(2 pi i / "
         "n).\205hamming_window\206hamming_window\204hamming_window(window_length\224\342\214period"
         "ic\224\344\241true\214\355\224\246\2410.54\214beta\224\246\2410.46\214\252\224\277\220"
         "\214\274\224\322\220)\201\374\202\210hamming_window\200\216\211Returns a Hamming "
@@ -1520,9 +1585,22 @@ constinit const char manifest_packed[] =
         "1|.\205kaiser_window\206kaiser_window\204kaiser_window(window_length\224\342\214periodic"
         "\224\344\241true\214beta\224\246\24112.0\214\252\224\277\220\214\274\224\322\220)\201\374"
         "\202\210kaiser_window\200\216\211Returns a Kaiser window\224I0(beta sqrt(1 - (2 i / n - "
-        "1)^2)) / I0(beta).\205gather\206gather\204gather(\213\203\214\250\224\336\214\234\203)"
-        "\201\"\234\202\243\210gather\200\223\211Gathers\247\366\250\224out[i][j]\241\213[\234[i]["
-        "j]][j]\367\250 0\214and likewise\367\230\235. \254result has "
+        "1)^2)) / I0(beta).\205im2col\206im2col\204im2col(\213\203\214kernel_\276\224\237\214\326"
+        "\224\237\2411\214\255\224\237\2410\214\330\224\237\2411)\201\"fold\202\210im2col\200\223"
+        "\211Returns \233elements\225\272 window\225\233last two\235 as a "
+        "column.\205col2im\206col2im\204col2im(\213\203\214\354\276\224\237\214kernel_\276\224\237"
+        "\214\326\224\237\2411\214\255\224\237\2410\214\330\224\237\2411)\201\"fold\202\210col2im"
+        "\200\223\211Adds up columns as windows\225an image. Where windows "
+        "overlap\214\233result\300\233sum\225their\247.\205grid_sample\206grid_sample\204grid_samp"
+        "le(\232\203\214grid\203\214mode\224Enum<GridMode>\241\\\"bilinear\\\"\214\255_mode\224Enu"
+        "m<GridPadding>\241\\\"zeros\\\"\214align_corners\224\344?\220)\201\"grid\202\210grid_samp"
+        "le\200\216\211Samples \232 at \233positions\225grid\214from -1\3701\366\272 "
+        "\250\352.\205affine_grid\206affine_grid\204affine_grid(theta\203\214\276\224Shape\214alig"
+        "n_corners\224\344?\220)\201\"grid\202\210affine_grid\200\216\211Returns a "
+        "grid\367grid_sample\224\233positions\225an image\214transformed by affine "
+        "matrices.\205gather\206gather\204gather(\213\203\214\250\224\336\214\234\203)\201\"\234"
+        "\202\243\210gather\200\223\211Gathers\247\366\250\224out[i][j]\241\213[\234[i][j]][j]\367"
+        "\250 0\214and likewise\367\230\235. \254result has "
         "\233\373\225\234.\205\306_add\206\306_add\204\306_add(\213\203\214\250\224\336\214\234"
         "\203\214src\203)\201\"\234\202\"_\"\210\306_add\200\223\211Returns a "
         "\351\225\213\370which src\300added\366\250\224out[\234[i][j]][j] += src[i][j]\367\250 "
@@ -1530,20 +1608,26 @@ constinit const char manifest_packed[] =
         "accumulate.\205\234_\376\206\234_\376\204\234_\376(\213\203\214\250\224\336\214\234\203)"
         "\201\"\234\202\243\210\234_\376\200\223\211Selects \233entries "
         "\234[0]\214\234[1]\214\\u2026\225\250\352 "
-        "\250.\205\234_add\206\234_add\204\234_add(\213\203\214\250\224\336\214\234\203\214source"
-        "\203\214\355\224\244\2411)\201\"\234\202\215\210\234_add\240\234_add_ex\200\223\211Return"
-        "s a \351\225\213 in which \355 * source[i]\300added\370entry \234[i]\225\250. Repeated "
+        "\250.\205\234_add\206\234_add\204\234_add(\213\203\214\250\224\336\214\234\203\214s"
+    "ource\203\214\355\224\244\2411)\201\"\234\202\215\210\234_add\240\234_add_ex\200\223\211Retur"
+        "ns a \351\225\213 in which \355 * source[i]\300added\370entry \234[i]\225\250. Repeated "
         "\262 accumulate.\205\234\206\234\204\234(\213\203\214\262\203?[])\201\"\234\202\221\207"
         "\211\205\234_put\206\234_put\204\234_put(\213\203\214\262\203?[]\214\334s\203\214accumula"
         "te\224\227)\201\"\234\202\"_\"\210\234_put\200\223\211Returns a \351\225\213 \266 \334s "
         "written at \233positions \213[\262]. Negative positions count from "
         "\233end.\205embedding\206embedding\204embedding(\245\203\214\262\203\214\255_idx\224Index"
-        "?\220)\201\"\234\202\210embedding\200\223\211Looks up \233rows\225\245 at \262. "
-        "\254result has \233\373\225\262 followed by "
-        "features.\205\365_\325\206\365_\325\204\365_\325(\213\203\214factor\203)\201\"\234\202"
-        "\221\207\211\205\306\206\306\204\306(\213\203\214\250\224\336\214\234\203\214src\203\214"
-        "\316\224Enum<Scatter>\241\\\"none\\\")\201\"\234\202\215\210\306\200\216\211Returns a "
-        "\351\225\213 \266 src written\366\250\224out[\234[i][j]][j]\241src[i][j]\367\250 "
+        "?\220\214\365_grad_by_freq\224\227)\201\"\234\202\210embedding\200\223\211Looks up "
+        "\233rows\225\245 at \262. \254result has \233\373\225\262 followed by "
+        "features.\205embedding_re\275_\206embedding_re\275_\204embedding_re\275_(\213\203!\214"
+        "\262\203\214\343_\275\224\246\214\275_type\224\246\2412.0\273()\222\234\202\210embedding_"
+        "re\275_\200\216\211Scales \233rows\225\213 at \262 whose \275\300greater than \343_\275 "
+        "to\345\275.\205embedding_bag\206embedding_bag\204embedding_bag(\245\203\214\262\203\214of"
+        "fsets\203?\220\214mode\224Enum<BagMode>\241\\\"\263\\\"\214per_sample_\245s\203?\220\214"
+        "\365_grad_by_freq\224\227\214include_last_offset\224\227\214\255_idx\224Index?\220)\201\""
+        "\234\202\210embedding_bag\200\216\211Looks up \233rows\225\245 at \262\253\316s "
+        "those\225\272 bag.\205\306\206\306\204\306(\213\203\214\250\224\336\214\234\203\214src"
+        "\203\214\316\224Enum<Scatter>\241\\\"none\\\")\201\"\234\202\215\210\306\200\216\211Retur"
+        "ns a \351\225\213 \266 src written\366\250\224out[\234[i][j]][j]\241src[i][j]\367\250 "
         "0\214and likewise\367\230\235. If positions repeat\214it\300undefined which "
         "\334\300written.\205\306_\334\206\306\204\306_\334(\213\203\214\250\224\336\214\234\203"
         "\214\334\224\244\214\316\224Enum<Scatter>\241\\\"none\\\")\201\"\234\202\215\210\306\360"
@@ -1556,8 +1640,7 @@ constinit const char manifest_packed[] =
         "\351\200\223\211Returns a \351\225\213 in which entry \234[i]\225\250\300replaced by "
         "source[i].\205\234_fill\206\234_fill\204\234_fill(\213\203\214\250\224\336\214\234\203"
         "\214\334\224\244)\201\"\234\202\"_\"\210\234_fill\360\240\234_fill\361\240\234_fill\226"
-        "\200\223\211R"
-    "eturns a \351\225\213 in which \233entries \234\225\250\323filled \266 "
+        "\200\223\211Returns a \351\225\213 in which \233entries \234\225\250\323filled \266 "
         "\334.\205\234_fill_\331\206\234_fill\204\234_fill_\331(\213\203\214\250\224\336\214\234"
         "\203\214\334\203)\201\"\234\202\"_\"\210\234_fill\200\216\211Returns a \351\225\213 in "
         "which \233entries \234\225\250\323filled \266 a 0-\250 \331\214which also receives a "
@@ -1574,12 +1657,12 @@ constinit const char manifest_packed[] =
         "\234\202\210one_hot\200\216\211Encodes \272 class as num_classes \334s\2241 at "
         "\233position\225\233class\2530 elsewhere. \254result has \233\373\225\213 followed by "
         "num_classes.\205tril\206tril\204tril(\213\203\214\353\224\342\2410)\201\"\234\202\215\210"
-        "tril\200\216\211Returns \233lower triangles\225\233matrices in \233last two\235;\247 "
-        "above \233\353\3230.\205triu\206triu\204triu(\213\203\214\353\224\342\2410)\201\"\234\202"
-        "\215\210triu\200\216\211Returns \233upper triangles\225\233matrices in \233last "
-        "two\235;\247 below \233\353\3230.\205where\206where\204where(condition\203\214\213\203"
-        "\214\230\203)\201\"\234\202\243\210where\200\223\211Selects "
-        "\213\304condition\300true\253\230 elsewhere. All three broadcast; "
+        "tril\200\216\211Returns \233lower triangles\225\233matrices in \233last two\235;\247 abov"
+    "e \233\353\3230.\205triu\206triu\204triu(\213\203\214\353\224\342\2410)\201\"\234\202\215\210"
+        "triu\200\216\211Returns \233upper triangles\225\233matrices in \233last two\235;\247 "
+        "below \233\353\3230.\205where\206where\204where(condition\203\214\213\203\214\230\203)"
+        "\201\"\234\202\243\210where\200\223\211Selects \213\304condition\300true\253\230 "
+        "elsewhere. All three broadcast; "
         "\233\252s\225\213\253\230\323promoted.\205\340\206\340\204\340(\213\203\214mask\203\214"
         "\334\224\244)\201\"\234\202\"_\"\210\340\360\240\340\361\240\340\226\200\223\211Replaces "
         "\233elements\225\213 by \334\304mask\300true. \213\253mask broadcast; \233result has "
@@ -1610,9 +1693,8 @@ constinit const char manifest_packed[] =
         "\203\214src\203\214smallest\224\344\214include_\213\224\344)\201\"\234\202\221\207\211"
         "\205\234_\316\206\234_\316\204\234_\316(\213\203\214\250\224\336\214\234\203\214source"
         "\203\214\316\224Enum<IndexReduce>\214include_\213\224\344\241true)\201\"\234\202\215\210"
-        "\234_"
-    "\316\200\216\211Returns a \351\225\213 in which entry \234[i]\225\250\300combined \266 "
-        "source[i]. Repeated \262 "
+        "\234_\316\200\216\211Returns a \351\225\213 in which entry \234[i]\225\250\300combined "
+        "\266 source[i]. Repeated \262 "
         "accumulate.\205nuclear_\275\206nuclear_\275\204nuclear_\275(\213\203\214\250\224\336s\241"
         "[]\214keep\250\224\227)\201\"linalg\202\243\210nuclear_\275\200\216\211Computes "
         "\233nuclear \275\214\233sum\225\233singular \334s\214of \233matrices in two\235. "
@@ -1628,11 +1710,12 @@ constinit const char manifest_packed[] =
         "\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204hube"
         "r\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217"
         "\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201"
-        "\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305"
-        "\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_entropy\217\204\332_entropy"
-        "\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204"
-        "l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301"
-        "\202\210l1_\301\200\216\211Computes |\232 - \305|,\212\214and \316s "
+        "\"\301\202\221\207\211\205\332_"
+    "entropy\206\332_entropy\204\332_entropy(\213\203\214\305\203)\201\"\301\202\221\207\211\205"
+        "\332_entropy\217\206\332_entropy\217\204\332_entropy\217\307\203\214\213\203\214\305\203)"
+        "\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204l1_\301(\232\203\214\305\203\214\357"
+        "\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301\202\210l1_\301\200\216\211Computes "
+        "|\232 - \305|,\212\214and \316s "
         "it.\205mse_\301\206mse_\301\204mse_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263"
         "\\\"\214\245\203?\220)\201\"\301\202\210mse_\301\200\216\211Computes (\232 - "
         "\305)^2,\212\214and \316s "
@@ -1661,18 +1744,73 @@ constinit const char manifest_packed[] =
         "t\225\305\214\316d.\205\264nll_\301\206\264nll_\301\204\264nll_\301(\232\203\214\305\203"
         "\214\245\203?\214ignore_\234\224\342\214\357\224\313\273(\301\203\214row_\245\224\375)"
         "\222\301\202\221\207\211\205nll_\301\217\206nll_\301\217\204nll_\301\217\307\203\214\232"
-        "\203\214\305\203\214row_"
-    "\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205\256\206\256\204\256(\232\203"
-        "\214\305\203\214\245\203?\220\214ignore_\234\224\342\241-100\214\357\224\313\241\\\"\263"
-        "\\\"\214label_smoothing\224\246\2410.0)\201\"\301\202\210\256\200\216\211Computes "
-        "\233cross entropy between \265(\232)\253\305\214and \316s "
+        "\203\214\305\203\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205"
+        "\256\206\256\204\256(\232\203\214\305\203\214\245\203?\220\214ignore_\234\224\342\241-100"
+        "\214\357\224\313\241\\\"\263\\\"\214label_smoothing\224\246\2410.0)\201\"\301\202\210\256"
+        "\200\216\211Computes \233cross entropy between \265(\232)\253\305\214and \316s "
         "it.\205\264\256\206\264\256\204\264\256(\232\203\214\305\203\214\245\203?\214ignore_\234"
         "\224\342\214\357\224\313\273(\301\203\214lse\224\375\214row_\245\224\375)\222\301\202\221"
         "\207\211\205\256\217\206\256\217\204\256\217\307\203\214\232\203\214\305\203\214lse\203"
-        "\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205\350\206\350\204"
-        "\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D "
-        "operand\300a row (\213) or a column (\230)\214and its \250\352\300dropped from "
-        "\233result; leading\235\323a "
+        "\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205poisson_nll_\301"
+        "\206poisson_nll_\301\204poisson_nll_\301(\232\203\214\305\203\214log_\232\224\344\241true"
+        "\214full\224\227\214eps\224\246\2411e-8\214\357\224\313\241\\\"\263\\\")\201\"\301\202"
+        "\210poisson_nll_\301\200\216\211Negative log likelihood\225counts \266 a Poisson "
+        "distribution\224exp(\232) - \305 * \232 or\214\266out log_\232\214\232 - \305 * log(\232 "
+        "+ eps),\212\214\316d.\205gaussian_nll_\301\206gaussian_nll_\301\204gaussian_nll_\301(\232"
+        "\203\214\305\203\214var\203\214full\224\227\214eps\224\246\2411e-6\214\357\224\313\241\\"
+        "\"\263\\\")\201\"\301\202\210gaussian_nll_\301\200\216\211Negative log likelihood\225a "
+        "\275al distribution\224(log(var) + (\232 - \305)^2 / var) / 2\214\266 var at least "
+        "eps\214\316d.\205hinge_embeddi"
+    "ng_\301\206hinge_embedding_\301\204hinge_embedding_\301(\232\203\214\305\203\214margin\224"
+        "\246\2411.0\214\357\224\313\241\\\"\263\\\")\201\"\301\202\210hinge_embedding_\301\200"
+        "\216\211Computes \232\304\305\3001\253\343(0\214margin - \232)\304it\300-1\214\266 "
+        "broadcasting\214and \316s "
+        "it.\205cosine_embedding_\301\206cosine_embedding_\301\204cosine_embedding_\301(\2321\203"
+        "\214\2322\203\214\305\203\214margin\224\246\2410.0\214\357\224\313\241\\\"\263\\\")\201\""
+        "\301\202\210cosine_embedding_\301\200\216\211Computes 1 - c\304\305\3001\253\343(0\214c "
+        "- margin)\304it\300-1\214\266 \233cosine c\225\233angle between two vectors\214and \316s "
+        "it.\205margin_ranking_\301\206margin_ranking_\301\204margin_ranking_\301(\2321\203\214"
+        "\2322\203\214\305\203\214margin\224\246\2410.0\214\357\224\313\241\\\"\263\\\")\201\"\301"
+        "\202\210margin_ranking_\301\200\216\211Computes \343(0\214margin - \305 * (\2321 - "
+        "\2322))\214\266 broadcasting\214and \316s "
+        "it.\205log1p_exp\206log1p_exp\204log1p_exp(\213\203)\201\"\301\202\221\207\211\205soft_ma"
+        "rgin_\301\206soft_margin_\301\204soft_margin_\301(\232\203\214\305\203\214\357\224\313"
+        "\241\\\"\263\\\")\201\"\301\202\210soft_margin_\301\200\216\211Computes log(1 + "
+        "exp(-\305 * \232)),\212\214and \316s "
+        "it.\205triplet_margin_\301\206triplet_margin_\301\204triplet_margin_\301(anchor\203\214po"
+        "sitive\203\214\314\203\214margin\224\246\2411.0\214p\224\246\2412.0\214eps\224\246\2411e-"
+        "6\214swap\224\227\214\357\224\313\241\\\"\263\\\")\201\"\301\202\210triplet_margin_\301"
+        "\200\216\211Computes \343(0\214margin + |anchor - positive| - |anchor - \314|)\214\266 "
+        "\233p-\275 over \233last \250\352\214and \316s "
+        "it.\205multi_margin_\301\206multi_margin_\301\204multi_margin_\301(\232\203\214\305\203"
+        "\214p\224\342\2411\214margin\224\246\2411.0\214\245\203?\220\214\357\224\313\241\\\"\263"
+        "\\\")\201\"\301\202\210multi_margin_\301\200\216\211Computes \233\263 over all "
+        "classes\225\343(0\214margin - \232[t] + \232[c])^p\367\272 class c except \233\305 "
+        "t\214and \316s it.\205multilabel_margin_\301\206multilabel_margin_\301\204multilabel_marg"
+        "in_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\")\201\"\301\202\210multilabel"
+        "_margin_\301\200\216\211Sums \343(0\2141 - \232[t] + \232[c]) over all \305s t\253all "
+        "classes c that\323none\214divides it by \233number\225classes\214and \316s "
+        "it.\205multilabel_soft_margin_\301\206multilabel_soft_margin_\301\204multilabel_soft_marg"
+        "in_\301(\232\203\214\305\203\214\245\203?\220\214\357\224\313\241\\\"\263\\\")\201\"\301"
+        "\202\210multilabel_soft_margin_\301\200\216\211Computes \233\263 over all "
+        "classes\225\233binary cross entropy\225sigmoid(\232)\253\305\214and \316s "
+        "it.\205linear_\256\206linear_\256\204linear_\256(\232\203\214linear_\245\203\214\305\203"
+        "\214linear_\362\203?\220\214\245\203?\220\214ignore_\234\224\342?\220\214\357\224\313\241"
+        "\\\"\263\\\"\214label_smoothing\224\246\2410.0)\201\"\301\202\210linear_\256\200\216\211C"
+        "omputes \233cross entropy between \233\265\225a linear layer's result\253\305\214and "
+        "\316s it.\205ctc_\301\206ctc_\301\204ctc_\301(log_probs\203\214\305s\203\214\232_lengths"
+        "\203\214\305_lengths\203\214blank\224\342\2410\214\357\224\313\241\\\"\263\\\"\214zero_in"
+        "finity\224\227)\201\"\301\202\210ctc_\301\200\216\211Connectionist temporal "
+        "classification \301\224-log\225\233probability\225all alignments\225\305s \266 "
+        "\233sequence\214\316d.\205\264ctc_\301\206\264ctc_\301\204\264ctc_\301(log_probs\203\214"
+        "\305s\203\214offsets\203\214\232_lengths\203\214\305_lengths\203\214\343_\305\224\342\214"
+        "blank\224\342\214zero_infinity\224\344\273(\301\203\214log_\355\224\375)\222\301\202\221"
+        "\207\211\205ctc_\301\217\206ctc_\301\217\204ctc_\301\217\307\203\214log_probs\203\214\305"
+        "s\203\214offsets\203\214\232_lengths\203\214\305_lengths\203\214\301\203\214log_\355\203"
+        "\214\343_\305\224\342\214blank\224\342\214zero_infinity\224\344)\201\"\301\202\221\207"
+        "\211\205\350\206\350\204\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211M"
+        "atrix product. A 1-D operand\300a row (\213) or a column (\230)\214an"
+    "d its \250\352\300dropped from \233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
         "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
@@ -1714,19 +1852,22 @@ constinit const char manifest_packed[] =
         "operand\3000-\250\214\233operands\323multiplied.\205\331dot\206\331dot\204\331dot(\213"
         "\203\214\230\203\214\250s_\213\224\336s\214\250s_\230\224\336s)\201\"\350\202\243\210\331"
         "dot\200\216\211Sums \233products\225\233elements over\235\225both operands\214paired in "
-        "order.\205kr"
-    "on\206kron\204kron(\213\203\214\230\203)\201\"\350\202\243\210kron\200\216\211Computes "
-        "\233Kronecker product\224\272\251\225\213 times \230\214as "
+        "order.\205kron\206kron\204kron(\213\203\214\230\203)\201\"\350\202\243\210kron\200\216"
+        "\211Computes \233Kronecker product\224\272\251\225\213 times \230\214as "
         "blocks.\205cross\206cross\204cross(\213\203\214\230\203\214\250\224\336?\220)\201\"\350"
         "\202\243\210cross\200\216\211Computes \233cross "
         "products\225vectors\2253\247\366\250.\205chain_\350\206chain_\350\204chain_\350(matrices"
         "\203[])\201\"\350\202\210chain_\350\200\216\211Computes \233product\225several matrices "
         "in \233order\345needs \233fewest "
-        "multiplications.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203!?"
-        "\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214training\224\227\214mo"
-        "mentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210batch_\275\200\216\211Batc"
-        "h \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362\367\272 channel (\250\352 "
-        "1). In training\214\263\253\364\323those\225\233batch\214and "
+        "multiplications.\205bilinear\206bilinear\204bilinear(\2321\203\214\2322\203\214\245\203"
+        "\214\362\203?\220)\201\"\350\202\210bilinear\200\216\211Computes \2321^T * \245[k] * "
+        "\2322 + \362[k]\367\272 feature "
+        "k.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203!?\220\214runnin"
+        "g_var\203!?\220\214\245\203?"
+    "\220\214\362\203?\220\214training\224\227\214momentum\224\246\2410.1\214eps\224\246\2411e-5)"
+        "\201\"\275\202\210batch_\275\200\216\211Batch \275alization\224(x - \263) / sqrt(\364 + "
+        "eps) * \245 + \362\367\272 channel (\250\352 1). In "
+        "training\214\263\253\364\323those\225\233batch\214and "
         "running_\263\253running_var\323updated; \230wise these "
         "two\323used.\205\264batch_\275\206\264batch_\275\204\264batch_\275(\232\203\214\245\203?"
         "\214\362\203?\214running_\263\203?\214running_var\203?\214training\224\344\214eps\224\246"
@@ -1756,28 +1897,32 @@ constinit const char manifest_packed[] =
         "\224\375)\222\275\202\221\207\211\205layer_\275\217\206layer_\275\217\204layer_\275\217"
         "\307\203\214\232\203\214\275alized_\373\224Shape\214\263\203\214rstd\203\214\245\203?\214"
         "eps\224\246\214want_\232\224\344\214want_\245\224\344\214want_\362\224\344\273(d\232\203"
-        "\214d\245\203\214d\362\203)\222\275\202\221\207\211\205\343\317\206\343\317\204\343\317("
-        "\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237"
-        "\2411\214ceil_mode\224\227)\201\"pool\202\210\343\317\200\216\211Returns "
-        "\233\343imum\225\272 window\225\233last \250\352.\335 counts as "
-        "\233\343imum.\205\343\317_\266_\262\206\343\317_\266_\262\204\343\317_\266_\262(\213\203"
-        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214"
-        "ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\317_\266_\262\200\216"
-        "\211Returns \233\343imum\225\272 window\214like \343\317\214and its \234 in \233last "
-        "\250\352.\205\343\260\206\343\260\204\343\260(\213\203\214kernel_\276\224\237\214\330\224"
-        "\237\220\214\255\224\237\2410"
-    "\214\326\224\237\2411\214ceil_mode\224\227)\201\"pool\202\210\343\260\200\223\211Returns "
-        "\233\343imum\225\272 window\225\233last two\235.\335 counts as "
+        "\214d\245\203\214d\362\203)\222\275\202\221\207\211\205local_response_\275\206local_respo"
+        "nse_\275\204local_response_\275(\232\203\214\276\224\342\214\355\224\246\2411e-4\214beta"
+        "\224\246\2410.75\214k\224\246\2411.0)\201\"\275\202\210local_response_\275\200\216\211Div"
+        "ides \272\251 by (k + \355 * s)^beta\214where s\300\233\263\225\233squares\225`\276` "
+        "adjacent channels at its "
+        "position.\205\343\317\206\343\317\204\343\317(\213\203\214kernel_\276\224\237\214\330\224"
+        "\237\220\214\255\224\237\2410\214\326\224\237\2411\214ceil_mode\224\227)\201\"pool\202"
+        "\210\343\317\200\216\211Returns \233\343imum\225\272 window\225\233last \250\352.\335 "
+        "counts as \233\343imum.\205\343\317_\266_\262\206\343\317_\266_\262\204\343\317_\266_\262"
+        "(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237"
+        "\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\317_\266_\262"
+        "\200\216\211Returns \233\343imum\225\272 window\214like \343\317\214and its \234 in "
+        "\233last \250\352.\205\343\260\206\343\260\204\343\260(\213\203\214kernel_\276\224\237"
+        "\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214ceil_mode\224\227)\201"
+        "\"pool\202\210\343\260\200\223\211Returns \233\343imum\225\272 window\225\233last "
+        "two\235.\335 counts as "
         "\233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262(\213\203"
-        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214"
-        "ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262\200\223"
-        "\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
-        "\233flattened last two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214"
-        "\213\203\214kernel_\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_m"
-        "ode\224\344)\201\"pool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317("
-        "\213\203\214\354\276\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200"
-        "\216\211Divides \233last \250\352 evenly into \354\276 windows\253returns "
-        "\233\343imum\225\272\253its "
+        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410"
+    "\214\326\224\237\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343"
+        "\260_\266_\262\200\223\211Returns \233\343imum\225\272 window\214like \343\260\214and "
+        "its \234 in \233flattened last "
+        "two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214\213\203\214kernel_"
+        "\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_mode\224\344)\201\"p"
+        "ool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317(\213\203\214\354\276"
+        "\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200\216\211Divides "
+        "\233last \250\352 evenly into \354\276 windows\253returns \233\343imum\225\272\253its "
         "\234.\205\271\343\260\206\271\343\260\204\271\343\260(\213\203\214\354\276\224\237\273(ou"
         "t\203\214\262\224\270)\222pool\202\210\271\343\260\200\223\211Divides \233last two\235 "
         "evenly into \354\276 windows\253returns \233\343imum\225\272\253its \234 in "
@@ -1799,9 +1944,61 @@ constinit const char manifest_packed[] =
         "\237)\201\"pool\202\210\271avg\260\200\223\211Divides \233last two\235 evenly into "
         "\354\276 windows\253returns "
         "\233\263\225\272.\205\271avg\260\217\206\271avg\260\217\204\271avg\260\217\307\203\214"
-        "\213\203\214\354\276\224\237)\201\"pool\202\221\207\211\205rand\206rand\204rand(\276\224"
-        "\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\"\315\202\210rand"
-        "\200\216\211Returns \315\324\214uniformly distributed in "
+        "\213\203\214\354\276\224\237)\201\"pool\202\221\207\211\205\343_pool3d\206\343_pool3d\204"
+        "\343_pool3d(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214"
+        "\326\224\237\2411\214ceil_mode\224\227)\201\"pool\202\210\343_pool3d\200\216\211Returns "
+        "\233\343imum\225\272 window\225\233last three\235.\335 counts as "
+        "\233\343imum.\205\343_pool3d_\266_\262\206\343_pool3d_\266_\262\204\343_pool3d_\266_\262("
+        "\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237"
+        "\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343_pool3d_\266_"
+        "\262\200\216\211Returns \233\343imum\225\272 window\214like \343_pool3d\214and its \234 "
+        "in \233flattened last "
+        "three\235.\205avg_pool3d\206avg_pool3d\204avg_pool3d(\213\203\214kernel_\276\224\237\214"
+        "\330\224\237\220\214\255\224\237\2410\214ceil_mode\224\227\214count_include_pad\224\344"
+        "\241true\214divisor_override\224\342?\220)\201\"pool\202\210avg_pool3d\200\216\211Returns"
+        " \233\263\225\272 window\225\233last "
+        "three\235.\205\271\343_pool3d\206\271\343_pool3d\204\271\343_pool3d(\213\203\214\354\276"
+        "\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343_pool3d\200\216\211Divides "
+        "\233last three\235 evenly into \354\276 windows\253returns \233\343imum\225\272\253its "
+        "\234 in \233flattened\235.\205\271avg_pool3d\206\271avg_pool3d\204\271avg_pool3d(\213\203"
+        "\214\354\276\224\237)\201\"pool\202\210\271avg_pool3d\200\216\211Divides \233last "
+        "three\235 evenly into \354\276 windows\253returns "
+        "\233\263\225\272.\205lp\317\206lp\317\204lp\317(\232\203\214\275_type\224\246\214kernel_"
+        "\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\317\200\216"
+        "\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 "
+    "window\225\233last \250\352.\205lp\260\206lp\260\204lp\260(\232\203\214\275_type\224\246\214k"
+        "ernel_\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\260\200"
+        "\216\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
+        "two\235.\205lp_pool3d\206lp_pool3d\204lp_pool3d(\232\203\214\275_type\224\246\214kernel_"
+        "\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp_pool3d\200\216"
+        "\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
+        "three\235.\205fractional_\343\260\206fractional_\343\260\204fractional_\343\260(\232\203"
+        "\214kernel_\276\224\237\214\354\276\224\237\214\315_samples\203?\220\214\303\224\302\220"
+        "\273(out\203\214\262\224\270)\222pool\202\210fractional_\343\260\200\216\211Returns "
+        "\233\343imum\225\272\225\354\276 windows\225kernel_\276\214which begin at pseudo-\315 "
+        "positions\214and its \234 in "
+        "\233flattened\235.\205fractional_\343_pool3d\206fractional_\343_pool3d\204fractional_\343"
+        "_pool3d(\232\203\214kernel_\276\224\237\214\354\276\224\237\214\315_samples\203?\220\214"
+        "\303\224\302\220\273(out\203\214\262\224\270)\222pool\202\210fractional_\343_pool3d\200"
+        "\216\211Returns \233\343imum\225\272\225\354\276 windows\225kernel_\276\214which begin "
+        "at pseudo-\315 positions\214and its \234 in "
+        "\233flattened\235.\205take_\343ima\206take_\343ima\204take_\343ima(\213\203\214\262\203)"
+        "\201\"pool\202\221\207\211\205take_\343ima\217\206take_\343ima\217\204take_\343ima\217"
+        "\307\203\214\213\203\214\262\203)\201\"pool\202\221\207\211\205\343_unpool1d\206\343_unpo"
+        "ol1d\204\343_unpool1d(\232\203\214\262\203\214kernel_\276\224\237\214\330\224\237\220\214"
+        "\255\224\237\2410\214\354\276\224\237\220)\201\"pool\202\210\343_unpool1d\200\216\211Retu"
+        "rns zeros \266 \233elements\225\232 at \262\224a partial "
+        "inverse\225\343\317.\205\343_unpool2d\206\343_unpool2d\204\343_unpool2d(\232\203\214\262"
+        "\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\354\276\224\237"
+        "\220)\201\"pool\202\210\343_unpool2d\200\216\211Returns zeros \266 \233elements\225\232 "
+        "at \262\224a partial "
+        "inverse\225\343\260.\205\343_unpool3d\206\343_unpool3d\204\343_unpool3d(\232\203\214\262"
+        "\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\354\276\224\237"
+        "\220)\201\"pool\202\210\343_unpool3d\200\216\211Returns zeros \266 \233elements\225\232 "
+        "at \262\224a partial "
+        "inverse\225\343_pool3d.\205rand\206rand\204rand(\276\224\371\214\252\224\277\220\214\274"
+        "\224\322\220\214\303\224\302\220)\201\"\315\202\210rand\200\216\211Returns "
+        "\315\324\214uniformly distributed in "
         "[0\2141).\205randn\206randn\204randn(\276\224\371\214\252\224\277\220\214\274\224\322\220"
         "\214\303\224\302\220)\201\"\315\202\210randn\200\216\211Returns \315\324 from "
         "\233standard \275al distribution. \254parts\225complex\324 have \364 1/2 "
@@ -1816,13 +2013,14 @@ constinit const char manifest_packed[] =
         "\254result has \233\252\225\213.\205\332_p\206\332\204\332_p(\213\203\214p\224\246\214"
         "\303\224\302\220)\201\"\315\202\"_\"\210\332_p\200\223\211Draws 1 \266 probability "
         "p\214else 0\214in \233\373\253\252\225\213. "
-        "\254\334s\225\213\323ignored.\205randint\206randint\204randi"
-    "nt(low\224\342\214high\224\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214"
-        "\303\224\302\220)\201\"\315\202\210randint\200\216\211Returns \315 integers\214uniformly "
-        "distributed in [low\214high).\205randint\321\206randint\321\204randint\321(\213\203\214lo"
-        "w\224\342\214high\224\342\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)"
-        "\201\"\315\202\210randint\321\200\216\211Returns \315 integers\214uniformly distributed "
-        "in [low\214high)\214in \233\373\225\213. \254\330s\225a dense "
+        "\254\334s\225\213\323ignored.\205randint\206randint\204randint(low\224\342\214high\224"
+        "\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\""
+        "\315\202\210randint\200\216\211Returns \315 integers\214uniformly distributed in "
+        "[low\214high).\205randint\321\206randint\321\204ra"
+    "ndint\321(\213\203\214low\224\342\214high\224\342\214\252\224\277\220\214\274\224\322\220\214"
+        "\303\224\302\220)\201\"\315\202\210randint\321\200\216\211Returns \315 "
+        "integers\214uniformly distributed in [low\214high)\214in \233\373\225\213. "
+        "\254\330s\225a dense "
         "\213\323kept.\205\315_\206\315_\204\315_(\213\203!\214low\224\342\2410\214high\224\342?"
         "\220\214\303\224\302\220\273()\222\315\202\210\315_\200\223\211Fills \213 \266 \315 "
         "integers\214uniformly distributed in "
@@ -1858,17 +2056,36 @@ constinit const char manifest_packed[] =
         "1.\205multinomial\206multinomial\204multinomial(\213\203\214num_samples\224\342\214replac"
         "ement\224\227\214\303\224\302\220\273\270\222\315\202\243\210multinomial\200\216\211Draws"
         " positions from \272 row\225\213 \266 probabilities proportional\370its "
-        "\245s.\205lstm\206lstm\204lstm(\232\203\214hx\203[]\214params\203[]\214has_\362es\224\344"
-        "\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional\224\344\214ba"
-        "tch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203\214c_n\203)\222rec"
-        "urrent\202\210lstm\200\216\211Runs a long short-term memory network over sequences. Its "
-        "gates\323i\214f\214g\214o\224c\241f * c + i * g\214h\241o * "
+        "\245s.\205dropout1d\206dropout1d\204dropout1d(\232\203\214p\224\246\2410.5\214train\224"
+        "\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout1d\200\216\211Zeroes \272 "
+        "channel \266 probability p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 if "
+        "p\3000 or train\300false.\205dropout2d\206dropout2d\204dropout2d(\232\203\214p\224\246"
+        "\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout2d\200"
+        "\216\211Zeroes \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). "
+        "Returns \232 it\213 if p\3000 or "
+        "train\300false.\205dropout3d\206dropout3d\204dropout3d(\232\203\214p\224\246\2410.5\214tr"
+        "ain\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout3d\200\216\211Zeroe"
+        "s \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 "
+        "if p\3000 or train\300false.\205\355_dropout\206\355_dropout\204\355_dropout(\232\203\214"
+        "p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210\355"
+        "_dropout\200\216\211Sets \272\251\370\233\314 sat"
+    "uration\225selu \266 probability p\214then \365s\253shifts all so\345\263 0\253\364 "
+        "1\323kept. Returns \232 it\213 if p\3000 or "
+        "train\300false.\205feature_\355_dropout\206feature_\355_dropout\204feature_\355_dropout("
+        "\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202"
+        "\"_\"\210feature_\355_dropout\200\216\211Sets \272 channel\370\233\314 "
+        "saturation\225selu \266 probability p\214then \365s\253shifts all so\345\263 0\253\364 "
+        "1\323kept. Returns \232 it\213 if p\3000 or "
+        "train\300false.\205lstm\206lstm\204lstm(\232\203\214hx\203[]\214params\203[]\214has_\362e"
+        "s\224\344\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional\224"
+        "\344\214batch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203\214c_n"
+        "\203)\222recurrent\202\210lstm\200\216\211Runs a long short-term memory network over "
+        "sequences. Its gates\323i\214f\214g\214o\224c\241f * c + i * g\214h\241o * "
         "tanh(c).\205gru\206gru\204gru(\232\203\214hx\203\214params\203[]\214has_\362es\224\344"
         "\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional\224\344\214ba"
         "tch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203)\222recurrent\202"
         "\210gru\200\216\211Runs a network\225gated recurrent units over sequences. Its "
-        "gates\323r\214z\214n\224n\241tanh(x_n + r * "
-    "h_n)\214h\241(1 - z) * n + z * "
+        "gates\323r\214z\214n\224n\241tanh(x_n + r * h_n)\214h\241(1 - z) * n + z * "
         "h.\205rnn_tanh\206rnn_tanh\204rnn_tanh(\232\203\214hx\203\214params\203[]\214has_\362es"
         "\224\344\214num_layers\224\342\214dropout\224\246\214train\224\344\214bidirectional\224"
         "\344\214batch_first\224\344\214batch_\276s\224\237\220\273(output\203\214h_n\203)\222recu"
@@ -1901,10 +2118,11 @@ constinit const char manifest_packed[] =
         "\203\214saved\203\214batch_\276s\224Shape\214mode\224\342\214reverse\224\344\273(dgates"
         "\203\214dhidden\203\214carry\203)\222recurrent\202\221\"internal\"\223\"differentiable\""
         "\216\211\205sum\206sum\204sum(\213\203\214\252\224\277\220)\201\"\316\202\210sum\200\223"
-        "\211Computes \233sum\225all\247.\205sum_\250\206sum\204sum_\250(\213\203\214\250\224\336s"
-        "\214keep\250\224\227\214\252\224\277\220)\201\"\316\202\243\210sum_\250\200\223\211Comput"
-        "es sums over \250.\205sum_to_\276\206sum_to_\276\204sum_to_\276(\213\203\214\276\224\371)"
-        "\201\"\316\202\210sum_to_\276\200\216\211Sums \233\250\352s\366which \276 "
+        "\211Computes \233sum\225all\247.\205su"
+    "m_\250\206sum\204sum_\250(\213\203\214\250\224\336s\214keep\250\224\227\214\252\224\277\220)"
+        "\201\"\316\202\243\210sum_\250\200\223\211Computes sums over "
+        "\250.\205sum_to_\276\206sum_to_\276\204sum_to_\276(\213\203\214\276\224\371)\201\"\316"
+        "\202\210sum_to_\276\200\216\211Sums \233\250\352s\366which \276 "
         "broadcasts\370\233\373\225\213; "
         "\233adjoint\225expand.\205\263\206\263\204\263(\213\203\214\252\224\277\220)\201\"\316"
         "\202\210\263\200\223\211Computes "
@@ -1918,9 +2136,8 @@ constinit const char manifest_packed[] =
         "\233first\300taken.\205min\206min\204min(\213\203)\201\"\316\202\210min\200\223\211Return"
         "s \233minimum\225all\247;\335 if any\251\300nan. Equal minima share \233\325 "
         "equally.\205min_\250\206min\204min_\250(\213\203\214\250\224\336\214keep\250\224\227\273("
-        "\334s\203\214\262\224\270)"
-    "\222\316\202\243\210min_\250\200\223\211Returns \233minima\366\250\253their \262.\335 counts "
-        "as \233minimum; among equal\247 "
+        "\334s\203\214\262\224\270)\222\316\202\243\210min_\250\200\223\211Returns "
+        "\233minima\366\250\253their \262.\335 counts as \233minimum; among equal\247 "
         "\233first\300taken.\205arg\343\206arg\343\204arg\343(\213\203\214\250\224\336?\220\214kee"
         "p\250\224\227\273\270\222\316\202\243\210arg\343\200\216\211Returns "
         "\233\262\225\233\343ima.\335 counts as \233\343imum; among equal\247 "
@@ -1955,8 +2172,8 @@ constinit const char manifest_packed[] =
         "\250.\205prod\206prod\204prod(\213\203\214\252\224\277\220)\201\"\316\202\210prod\200\223"
         "\211Computes \233product\225all\247.\205prod_\250\206prod\204prod_\250(\213\203\214\250"
         "\224\336\214keep\250\224\227\214\252\224\277\220)\201\"\316\202\243\210prod_\250\200\223"
-        "\211Computes products over one "
-        "\250\352.\205argmin\206argmin\204argmin(\213\203\214\250\224\336?\220\214keep\250\224\227"
+        "\211Computes products over one"
+    " \250\352.\205argmin\206argmin\204argmin(\213\203\214\250\224\336?\220\214keep\250\224\227"
         "\273\270\222\316\202\243\210argmin\200\216\211Returns \233\262\225\233minima.\335 counts "
         "as \233minimum; among equal\247 "
         "\233first\300taken.\205\275\206\275\204\275(\213\203\214p\224\246\2412.0\214\250\224\336s"
@@ -1972,8 +2189,8 @@ constinit const char manifest_packed[] =
         "correction\224\246\2411.0\214keep\250\224\227\273(std\203\214\263\203)\222\316\202\210std"
         "_\263\200\216\211Computes \377s\214as std does\214and \263s over "
         "\250.\205nansum\206nansum\204nansum(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
-        "\214\252\224\277\220)\201\"\316\202\243\210nansum\200\216\211Computes sums "
-    "over \250 in which\335 counts as "
+        "\214\252\224\277\220)\201\"\316\202\243\210nansum\200\216\211Computes sums over \250 in "
+        "which\335 counts as "
         "0.\205nan\263\206nan\263\204nan\263(\213\203\214\250\224\336s\241[]\214keep\250\224\227"
         "\214\252\224\277\220)\201\"\316\202\243\210nan\263\200\216\211Computes \263s over "
         "\250\225\233elements "
@@ -2008,13 +2225,13 @@ constinit const char manifest_packed[] =
         "_factor\224\246?\220\214mode\224Enum<\342erpolation>\241\\\"nearest\\\"\214align_corners"
         "\224\344?\220\214recompute_\365_factor\224\344?\220\214antialias\224\227\214\365_d\224"
         "\246?\220\214\365_h\224\246?\220\214\365_w\224\246?\220)\201\"re\276\202\210interpolate"
-        "\200\216\211Re\276s \233spatial\235\225\232\370`\276` or by "
-        "\365_factor.\205upsample2d\206upsample2d\204upsample2d(\213\203\214\276\224\371\214mode"
-        "\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"re\276\202\221\207"
-        "\211\205upsample2d\217\206upsample2d\217\204upsample2d\217\307\203\214image\224Shape\214"
-        "\276\224\371\214mode\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"r"
-        "e\276\202\221\207\211\205cumsum\206cumsum\204cumsum(\213\203\214\250\224\336\214\252\224"
-        "\277\220)\201\"scan\202\215\210cumsum\200\223\211Computes cumulative "
+        "\200\216\211Re\276s \233spatial\235\225\232\370`"
+    "\276` or by \365_factor.\205upsample2d\206upsample2d\204upsample2d(\213\203\214\276\224\371"
+        "\214mode\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"re\276\202"
+        "\221\207\211\205upsample2d\217\206upsample2d\217\204upsample2d\217\307\203\214image\224Sh"
+        "ape\214\276\224\371\214mode\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)"
+        "\201\"re\276\202\221\207\211\205cumsum\206cumsum\204cumsum(\213\203\214\250\224\336\214"
+        "\252\224\277\220)\201\"scan\202\215\210cumsum\200\223\211Computes cumulative "
         "sums\366\250.\205cumprod\206cumprod\204cumprod(\213\203\214\250\224\336\214\252\224\277"
         "\220)\201\"scan\202\215\210cumprod\200\223\211Computes cumulative "
         "products\366\250.\205diff\206diff\204diff(\213\203\214n\224\342\2411\214\250\224\336\241-"
@@ -2025,8 +2242,7 @@ constinit const char manifest_packed[] =
         "y\366\250 by \233trapezoidal "
         "rule.\205cumulative_trapezoid\206cumulative_trapezoid\204cumulative_trapezoid(y\203\214x"
         "\203?\220\214dx\224\244\2411\214\250\224\336\241-1)\201\"scan\202\210cumulative_trapezoid"
-        "\200\216\211\342egrates y\366\250 by \233trape"
-    "zoidal rule\214up\370\272 "
+        "\200\216\211\342egrates y\366\250 by \233trapezoidal rule\214up\370\272 "
         "point.\205vander\206vander\204vander(x\203\214N\224\342?\220\214increasing\224\227)\201\""
         "scan\202\210vander\200\216\211Returns Vandermonde "
         "matrices\224\233powers\225\233elements\225x as columns\214\233\363 "
@@ -2060,7 +2276,8 @@ constinit const char manifest_packed[] =
         "\230 \334s.\205topk\206topk\204topk(\213\203\214k\224\342\214\250\224\336\241-1\214\363"
         "\224\344\241true\214sorted\224\344\241true\273(\334s\203\214\262\224\270)\222sort\202\243"
         "\210topk\200\223\211Returns \233k \363 (or smallest)\247\366\250\214sorted\214\266 their "
-        "\262.\335\300larger than all \230 "
+        "\262.\335\300l"
+    "arger than all \230 "
         "\334s.\205searchsorted\206searchsorted\204searchsorted(sorted_sequence\203\214\213\203"
         "\214out_int32\224\227\214right\224\227\214side\224Enum<Side>\241\\\"none\\\"\214sorter"
         "\203?\220\273\270\222sort\202\243\210searchsorted\200\216\211Finds \233positions in "
@@ -2077,10 +2294,9 @@ constinit const char manifest_packed[] =
         "\216\211Sorts \233elements\366\233first \250\352 in ascending order.\335\300larger than "
         "all \230 \334s.\205kth\334\206kth\334\204kth\334(\213\203\214k\224\342\214\250\224\336"
         "\241-1\214keep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210kth\334\200"
-        "\223\211R"
-    "eturns \233k-th smallest\247\366\250 \266 their \262.\335\300larger than all \230 "
-        "\334s.\205median\206median\204median(\213\203)\201\"sort\202\210median\200\223\211Returns"
-        " \233median\225all\247\214\233lower one\225an even number;\335 if any\251\300nan. "
+        "\223\211Returns \233k-th smallest\247\366\250 \266 their \262.\335\300larger than all "
+        "\230 \334s.\205median\206median\204median(\213\203)\201\"sort\202\210median\200\223\211Re"
+        "turns \233median\225all\247\214\233lower one\225an even number;\335 if any\251\300nan. "
         "Equal\247 share \233\325.\205median_\250\206median\204median_\250(\213\203\214\250\224"
         "\336\214keep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210median_\250"
         "\200\223\211Returns \233medians\366\250\214\233lower ones\225even\324\214\266 their "
@@ -2111,8 +2327,8 @@ constinit const char manifest_packed[] =
         "\224\375\214inverse\224\270\214counts\224\270)\222sort\202\210unique_consecutive\200\216"
         "\211Returns \233first\251\214or slice\225\250\214of \272 run\225equal ones. "
         "Every\335\300a run; results that\323not "
-        "requested\323empty.\205bincount\206bincount\204bincount(\213\203\214\245s\203?\220\214min"
-        "length\224\342\2410\273\375\222sort\202\210bincount\200\216\211Counts how often \272 "
+        "requested\323empty.\205bincount\206bincount\204bincount(\213\203\214\245s\203?\220\214m"
+    "inlength\224\342\2410\273\375\222sort\202\210bincount\200\216\211Counts how often \272 "
         "number occurs\214or sums \233\245s\225its "
         "occurrences.\205histc\206histc\204histc(\213\203\214bins\224\342\241100\214min\224\246"
         "\2410.0\214\343\224\246\2410.0\273\375\222sort\202\243\210histc\200\216\211Counts "
@@ -2128,8 +2344,8 @@ constinit const char manifest_packed[] =
         "\204mvlgamma(\213\203\214p\224\342)\201\"special\202\215\210mvlgamma\200\216\211Computes "
         "\233logarithm\225\233multivariate Gamma function\214elementwise\224p (p - 1) / 4 log(pi) "
         "plus \233sum\225lgamma(x - j / 2) over j < "
-        "p.\205erfinv\206erfinv\204erfinv(\213\203)\201\"special\202\215\210erfinv\200\223\211C"
-    "omputes \233inverse\225erf\214elementwise\224infinite at -1\2531\214nan "
+        "p.\205erfinv\206erfinv\204erfinv(\213\203)\201\"special\202\215\210erfinv\200\223\211Comp"
+        "utes \233inverse\225erf\214elementwise\224infinite at -1\2531\214nan "
         "outside.\205erfcx\206erfcx\204erfcx(\213\203)\201\"special\202\243\210erfcx\200\223\211Co"
         "mputes exp(x^2) * erfc(x)\214elementwise\214\266out overflow or underflow in "
         "between.\205ndtr\206ndtr\204ndtr(\213\203)\201\"special\202\243\210ndtr\200\223\211Comput"
@@ -2165,8 +2381,8 @@ constinit const char manifest_packed[] =
         "0\304\213\3000\253\230\300not\335.\205igamma\206igamma\204igamma(\213\203\214\230\203)"
         "\201\"special\202\243\210igamma\200\223\211Computes \233regularised lower incomplete "
         "Gamma function P(\213\214\230),\212. \213 has no "
-        "\325.\205igammac\206igammac\204igammac(\213\203\214\230\203)\201\"special\202\243\210igam"
-        "mac\200\223\211Computes \233regularised upper incomplete Gamma function "
+        "\325.\205igammac\206igammac\204igammac(\213\203\214\230\203)\201\"special\202\243\210i"
+    "gammac\200\223\211Computes \233regularised upper incomplete Gamma function "
         "Q(\213\214\230)\2411 - igamma(\213\214\230),\212. \213 has no "
         "\325.\205zeta\206zeta\204zeta(\213\203\214\230\203)\201\"special\202\243\210zeta\200\216"
         "\211Computes Hurwitz' zeta function,\212\224\233sum\225(\230 + k)^-\213 over "
@@ -2184,8 +2400,7 @@ constinit const char manifest_packed[] =
         "it\300\233modulus\214which\300real. \254\325 at "
         "0\3000.\205sgn\206sgn\204sgn(\213\203)\201\267\202\215\210sgn\200\223\211Computes x / "
         "|x|\214elementwise\214and 0\3670\224\233sign\225real\247\214\233direction\225complex "
-        "ones.\205sign\206s"
-    "ign\204sign(\213\203)\201\267\202\215\210sign\200\223\211Computes "
+        "ones.\205sign\206sign\204sign(\213\203)\201\267\202\215\210sign\200\223\211Computes "
         "\233sign\225\272\251\224-1\2140 or 1\214and 0 for\335. Complex \331s\323not "
         "supported.\205sqrt\206sqrt\204sqrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes "
         "\233square root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201"
@@ -2221,8 +2436,8 @@ constinit const char manifest_packed[] =
         "cosine\214elementwise.\205asinh\206asinh\204asinh(\213\203)\201\267\202\215\210asinh\200"
         "\223\211Computes \233inverse hyperbolic "
         "sine\214elementwise.\205acosh\206acosh\204acosh(\213\203)\201\267\202\215\210acosh\200"
-        "\223\211Computes \233inverse hyperbolic cosine\214elementwise;\335 for\247 below "
-        "1.\205atanh\206atanh\204atanh(\213\203)\201\267\202\215\210atanh\200\223\211Computes "
+        "\223\211Computes \233inverse hyperbolic cosine\214elementwise;\335 for\247 "
+    "below 1.\205atanh\206atanh\204atanh(\213\203)\201\267\202\215\210atanh\200\223\211Computes "
         "\233inverse hyperbolic tangent\214elementwise; infinite at -1\2531\214nan "
         "outside.\205logit\206logit\204logit(\213\203\214eps\224\246?\220)\201\267\202\215\210logi"
         "t\200\223\211Computes log(x / (1 - "
@@ -2240,8 +2455,8 @@ constinit const char manifest_packed[] =
         "down\370an integer. \342eger "
         "\331s\323unchanged.\205ceil\206ceil\204ceil(\213\203)\201\267\202\215\210ceil\200\223\211"
         "Rounds \272\251 up\370an integer. \342eger "
-        "\331s\323unchanged.\205trunc\206trunc\204trunc(\213\203)\201\267\202\215\210t"
-    "runc\200\223\211Rounds \272\251 toward zero. \342eger "
+        "\331s\323unchanged.\205trunc\206trunc\204trunc(\213\203)\201\267\202\215\210trunc\200\223"
+        "\211Rounds \272\251 toward zero. \342eger "
         "\331s\323unchanged.\205frac\206frac\204frac(\213\203)\201\267\202\215\210frac\200\223\211"
         "Computes \233fractional part x - trunc(x)\214elementwise\214\266 \233sign\225x. \342eger "
         "\331s\323not supported.\205positive\206positive\204positive(\213\203)\201\267\202\210posi"
@@ -2275,7 +2490,8 @@ constinit const char manifest_packed[] =
         ")\201\267\202\221\207\211\205replace_inf\206replace_inf\204replace_inf(\213\203\214posinf"
         "\224\246\214neginf\224\246)\201\267\202\221\207\211\205\320\206\320\204\320(\213\203\214"
         "\276\224\371)\201\"\320\202\210\320\200\223\211Returns a \320\225\213 \266 an\230 \373. "
-        "Fails if \233\330s do not allow it; re\373 copies "
+        "Fails if \233\330s"
+    " do not allow it; re\373 copies "
         "in\345case.\205re\373\206re\373\204re\373(\213\203\214\373\224\371)\201\"\320\202\210re"
         "\373\200\216\211Returns \213 \266 an\230 \373\224a \320 if \233\330s allow it\214else a "
         "\351.\205transpose\206transpose\204transpose(\213\203\214\2500\224\336\214\2501\224\336)"
@@ -2292,8 +2508,7 @@ constinit const char manifest_packed[] =
         "1.\205squeeze_\250s\206squeeze\204squeeze_\250s(\213\203\214\250\224\336s)\201\"\320\202"
         "\210squeeze_\250s\200\223\211Returns a \320 \266out \233listed\235 whose "
         "\276\3001.\205unsqueeze\206unsqueeze\204unsqueeze(\213\203\214\250\224\336)\201\"\320\202"
-        "\210unsqueeze\200\223\211Returns a \320 \266 "
-    "a new \250\352\225\276 "
+        "\210unsqueeze\200\223\211Returns a \320 \266 a new \250\352\225\276 "
         "1.\205\376\206\376\204\376(\213\203\214\250\224\336\214\234\224Index)\201\"\320\202\210"
         "\376\200\223\211Returns a \320\225one "
         "\234\225\250\214\266out\345\250\352.\205\376\217\206\376\217\204\376\217\307\203\214\276"
@@ -2327,8 +2542,8 @@ constinit const char manifest_packed[] =
         "\250\352\225\233\320.\205\353\217\206\353\217\204\353\217\307\203\214\276\224\371\214offs"
         "et\224\342\214\2501\224\336\214\2502\224\336)\201\"\320\202\221\207\211\205re\330\206re"
         "\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206ravel\204r"
-        "avel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
-        "contiguous \331\224a \320 if \213\300contiguous\214else a "
+        "avel(\213\203)\201\"\320\202\210ravel\200\216\211Re"
+    "turns \233elements as a 1-D contiguous \331\224a \320 if \213\300contiguous\214else a "
         "\351.\205broadcast_to\206broadcast_to\204broadcast_to(\213\203\214\276\224\371)\201\"\320"
         "\202\210broadcast_to\200\223\211Returns a \320\225\213 broadcast\370a \373. It\300expand "
         "as a function.\205broadcast_\331s\206broadcast_\331s\204broadcast_\331s(\331s\203[]\273Te"
@@ -2345,10 +2560,10 @@ constinit const char manifest_packed[] =
         "\200\216\211Returns \213 \266 at least 2\235. A vector becomes a "
         "row.\205atleast_2d_list\206atleast_2d\204atleast_2d_list(\331s\203[]\273Tensor[]\222\320"
         "\202\210atleast_2d_list\200\216\211Returns \272 \331 \266 at least 2\235. A vector "
-        "becomes a row.\205atleast_3d\206a"
-    "tleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atleast_3d\200\216\211Returns \213 \266 "
-        "at least 3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor"
-        "[]\222\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least "
+        "becomes a row.\205atleast_3d\206atleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atlea"
+        "st_3d\200\216\211Returns \213 \266 at least "
+        "3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor[]\222"
+        "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least "
         "3\235.\205adjoint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216\211Ret"
         "urns \233conjugate transpose\225\233matrices in \233last two\235\224a \320 if "
         "they\323real.\205narrow_\351\206narrow_\351\204narrow_\351(\213\203\214\250\224\336\214st"
@@ -2368,6 +2583,6 @@ constinit const char manifest_packed[] =
         "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
         "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[167412];
+char manifest_text[185765];
 
 }  // namespace TT_NS

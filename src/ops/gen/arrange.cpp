@@ -128,4 +128,10 @@ void diag_into_impl(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
 // repeat_interleave_tensor(self: Tensor, repeats: Tensor, dim: Dim? = None, output_size: Int? =
 // None) -> Tensor
 
+// pixel_shuffle(self: Tensor, upscale_factor: Int) -> Tensor
+
+// pixel_unshuffle(self: Tensor, downscale_factor: Int) -> Tensor
+
+// channel_shuffle(self: Tensor, groups: Int) -> Tensor
+
 }  // namespace TT_NS

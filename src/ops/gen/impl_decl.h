@@ -67,6 +67,8 @@ TensorRef selu_backward_impl(Call c, const Tensor& grad, const Tensor& input);
 TensorRef celu_impl(Call c, const Tensor& input, double alpha);
 void celu__impl(Call c, Tensor& input, double alpha);
 TensorRef celu_backward_impl(Call c, const Tensor& grad, const Tensor& input, double alpha);
+void rrelu__impl(Call c, Tensor& self, double lower, double upper, bool training,
+                 Generator* generator);
 TensorRef add_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha);
 void add__impl(Call c, Tensor& self, const Tensor& other, const Scalar& alpha);
 void add_into_impl(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
@@ -437,6 +439,11 @@ TensorRef mask_scale_impl(Call c, const Tensor& self, const Tensor& mask, double
 void dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator);
 void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool replacement,
                            Generator* generator, Tensor& dst);
+void dropout1d__impl(Call c, Tensor& input, double p, bool train, Generator* generator);
+void dropout2d__impl(Call c, Tensor& input, double p, bool train, Generator* generator);
+void dropout3d__impl(Call c, Tensor& input, double p, bool train, Generator* generator);
+void alpha_dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator);
+void feature_alpha_dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator);
 void sum_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
                        Tensor& dst);
 void mean_dim_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,

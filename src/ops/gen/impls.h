@@ -11,6 +11,8 @@ TensorRef hardtanh(Call c, const Tensor& input, double min_val, double max_val);
 TensorRef gelu(Call c, const Tensor& input, int64_t approximate);
 TensorRef glu(Call c, const Tensor& input, int64_t dim);
 TensorRef prelu(Call c, const Tensor& self, const Tensor& weight);
+TensorRef rrelu(Call c, const Tensor& self, double lower, double upper, bool training,
+                Generator* generator);
 TensorRef div(Call c, const Tensor& self, const Tensor& other, int64_t rounding_mode);
 TensorRef div_scalar(Call c, const Tensor& self, const Scalar& other, int64_t rounding_mode);
 TensorRef floor_divide(Call c, const Tensor& self, const Tensor& other);
@@ -67,6 +69,9 @@ TensorRef repeat_interleave(Call c, const Tensor& self, int64_t repeats, Opt<int
                             Opt<int64_t> output_size);
 TensorRef repeat_interleave_tensor(Call c, const Tensor& self, const Tensor& repeats,
                                    Opt<int64_t> dim, Opt<int64_t> output_size);
+TensorRef pixel_shuffle(Call c, const Tensor& self, int64_t upscale_factor);
+TensorRef pixel_unshuffle(Call c, const Tensor& self, int64_t downscale_factor);
+TensorRef channel_shuffle(Call c, const Tensor& self, int64_t groups);
 TensorRef scaled_dot_product_attention(Call c, const Tensor& query, const Tensor& key,
                                        const Tensor& value, const Tensor* attn_mask,
                                        double dropout_p, bool is_causal, Opt<double> scale,
@@ -162,6 +167,13 @@ TensorRef bartlett_window(Call c, int64_t window_length, bool periodic, Dtype dt
                           Opt<Device> device);
 TensorRef kaiser_window(Call c, int64_t window_length, bool periodic, double beta, Dtype dtype,
                         Opt<Device> device);
+TensorRef im2col(Call c, const Tensor& self, Ints kernel_size, Ints dilation, Ints padding,
+                 Ints stride);
+TensorRef col2im(Call c, const Tensor& self, Ints output_size, Ints kernel_size, Ints dilation,
+                 Ints padding, Ints stride);
+TensorRef grid_sample(Call c, const Tensor& input, const Tensor& grid, int64_t mode,
+                      int64_t padding_mode, Opt<bool> align_corners);
+TensorRef affine_grid(Call c, const Tensor& theta, Ints size, Opt<bool> align_corners);
 TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                       const Tensor& src);
@@ -171,8 +183,13 @@ TensorRef index_add(Call c, const Tensor& self, int64_t dim, const Tensor& index
 TensorRef index(Call c, const Tensor& self, TensorSpan indices);
 TensorRef index_put(Call c, const Tensor& self, TensorSpan indices, const Tensor& values,
                     bool accumulate);
-TensorRef embedding(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx);
-TensorRef scale_gradient(Call c, const Tensor& self, const Tensor& factor);
+TensorRef embedding(Call c, const Tensor& weight, const Tensor& indices, Opt<int64_t> padding_idx,
+                    bool scale_grad_by_freq);
+void embedding_renorm_(Call c, Tensor& self, const Tensor& indices, double max_norm,
+                       double norm_type);
+TensorRef embedding_bag(Call c, const Tensor& weight, const Tensor& indices, const Tensor* offsets,
+                        int64_t mode, const Tensor* per_sample_weights, bool scale_grad_by_freq,
+                        bool include_last_offset, Opt<int64_t> padding_idx);
 TensorRef scatter(Call c, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   int64_t reduce);
 TensorRef scatter_value(Call c, const Tensor& self, int64_t dim, const Tensor& index,
@@ -238,6 +255,43 @@ TensorTriple native_cross_entropy(Call c, const Tensor& input, const Tensor& tar
 TensorRef cross_entropy_backward(Call c, const Tensor& grad, const Tensor& input,
                                  const Tensor& target, const Tensor& lse, const Tensor& row_weight,
                                  int64_t ignore_index);
+TensorRef poisson_nll_loss(Call c, const Tensor& input, const Tensor& target, bool log_input,
+                           bool full, double eps, int64_t reduction);
+TensorRef gaussian_nll_loss(Call c, const Tensor& input, const Tensor& target, const Tensor& var,
+                            bool full, double eps, int64_t reduction);
+TensorRef hinge_embedding_loss(Call c, const Tensor& input, const Tensor& target, double margin,
+                               int64_t reduction);
+TensorRef cosine_embedding_loss(Call c, const Tensor& input1, const Tensor& input2,
+                                const Tensor& target, double margin, int64_t reduction);
+TensorRef margin_ranking_loss(Call c, const Tensor& input1, const Tensor& input2,
+                              const Tensor& target, double margin, int64_t reduction);
+TensorRef log1p_exp(Call c, const Tensor& self);
+TensorRef soft_margin_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction);
+TensorRef triplet_margin_loss(Call c, const Tensor& anchor, const Tensor& positive,
+                              const Tensor& negative, double margin, double p, double eps,
+                              bool swap, int64_t reduction);
+TensorRef multi_margin_loss(Call c, const Tensor& input, const Tensor& target, int64_t p,
+                            double margin, const Tensor* weight, int64_t reduction);
+TensorRef multilabel_margin_loss(Call c, const Tensor& input, const Tensor& target,
+                                 int64_t reduction);
+TensorRef multilabel_soft_margin_loss(Call c, const Tensor& input, const Tensor& target,
+                                      const Tensor* weight, int64_t reduction);
+TensorRef linear_cross_entropy(Call c, const Tensor& input, const Tensor& linear_weight,
+                               const Tensor& target, const Tensor* linear_bias,
+                               const Tensor* weight, Opt<int64_t> ignore_index, int64_t reduction,
+                               double label_smoothing);
+TensorRef ctc_loss(Call c, const Tensor& log_probs, const Tensor& targets,
+                   const Tensor& input_lengths, const Tensor& target_lengths, int64_t blank,
+                   int64_t reduction, bool zero_infinity);
+TensorPair native_ctc_loss(Call c, const Tensor& log_probs, const Tensor& targets,
+                           const Tensor& offsets, const Tensor& input_lengths,
+                           const Tensor& target_lengths, int64_t max_target, int64_t blank,
+                           bool zero_infinity);
+TensorRef ctc_loss_backward(Call c, const Tensor& grad, const Tensor& log_probs,
+                            const Tensor& targets, const Tensor& offsets,
+                            const Tensor& input_lengths, const Tensor& target_lengths,
+                            const Tensor& loss, const Tensor& log_alpha, int64_t max_target,
+                            int64_t blank, bool zero_infinity);
 TensorRef matmul(Call c, const Tensor& self, const Tensor& other);
 TensorRef matmul_stack(Call c, const Tensor& self, const Tensor& other);
 TensorRef linear(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias);
@@ -265,6 +319,8 @@ TensorRef tensordot(Call c, const Tensor& self, const Tensor& other, Ints dims_s
 TensorRef kron(Call c, const Tensor& self, const Tensor& other);
 TensorRef cross(Call c, const Tensor& self, const Tensor& other, Opt<int64_t> dim);
 TensorRef chain_matmul(Call c, TensorSpan matrices);
+TensorRef bilinear(Call c, const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                   const Tensor* bias);
 TensorRef batch_norm(Call c, const Tensor& input, Tensor* running_mean, Tensor* running_var,
                      const Tensor* weight, const Tensor* bias, bool training, double momentum,
                      double eps);
@@ -287,6 +343,8 @@ TensorTriple layer_norm_backward(Call c, const Tensor& grad, const Tensor& input
                                  Ints normalized_shape, const Tensor& mean, const Tensor& rstd,
                                  const Tensor* weight, double eps, bool want_input,
                                  bool want_weight, bool want_bias);
+TensorRef local_response_norm(Call c, const Tensor& input, int64_t size, double alpha, double beta,
+                              double k);
 TensorRef max_pool1d(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
                      Ints dilation, bool ceil_mode);
 TensorPair max_pool1d_with_indices(Call c, const Tensor& self, Ints kernel_size, Ints stride,
@@ -312,6 +370,33 @@ TensorRef adaptive_avg_pool1d(Call c, const Tensor& self, Ints output_size);
 TensorRef adaptive_avg_pool2d(Call c, const Tensor& self, Ints output_size);
 TensorRef adaptive_avg_pool2d_backward(Call c, const Tensor& grad, const Tensor& self,
                                        Ints output_size);
+TensorRef max_pool3d(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                     Ints dilation, bool ceil_mode);
+TensorPair max_pool3d_with_indices(Call c, const Tensor& self, Ints kernel_size, Ints stride,
+                                   Ints padding, Ints dilation, bool ceil_mode);
+TensorRef avg_pool3d(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                     bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override);
+TensorPair adaptive_max_pool3d(Call c, const Tensor& self, Ints output_size);
+TensorRef adaptive_avg_pool3d(Call c, const Tensor& self, Ints output_size);
+TensorRef lp_pool1d(Call c, const Tensor& input, double norm_type, Ints kernel_size, Ints stride,
+                    bool ceil_mode);
+TensorRef lp_pool2d(Call c, const Tensor& input, double norm_type, Ints kernel_size, Ints stride,
+                    bool ceil_mode);
+TensorRef lp_pool3d(Call c, const Tensor& input, double norm_type, Ints kernel_size, Ints stride,
+                    bool ceil_mode);
+TensorPair fractional_max_pool2d(Call c, const Tensor& input, Ints kernel_size, Ints output_size,
+                                 const Tensor* random_samples, Generator* generator);
+TensorPair fractional_max_pool3d(Call c, const Tensor& input, Ints kernel_size, Ints output_size,
+                                 const Tensor* random_samples, Generator* generator);
+TensorRef take_maxima(Call c, const Tensor& self, const Tensor& indices);
+TensorRef take_maxima_backward(Call c, const Tensor& grad, const Tensor& self,
+                               const Tensor& indices);
+TensorRef max_unpool1d(Call c, const Tensor& input, const Tensor& indices, Ints kernel_size,
+                       Ints stride, Ints padding, Ints output_size);
+TensorRef max_unpool2d(Call c, const Tensor& input, const Tensor& indices, Ints kernel_size,
+                       Ints stride, Ints padding, Ints output_size);
+TensorRef max_unpool3d(Call c, const Tensor& input, const Tensor& indices, Ints kernel_size,
+                       Ints stride, Ints padding, Ints output_size);
 TensorRef rand(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef randn(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef rand_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device,
@@ -338,6 +423,12 @@ TensorRef dropout(Call c, const Tensor& input, double p, bool train, Generator* 
 TensorRef randperm(Call c, int64_t n, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef multinomial(Call c, const Tensor& self, int64_t num_samples, bool replacement,
                       Generator* generator);
+TensorRef dropout1d(Call c, const Tensor& input, double p, bool train, Generator* generator);
+TensorRef dropout2d(Call c, const Tensor& input, double p, bool train, Generator* generator);
+TensorRef dropout3d(Call c, const Tensor& input, double p, bool train, Generator* generator);
+TensorRef alpha_dropout(Call c, const Tensor& input, double p, bool train, Generator* generator);
+TensorRef feature_alpha_dropout(Call c, const Tensor& input, double p, bool train,
+                                Generator* generator);
 TensorTriple lstm(Call c, const Tensor& input, TensorSpan hx, TensorSpan params, bool has_biases,
                   int64_t num_layers, double dropout, bool train, bool bidirectional,
                   bool batch_first, Ints batch_sizes);

@@ -38,9 +38,14 @@ void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& 
 
 // index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = false) -> Tensor
 
-// embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None) -> Tensor
+// embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None, scale_grad_by_freq: Bool =
+// false) -> Tensor
 
-// scale_gradient(self: Tensor, factor: Tensor) -> Tensor
+// embedding_renorm_(self: Tensor!, indices: Tensor, max_norm: Float, norm_type: Float = 2.0) -> ()
+
+// embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor? = None, mode: Enum<BagMode> =
+// "mean", per_sample_weights: Tensor? = None, scale_grad_by_freq: Bool = false,
+// include_last_offset: Bool = false, padding_idx: Index? = None) -> Tensor
 
 // scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "none") ->
 // Tensor

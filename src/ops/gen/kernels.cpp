@@ -203,6 +203,8 @@ int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ctc_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -435,6 +437,8 @@ int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ctc_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -667,6 +671,8 @@ int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ctc_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nll_loss_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1114,78 +1120,83 @@ constinit const Kernel kernel_cross_entropy =
 constinit const Kernel kernel_cross_entropy_backward =
     {{baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
       TT_AVX512(cross_entropy_backward)}, 198, "cross_entropy_backward"};
+constinit const Kernel kernel_ctc_loss =
+    {{baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, 199, "ctc_loss"};
+constinit const Kernel kernel_ctc_loss_backward =
+    {{baseline::ctc_loss_backward, TT_AVX2(ctc_loss_backward), TT_AVX512(ctc_loss_backward)}, 200,
+     "ctc_loss_backward"};
 constinit const Kernel kernel_nll_loss =
-    {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 199, "nll_loss"};
+    {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 201, "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward =
-    {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 200,
+    {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 202,
      "nll_loss_backward"};
 constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)},
-                                         201, "cumprod"};
+                                         203, "cumprod"};
 constinit const Kernel kernel_optim_step =
-    {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 202, "optim_step"};
+    {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 204, "optim_step"};
 constinit const Kernel kernel_channel_sums =
-    {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 203, "channel_sums"};
+    {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 205, "channel_sums"};
 constinit const Kernel kernel_channel_affine =
-    {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 204,
+    {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 206,
      "channel_affine"};
 constinit const Kernel kernel_pool_max =
-    {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 205, "pool_max"};
+    {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 207, "pool_max"};
 constinit const Kernel kernel_pool_max_index =
-    {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 206,
+    {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 208,
      "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
-    {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 207,
+    {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 209,
      "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 208, "pool_average"};
+    {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 210, "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {{baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-      TT_AVX512(pool_average_backward)}, 209, "pool_average_backward"};
+      TT_AVX512(pool_average_backward)}, 211, "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 210, "attention"};
+    {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 212, "attention"};
 constinit const Kernel kernel_attention_backward =
     {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)},
-     211, "attention_backward"};
+     213, "attention_backward"};
 constinit const Kernel kernel_sort_rows =
-    {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 212, "sort_rows"};
-constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 213, "svd"};
+    {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 214, "sort_rows"};
+constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 215, "svd"};
 constinit const Kernel kernel_multinomial =
-    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 214, "multinomial"};
+    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 216, "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 215, "clip_norm"};
+    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 217, "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 216, "clip_scale"};
-constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 217,
+    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 218, "clip_scale"};
+constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 219,
                                         "resize"};
 constinit const Kernel kernel_resize_backward =
-    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 218,
+    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 220,
      "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
-    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 219,
+    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 221,
      "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
-    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 220,
+    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 222,
      "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {{baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-      TT_AVX512(conv_interleaved_weight)}, 221, "conv_interleaved_weight"};
-constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 222,
+      TT_AVX512(conv_interleaved_weight)}, 223, "conv_interleaved_weight"};
+constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 224,
                                         "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 223,
+    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 225,
      "search_sorted"};
 constinit const Kernel kernel_optim_more_step =
-    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 224,
+    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 226,
      "optim_more_step"};
-constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 225,
+constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 227,
                                         "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 226, "logcumsumexp"};
+    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 228, "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
-    {{baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)}, 227,
+    {{baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)}, 229,
      "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {{baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-      TT_AVX512(recurrent_step_backward)}, 228, "recurrent_step_backward"};
+      TT_AVX512(recurrent_step_backward)}, 230, "recurrent_step_backward"};
 
 }  // namespace TT_NS

@@ -204,6 +204,8 @@ extern const Kernel kernel_nonzero_write;
 extern const Kernel kernel_fill_arange;
 extern const Kernel kernel_cross_entropy;
 extern const Kernel kernel_cross_entropy_backward;
+extern const Kernel kernel_ctc_loss;
+extern const Kernel kernel_ctc_loss_backward;
 extern const Kernel kernel_nll_loss;
 extern const Kernel kernel_nll_loss_backward;
 extern const Kernel kernel_cumprod;
@@ -235,6 +237,6 @@ extern const Kernel kernel_logcumsumexp;
 extern const Kernel kernel_recurrent_step;
 extern const Kernel kernel_recurrent_step_backward;
 
-constexpr int32_t kNumKernels = 229;
+constexpr int32_t kNumKernels = 231;
 
 }  // namespace TT_NS

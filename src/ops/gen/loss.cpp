@@ -130,4 +130,51 @@ TensorRef bernoulli_entropy_backward_impl([[maybe_unused]] Call c, const Tensor&
 // cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight:
 // Tensor, ignore_index: Int) -> Tensor
 
+// poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = false, eps:
+// Float = 1e-8, reduction: Enum<Reduction> = "mean") -> Tensor
+
+// gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, eps: Float =
+// 1e-6, reduction: Enum<Reduction> = "mean") -> Tensor
+
+// hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction:
+// Enum<Reduction> = "mean") -> Tensor
+
+// cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0,
+// reduction: Enum<Reduction> = "mean") -> Tensor
+
+// margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0,
+// reduction: Enum<Reduction> = "mean") -> Tensor
+
+// log1p_exp(self: Tensor) -> Tensor
+
+// soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean") -> Tensor
+
+// triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, p:
+// Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: Enum<Reduction> = "mean") ->
+// Tensor
+
+// multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, weight: Tensor?
+// = None, reduction: Enum<Reduction> = "mean") -> Tensor
+
+// multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "mean") ->
+// Tensor
+
+// multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, reduction:
+// Enum<Reduction> = "mean") -> Tensor
+
+// linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor? =
+// None, weight: Tensor? = None, ignore_index: Int? = None, reduction: Enum<Reduction> = "mean",
+// label_smoothing: Float = 0.0) -> Tensor
+
+// ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor,
+// blank: Int = 0, reduction: Enum<Reduction> = "mean", zero_infinity: Bool = false) -> Tensor
+
+// native_ctc_loss(log_probs: Tensor, targets: Tensor, offsets: Tensor, input_lengths: Tensor,
+// target_lengths: Tensor, max_target: Int, blank: Int, zero_infinity: Bool) -> (loss: Tensor,
+// log_alpha: PlainTensor)
+
+// ctc_loss_backward(grad: Tensor, log_probs: Tensor, targets: Tensor, offsets: Tensor,
+// input_lengths: Tensor, target_lengths: Tensor, loss: Tensor, log_alpha: Tensor, max_target: Int,
+// blank: Int, zero_infinity: Bool) -> Tensor
+
 }  // namespace TT_NS

@@ -160,4 +160,6 @@ void cross_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<int64_
 
 // chain_matmul(matrices: Tensor[]) -> Tensor
 
+// bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor
+
 }  // namespace TT_NS

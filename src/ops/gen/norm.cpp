@@ -44,4 +44,7 @@ TensorRef layer_norm_impl([[maybe_unused]] Call c, const Tensor& input, Ints nor
 // Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) ->
 // (dinput: Tensor, dweight: Tensor, dbias: Tensor)
 
+// local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = 0.75, k: Float =
+// 1.0) -> Tensor
+
 }  // namespace TT_NS

@@ -66,6 +66,8 @@ extern Op<TensorRef(const Tensor&, const Tensor&)> op_selu_backward;
 extern Op<TensorRef(const Tensor&, double)> op_celu;
 extern Op<void(Tensor&, double)> op_celu_;
 extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward;
+extern Op<TensorRef(const Tensor&, double, double, bool, Generator*)> op_rrelu;
+extern Op<void(Tensor&, double, double, bool, Generator*)> op_rrelu_;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add;
 extern Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_;
 extern Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into;
@@ -273,6 +275,9 @@ extern Op<TensorRef(const Tensor&, int64_t, bool)> op_combinations;
 extern Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>)> op_repeat_interleave;
 extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
                     Opt<int64_t>)> op_repeat_interleave_tensor;
+extern Op<TensorRef(const Tensor&, int64_t)> op_pixel_shuffle;
+extern Op<TensorRef(const Tensor&, int64_t)> op_pixel_unshuffle;
+extern Op<TensorRef(const Tensor&, int64_t)> op_channel_shuffle;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                     Opt<double>, bool, Generator*)> op_scaled_dot_product_attention;
 extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
@@ -433,6 +438,10 @@ extern Op<TensorRef(int64_t, bool, double, double, Dtype, Opt<Device>)> op_hammi
 extern Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_blackman_window;
 extern Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_bartlett_window;
 extern Op<TensorRef(int64_t, bool, double, Dtype, Opt<Device>)> op_kaiser_window;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints)> op_im2col;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, Ints)> op_col2im;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample;
+extern Op<TensorRef(const Tensor&, Ints, Opt<bool>)> op_affine_grid;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add;
@@ -447,8 +456,10 @@ extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scala
 extern Op<TensorRef(const Tensor&, TensorSpan)> op_index;
 extern Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put;
 extern Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_;
-extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_embedding;
-extern Op<TensorRef(const Tensor&, const Tensor&)> op_scale_gradient;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool)> op_embedding;
+extern Op<void(Tensor&, const Tensor&, double, double)> op_embedding_renorm_;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
+                    Opt<int64_t>)> op_embedding_bag;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_;
 extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
@@ -541,6 +552,32 @@ extern Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t,
                        int64_t)> op_native_cross_entropy;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                     int64_t)> op_cross_entropy_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double, int64_t)> op_poisson_nll_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, double,
+                    int64_t)> op_gaussian_nll_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
+                    int64_t)> op_cosine_embedding_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
+                    int64_t)> op_margin_ranking_loss;
+extern Op<TensorRef(const Tensor&)> op_log1p_exp;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
+                    int64_t)> op_triplet_margin_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
+                    int64_t)> op_multi_margin_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
+                    int64_t)> op_multilabel_soft_margin_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
+                    Opt<int64_t>, int64_t, double)> op_linear_cross_entropy;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
+                    bool)> op_ctc_loss;
+extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                     int64_t, int64_t, bool)> op_native_ctc_loss;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                    const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
+                    bool)> op_ctc_loss_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack;
@@ -593,6 +630,7 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross;
 extern Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into;
 extern Op<TensorRef(TensorSpan)> op_chain_matmul;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*)> op_bilinear;
 extern Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                     double)> op_batch_norm;
 extern Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*,
@@ -608,6 +646,7 @@ extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*,
                        double)> op_native_layer_norm;
 extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
                        const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
+extern Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_response_norm;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d;
 extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d;
@@ -624,6 +663,23 @@ extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool,
 extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d;
 extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d;
+extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices;
+extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d;
+extern Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d;
+extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d;
+extern Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d;
+extern Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool2d;
+extern Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d;
+extern Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
+                     Generator*)> op_fractional_max_pool2d;
+extern Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
+                     Generator*)> op_fractional_max_pool3d;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_take_maxima;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_take_maxima_backward;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like;
@@ -653,6 +709,16 @@ extern Op<void(Tensor&, double, bool, Generator*)> op_dropout_;
 extern Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm;
 extern Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial;
 extern Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into;
+extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout1d;
+extern Op<void(Tensor&, double, bool, Generator*)> op_dropout1d_;
+extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout2d;
+extern Op<void(Tensor&, double, bool, Generator*)> op_dropout2d_;
+extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout3d;
+extern Op<void(Tensor&, double, bool, Generator*)> op_dropout3d_;
+extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout;
+extern Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_;
+extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout;
+extern Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_;
 extern Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
                        bool, Ints)> op_lstm;
 extern Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
@@ -1062,12 +1128,16 @@ enum : int64_t { kPaddingModeZeros = 0, kPaddingModeReflect = 1, kPaddingModeRep
                  kPaddingModeCircular = 3 };
 enum : int64_t { kAutoPaddingNone = 0, kAutoPaddingValid = 1, kAutoPaddingSame = 2 };
 enum : int64_t { kNonlinearityTanh = 0, kNonlinearityRelu = 1 };
+enum : int64_t { kGridModeBilinear = 0, kGridModeNearest = 1, kGridModeBicubic = 2 };
+enum : int64_t { kGridPaddingZeros = 0, kGridPaddingBorder = 1, kGridPaddingReflection = 2 };
+enum : int64_t { kBagModeSum = 0, kBagModeMean = 1, kBagModeMax = 2 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
                  kIndexingValues, kCdistModeValues, kScatterReduceValues, kIndexReduceValues,
                  kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
-                 kAutoPaddingValues, kNonlinearityValues };
+                 kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
+                 kBagModeValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -1256,6 +1326,14 @@ inline void celu_(Tensor& input, double alpha = 1.0) {
 }
 inline TensorRef celu_backward(const Tensor& grad, const Tensor& input, double alpha) {
   return dispatch(op_celu_backward, grad, input, alpha);
+}
+inline TensorRef rrelu(const Tensor& self, double lower = 0.125, double upper = 0.3333333333333333,
+                       bool training = false, Generator* generator = nullptr) {
+  return dispatch(op_rrelu, self, lower, upper, training, generator);
+}
+inline void rrelu_(Tensor& self, double lower = 0.125, double upper = 0.3333333333333333,
+                   bool training = false, Generator* generator = nullptr) {
+  return dispatch(op_rrelu_, self, lower, upper, training, generator);
 }
 inline TensorRef add(const Tensor& self, const Tensor& other, const Scalar& alpha = kScalar<1>) {
   return dispatch(op_add, self, other, alpha);
@@ -1884,6 +1962,15 @@ inline TensorRef repeat_interleave_tensor(const Tensor& self, const Tensor& repe
                                           Opt<int64_t> dim = {}, Opt<int64_t> output_size = {}) {
   return dispatch(op_repeat_interleave_tensor, self, repeats, dim, output_size);
 }
+inline TensorRef pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
+  return dispatch(op_pixel_shuffle, self, upscale_factor);
+}
+inline TensorRef pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
+  return dispatch(op_pixel_unshuffle, self, downscale_factor);
+}
+inline TensorRef channel_shuffle(const Tensor& self, int64_t groups) {
+  return dispatch(op_channel_shuffle, self, groups);
+}
 inline TensorRef scaled_dot_product_attention(const Tensor& query, const Tensor& key,
                                               const Tensor& value,
                                               const Tensor* attn_mask = nullptr,
@@ -2385,6 +2472,21 @@ inline TensorRef kaiser_window(int64_t window_length, bool periodic = true, doub
                                Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_kaiser_window, window_length, periodic, beta, dtype, device);
 }
+inline TensorRef im2col(const Tensor& self, Ints kernel_size, Ints dilation = {}, Ints padding = {},
+                        Ints stride = {}) {
+  return dispatch(op_im2col, self, kernel_size, dilation, padding, stride);
+}
+inline TensorRef col2im(const Tensor& self, Ints output_size, Ints kernel_size, Ints dilation = {},
+                        Ints padding = {}, Ints stride = {}) {
+  return dispatch(op_col2im, self, output_size, kernel_size, dilation, padding, stride);
+}
+inline TensorRef grid_sample(const Tensor& input, const Tensor& grid, int64_t mode = 0,
+                             int64_t padding_mode = 0, Opt<bool> align_corners = {}) {
+  return dispatch(op_grid_sample, input, grid, mode, padding_mode, align_corners);
+}
+inline TensorRef affine_grid(const Tensor& theta, Ints size, Opt<bool> align_corners = {}) {
+  return dispatch(op_affine_grid, theta, size, align_corners);
+}
 inline TensorRef gather(const Tensor& self, int64_t dim, const Tensor& index) {
   return dispatch(op_gather, self, dim, index);
 }
@@ -2428,11 +2530,20 @@ inline void index_put_(Tensor& self, TensorSpan indices, const Tensor& values,
   return dispatch(op_index_put_, self, indices, values, accumulate);
 }
 inline TensorRef embedding(const Tensor& weight, const Tensor& indices,
-                           Opt<int64_t> padding_idx = {}) {
-  return dispatch(op_embedding, weight, indices, padding_idx);
+                           Opt<int64_t> padding_idx = {}, bool scale_grad_by_freq = false) {
+  return dispatch(op_embedding, weight, indices, padding_idx, scale_grad_by_freq);
 }
-inline TensorRef scale_gradient(const Tensor& self, const Tensor& factor) {
-  return dispatch(op_scale_gradient, self, factor);
+inline void embedding_renorm_(Tensor& self, const Tensor& indices, double max_norm,
+                              double norm_type = 2.0) {
+  return dispatch(op_embedding_renorm_, self, indices, max_norm, norm_type);
+}
+inline TensorRef embedding_bag(const Tensor& weight, const Tensor& indices,
+                               const Tensor* offsets = nullptr, int64_t mode = 1,
+                               const Tensor* per_sample_weights = nullptr,
+                               bool scale_grad_by_freq = false, bool include_last_offset = false,
+                               Opt<int64_t> padding_idx = {}) {
+  return dispatch(op_embedding_bag, weight, indices, offsets, mode, per_sample_weights,
+                  scale_grad_by_freq, include_last_offset, padding_idx);
 }
 inline TensorRef scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                          int64_t reduce = 0) {
@@ -2709,6 +2820,84 @@ inline TensorRef cross_entropy_backward(const Tensor& grad, const Tensor& input,
                                         const Tensor& row_weight, int64_t ignore_index) {
   return dispatch(op_cross_entropy_backward, grad, input, target, lse, row_weight, ignore_index);
 }
+inline TensorRef poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input = true,
+                                  bool full = false, double eps = 1e-8, int64_t reduction = 1) {
+  return dispatch(op_poisson_nll_loss, input, target, log_input, full, eps, reduction);
+}
+inline TensorRef gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
+                                   bool full = false, double eps = 1e-6, int64_t reduction = 1) {
+  return dispatch(op_gaussian_nll_loss, input, target, var, full, eps, reduction);
+}
+inline TensorRef hinge_embedding_loss(const Tensor& input, const Tensor& target,
+                                      double margin = 1.0, int64_t reduction = 1) {
+  return dispatch(op_hinge_embedding_loss, input, target, margin, reduction);
+}
+inline TensorRef cosine_embedding_loss(const Tensor& input1, const Tensor& input2,
+                                       const Tensor& target, double margin = 0.0,
+                                       int64_t reduction = 1) {
+  return dispatch(op_cosine_embedding_loss, input1, input2, target, margin, reduction);
+}
+inline TensorRef margin_ranking_loss(const Tensor& input1, const Tensor& input2,
+                                     const Tensor& target, double margin = 0.0,
+                                     int64_t reduction = 1) {
+  return dispatch(op_margin_ranking_loss, input1, input2, target, margin, reduction);
+}
+inline TensorRef log1p_exp(const Tensor& self) {
+  return dispatch(op_log1p_exp, self);
+}
+inline TensorRef soft_margin_loss(const Tensor& input, const Tensor& target,
+                                  int64_t reduction = 1) {
+  return dispatch(op_soft_margin_loss, input, target, reduction);
+}
+inline TensorRef triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
+                                     const Tensor& negative, double margin = 1.0, double p = 2.0,
+                                     double eps = 1e-6, bool swap = false, int64_t reduction = 1) {
+  return dispatch(op_triplet_margin_loss, anchor, positive, negative, margin, p, eps, swap,
+                  reduction);
+}
+inline TensorRef multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p = 1,
+                                   double margin = 1.0, const Tensor* weight = nullptr,
+                                   int64_t reduction = 1) {
+  return dispatch(op_multi_margin_loss, input, target, p, margin, weight, reduction);
+}
+inline TensorRef multilabel_margin_loss(const Tensor& input, const Tensor& target,
+                                        int64_t reduction = 1) {
+  return dispatch(op_multilabel_margin_loss, input, target, reduction);
+}
+inline TensorRef multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
+                                             const Tensor* weight = nullptr,
+                                             int64_t reduction = 1) {
+  return dispatch(op_multilabel_soft_margin_loss, input, target, weight, reduction);
+}
+inline TensorRef linear_cross_entropy(const Tensor& input, const Tensor& linear_weight,
+                                      const Tensor& target, const Tensor* linear_bias = nullptr,
+                                      const Tensor* weight = nullptr,
+                                      Opt<int64_t> ignore_index = {}, int64_t reduction = 1,
+                                      double label_smoothing = 0.0) {
+  return dispatch(op_linear_cross_entropy, input, linear_weight, target, linear_bias, weight,
+                  ignore_index, reduction, label_smoothing);
+}
+inline TensorRef ctc_loss(const Tensor& log_probs, const Tensor& targets,
+                          const Tensor& input_lengths, const Tensor& target_lengths,
+                          int64_t blank = 0, int64_t reduction = 1, bool zero_infinity = false) {
+  return dispatch(op_ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction,
+                  zero_infinity);
+}
+inline TensorPair native_ctc_loss(const Tensor& log_probs, const Tensor& targets,
+                                  const Tensor& offsets, const Tensor& input_lengths,
+                                  const Tensor& target_lengths, int64_t max_target, int64_t blank,
+                                  bool zero_infinity) {
+  return dispatch(op_native_ctc_loss, log_probs, targets, offsets, input_lengths, target_lengths,
+                  max_target, blank, zero_infinity);
+}
+inline TensorRef ctc_loss_backward(const Tensor& grad, const Tensor& log_probs,
+                                   const Tensor& targets, const Tensor& offsets,
+                                   const Tensor& input_lengths, const Tensor& target_lengths,
+                                   const Tensor& loss, const Tensor& log_alpha, int64_t max_target,
+                                   int64_t blank, bool zero_infinity) {
+  return dispatch(op_ctc_loss_backward, grad, log_probs, targets, offsets, input_lengths,
+                  target_lengths, loss, log_alpha, max_target, blank, zero_infinity);
+}
 inline TensorRef matmul(const Tensor& self, const Tensor& other) {
   return dispatch(op_matmul, self, other);
 }
@@ -2852,6 +3041,10 @@ inline void cross_into(const Tensor& self, const Tensor& other, Opt<int64_t> dim
 inline TensorRef chain_matmul(TensorSpan matrices) {
   return dispatch(op_chain_matmul, matrices);
 }
+inline TensorRef bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                          const Tensor* bias = nullptr) {
+  return dispatch(op_bilinear, input1, input2, weight, bias);
+}
 inline TensorRef batch_norm(const Tensor& input, Tensor* running_mean = nullptr,
                             Tensor* running_var = nullptr, const Tensor* weight = nullptr,
                             const Tensor* bias = nullptr, bool training = false,
@@ -2902,6 +3095,10 @@ inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input,
                                         bool want_input, bool want_weight, bool want_bias) {
   return dispatch(op_layer_norm_backward, grad, input, normalized_shape, mean, rstd, weight, eps,
                   want_input, want_weight, want_bias);
+}
+inline TensorRef local_response_norm(const Tensor& input, int64_t size, double alpha = 1e-4,
+                                     double beta = 0.75, double k = 1.0) {
+  return dispatch(op_local_response_norm, input, size, alpha, beta, k);
 }
 inline TensorRef max_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {},
                             Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
@@ -2964,6 +3161,71 @@ inline TensorRef adaptive_avg_pool2d(const Tensor& self, Ints output_size) {
 inline TensorRef adaptive_avg_pool2d_backward(const Tensor& grad, const Tensor& self,
                                               Ints output_size) {
   return dispatch(op_adaptive_avg_pool2d_backward, grad, self, output_size);
+}
+inline TensorRef max_pool3d(const Tensor& self, Ints kernel_size, Ints stride = {},
+                            Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {
+  return dispatch(op_max_pool3d, self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+inline TensorPair max_pool3d_with_indices(const Tensor& self, Ints kernel_size, Ints stride = {},
+                                          Ints padding = {}, Ints dilation = {},
+                                          bool ceil_mode = false) {
+  return dispatch(op_max_pool3d_with_indices, self, kernel_size, stride, padding, dilation,
+                  ceil_mode);
+}
+inline TensorRef avg_pool3d(const Tensor& self, Ints kernel_size, Ints stride = {},
+                            Ints padding = {}, bool ceil_mode = false,
+                            bool count_include_pad = true, Opt<int64_t> divisor_override = {}) {
+  return dispatch(op_avg_pool3d, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                  divisor_override);
+}
+inline TensorPair adaptive_max_pool3d(const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_max_pool3d, self, output_size);
+}
+inline TensorRef adaptive_avg_pool3d(const Tensor& self, Ints output_size) {
+  return dispatch(op_adaptive_avg_pool3d, self, output_size);
+}
+inline TensorRef lp_pool1d(const Tensor& input, double norm_type, Ints kernel_size,
+                           Ints stride = {}, bool ceil_mode = false) {
+  return dispatch(op_lp_pool1d, input, norm_type, kernel_size, stride, ceil_mode);
+}
+inline TensorRef lp_pool2d(const Tensor& input, double norm_type, Ints kernel_size,
+                           Ints stride = {}, bool ceil_mode = false) {
+  return dispatch(op_lp_pool2d, input, norm_type, kernel_size, stride, ceil_mode);
+}
+inline TensorRef lp_pool3d(const Tensor& input, double norm_type, Ints kernel_size,
+                           Ints stride = {}, bool ceil_mode = false) {
+  return dispatch(op_lp_pool3d, input, norm_type, kernel_size, stride, ceil_mode);
+}
+inline TensorPair fractional_max_pool2d(const Tensor& input, Ints kernel_size, Ints output_size,
+                                        const Tensor* random_samples = nullptr,
+                                        Generator* generator = nullptr) {
+  return dispatch(op_fractional_max_pool2d, input, kernel_size, output_size, random_samples,
+                  generator);
+}
+inline TensorPair fractional_max_pool3d(const Tensor& input, Ints kernel_size, Ints output_size,
+                                        const Tensor* random_samples = nullptr,
+                                        Generator* generator = nullptr) {
+  return dispatch(op_fractional_max_pool3d, input, kernel_size, output_size, random_samples,
+                  generator);
+}
+inline TensorRef take_maxima(const Tensor& self, const Tensor& indices) {
+  return dispatch(op_take_maxima, self, indices);
+}
+inline TensorRef take_maxima_backward(const Tensor& grad, const Tensor& self,
+                                      const Tensor& indices) {
+  return dispatch(op_take_maxima_backward, grad, self, indices);
+}
+inline TensorRef max_unpool1d(const Tensor& input, const Tensor& indices, Ints kernel_size,
+                              Ints stride = {}, Ints padding = {}, Ints output_size = {}) {
+  return dispatch(op_max_unpool1d, input, indices, kernel_size, stride, padding, output_size);
+}
+inline TensorRef max_unpool2d(const Tensor& input, const Tensor& indices, Ints kernel_size,
+                              Ints stride = {}, Ints padding = {}, Ints output_size = {}) {
+  return dispatch(op_max_unpool2d, input, indices, kernel_size, stride, padding, output_size);
+}
+inline TensorRef max_unpool3d(const Tensor& input, const Tensor& indices, Ints kernel_size,
+                              Ints stride = {}, Ints padding = {}, Ints output_size = {}) {
+  return dispatch(op_max_unpool3d, input, indices, kernel_size, stride, padding, output_size);
 }
 inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
                       Generator* generator = nullptr) {
@@ -3064,6 +3326,46 @@ inline TensorRef multinomial(const Tensor& self, int64_t num_samples, bool repla
 inline void multinomial_into(const Tensor& self, int64_t num_samples, bool replacement,
                              Generator* generator, Tensor& dst) {
   return dispatch(op_multinomial_into, self, num_samples, replacement, generator, dst);
+}
+inline TensorRef dropout1d(const Tensor& input, double p = 0.5, bool train = true,
+                           Generator* generator = nullptr) {
+  return dispatch(op_dropout1d, input, p, train, generator);
+}
+inline void dropout1d_(Tensor& input, double p = 0.5, bool train = true,
+                       Generator* generator = nullptr) {
+  return dispatch(op_dropout1d_, input, p, train, generator);
+}
+inline TensorRef dropout2d(const Tensor& input, double p = 0.5, bool train = true,
+                           Generator* generator = nullptr) {
+  return dispatch(op_dropout2d, input, p, train, generator);
+}
+inline void dropout2d_(Tensor& input, double p = 0.5, bool train = true,
+                       Generator* generator = nullptr) {
+  return dispatch(op_dropout2d_, input, p, train, generator);
+}
+inline TensorRef dropout3d(const Tensor& input, double p = 0.5, bool train = true,
+                           Generator* generator = nullptr) {
+  return dispatch(op_dropout3d, input, p, train, generator);
+}
+inline void dropout3d_(Tensor& input, double p = 0.5, bool train = true,
+                       Generator* generator = nullptr) {
+  return dispatch(op_dropout3d_, input, p, train, generator);
+}
+inline TensorRef alpha_dropout(const Tensor& input, double p = 0.5, bool train = true,
+                               Generator* generator = nullptr) {
+  return dispatch(op_alpha_dropout, input, p, train, generator);
+}
+inline void alpha_dropout_(Tensor& input, double p = 0.5, bool train = true,
+                           Generator* generator = nullptr) {
+  return dispatch(op_alpha_dropout_, input, p, train, generator);
+}
+inline TensorRef feature_alpha_dropout(const Tensor& input, double p = 0.5, bool train = true,
+                                       Generator* generator = nullptr) {
+  return dispatch(op_feature_alpha_dropout, input, p, train, generator);
+}
+inline void feature_alpha_dropout_(Tensor& input, double p = 0.5, bool train = true,
+                                   Generator* generator = nullptr) {
+  return dispatch(op_feature_alpha_dropout_, input, p, train, generator);
 }
 inline TensorTriple lstm(const Tensor& input, TensorSpan hx, TensorSpan params, bool has_biases,
                          int64_t num_layers, double dropout, bool train, bool bidirectional,

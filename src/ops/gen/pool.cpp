@@ -45,4 +45,45 @@ namespace TT_NS {
 
 // adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor
 
+// max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, dilation:
+// Int[] = 1, ceil_mode: Bool = false) -> Tensor
+
+// max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] =
+// 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: IndexTensor)
+
+// avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode:
+// Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor
+
+// adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)
+
+// adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor
+
+// lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, ceil_mode:
+// Bool = false) -> Tensor
+
+// lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, ceil_mode:
+// Bool = false) -> Tensor
+
+// lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, ceil_mode:
+// Bool = false) -> Tensor
+
+// fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples:
+// Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)
+
+// fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples:
+// Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)
+
+// take_maxima(self: Tensor, indices: Tensor) -> Tensor
+
+// take_maxima_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Tensor
+
+// max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, padding:
+// Int[] = 0, output_size: Int[] = None) -> Tensor
+
+// max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, padding:
+// Int[] = 0, output_size: Int[] = None) -> Tensor
+
+// max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, padding:
+// Int[] = 0, output_size: Int[] = None) -> Tensor
+
 }  // namespace TT_NS

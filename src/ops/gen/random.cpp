@@ -102,4 +102,35 @@ void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool
   copy_result(dst, *r, false);
 }
 
+// dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
+// Tensor
+void dropout1d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_values(input, *impl::dropout1d(c, input, p, train, generator));
+}
+
+// dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
+// Tensor
+void dropout2d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_values(input, *impl::dropout2d(c, input, p, train, generator));
+}
+
+// dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
+// Tensor
+void dropout3d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_values(input, *impl::dropout3d(c, input, p, train, generator));
+}
+
+// alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
+// Tensor
+void alpha_dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_values(input, *impl::alpha_dropout(c, input, p, train, generator));
+}
+
+// feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator =
+// None) -> Tensor
+void feature_alpha_dropout__impl(Call c, Tensor& input, double p, bool train,
+                                 Generator* generator) {
+  replace_values(input, *impl::feature_alpha_dropout(c, input, p, train, generator));
+}
+
 }  // namespace TT_NS

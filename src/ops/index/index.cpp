@@ -305,7 +305,7 @@ TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const T
 // ---- embedding ----
 
 TensorRef impl::embedding(Call, const Tensor& weight, const Tensor& indices,
-                          Opt<int64_t> padding_idx) {
+                          Opt<int64_t> padding_idx, bool) {
   if (weight.ndim != 2)
     fail_arg(TT_SHAPE, "weight", "weight is {}: must be (rows, features)", weight.sizes());
   check_same_device(weight, "weight", indices, "indices");
@@ -329,7 +329,5 @@ TensorRef impl::embedding(Call, const Tensor& weight, const Tensor& indices,
             {weight.size(0), weight.stride(0) * item});
   return out;
 }
-
-TensorRef impl::scale_gradient(Call, const Tensor& self, const Tensor&) { return op::clone(self); }
 
 }  // namespace TT_NS

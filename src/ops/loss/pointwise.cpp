@@ -3,6 +3,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/loss/dtype.h"
 
 namespace TT_NS::impl {
 
@@ -14,35 +15,13 @@ static void check_same_shape(const Tensor& t, const char* name, const Tensor& ot
     fail_arg(TT_SHAPE, name, "{} is {}, {} is {}: must be equal", name, t.sizes(), other_name,
              other.sizes());
 }
-static bool is_short(Dtype d) { return d == Dtype::kF16 || d == Dtype::kBF16; }
 
-// The compute dtype of a pair of operands, and both converted to it. Differences of close numbers
-// are computed in float32 or float64.
-struct Pair {
-  Dtype out, compute;
+// Both operands, converted to the dtype of the computation.
+struct Pair : LossDtype {
   TensorRef x, y;
 
-  Pair(const Tensor& input, const Tensor& target) : out(result_type({input, target})) {
-    if (!is_float(out))
-      fail_arg(TT_NOT_IMPLEMENTED, "input", "input is {}, target is {}: must be floating",
-               fmt(input.dtype), fmt(target.dtype));
-    compute = is_short(out) ? Dtype::kF32 : out;
-    x = cast(input);
-    y = cast(target);
-  }
-  TensorRef cast(const Tensor& t) const {
-    return t.dtype == compute ? TensorRef::share(&t) : op::to_dtype(t, compute);
-  }
-  TensorRef weighted(TensorRef loss, const Tensor* weight) const {
-    return weight ? op::mul(*loss, *cast(*weight)) : std::move(loss);
-  }
-  TensorRef rounded(TensorRef loss) const {
-    return loss->dtype == out ? std::move(loss) : op::to_dtype(*loss, out);
-  }
-  TensorRef reduced(TensorRef loss, int64_t reduction) const {
-    if (reduction == kReductionNone) return rounded(std::move(loss));
-    return rounded(reduction == kReductionSum ? op::sum(*loss) : op::mean(*loss));
-  }
+  Pair(const Tensor& input, const Tensor& target)
+      : LossDtype(floating_loss(input, target)), x(cast(input)), y(cast(target)) {}
 };
 
 static void check_weight(const Tensor* weight, const Tensor& input) {

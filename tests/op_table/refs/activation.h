@@ -22,6 +22,10 @@ static double ref_hardtanh(const Inputs* in, const double* x) {
   if (x[0] < low) return low;
   return x[0] > high ? high : x[0];
 }
+static double ref_rrelu(const Inputs* in, const double* x) { /* without training */
+  const double slope = (number_arg(in, "lower", 1.0 / 8) + number_arg(in, "upper", 1.0 / 3)) / 2;
+  return x[0] < 0 ? slope * x[0] : x[0];
+}
 static double ref_leaky_relu(const Inputs* in, const double* x) {
   return x[0] > 0 ? x[0] : x[0] * number_arg(in, "negative_slope", 0.01);
 }
@@ -110,6 +114,7 @@ static const Reference kActivation[] = {
     {"relu6", .unary = ref_relu6, .exact = 1},
     {"hardtanh", .elementwise = ref_hardtanh, .exact = 1},
     {"leaky_relu", .elementwise = ref_leaky_relu, .exact = 1},
+    {"rrelu", .elementwise = ref_rrelu, .exact = 1},
     {"hardsigmoid", .unary = ref_hardsigmoid, .exact = 1},
     {"hardswish", .unary = ref_hardswish, .exact = 1},
     {"elu", .elementwise = ref_elu},

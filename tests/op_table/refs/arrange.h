@@ -443,7 +443,55 @@ static int ref_repeat_interleave(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* Pixel (h, w) of channel c of the larger image is pixel (h / r, w / r) of channel
+   c r^2 + h % r * r + w % r of the smaller one. */
+static int shuffle_pixels(const Inputs* in, Array* out, int64_t r, int enlarge) {
+  const Array* x = tensor(in, "self");
+  const int channel = x->ndim - 3;
+  int64_t shape[kMaxDims];
+  int64_t index[kMaxDims];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[channel] = enlarge ? shape[channel] / r / r : shape[channel] * r * r;
+  for (int d = channel + 1; d < x->ndim; d++) shape[d] = enlarge ? shape[d] * r : shape[d] / r;
+  *out = new_array(shape, x->ndim);
+  const Array* large = enlarge ? out : x;
+  const Array* small = enlarge ? x : out;
+  for (int64_t i = 0; i < large->n; i++) {
+    index_of(large, i, index);
+    const int64_t part = index[channel + 1] % r * r + index[channel + 2] % r;
+    index[channel] = index[channel] * r * r + part;
+    index[channel + 1] /= r;
+    index[channel + 2] /= r;
+    const int64_t at = ravel(small, index);
+    if (enlarge) out->data[i] = x->data[at];
+    else out->data[at] = x->data[i];
+  }
+  return 1;
+}
+static int ref_pixel_shuffle(const Inputs* in, Array* out) {
+  return shuffle_pixels(in, out, int_arg(in, "upscale_factor", 1), 1);
+}
+static int ref_pixel_unshuffle(const Inputs* in, Array* out) {
+  return shuffle_pixels(in, out, int_arg(in, "downscale_factor", 1), 0);
+}
+static int ref_channel_shuffle(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "self");
+  const int64_t groups = int_arg(in, "groups", 1);
+  *out = zeros_like(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    int64_t index[kMaxDims];
+    index_of(x, i, index);
+    const int64_t per_group = x->shape[1] / groups;
+    index[1] = index[1] % groups * per_group + index[1] / groups;
+    out->data[i] = x->data[ravel(x, index)];
+  }
+  return 1;
+}
+
 static const Reference kArrange[] = {
+    {"pixel_shuffle", .whole = ref_pixel_shuffle, .exact = 1},
+    {"pixel_unshuffle", .whole = ref_pixel_unshuffle, .exact = 1},
+    {"channel_shuffle", .whole = ref_channel_shuffle, .exact = 1},
     {"cat", .whole = ref_cat, .exact = 1},
     {"stack", .whole = ref_stack, .exact = 1},
     {"split", .whole = ref_split, .exact = 1},

@@ -128,6 +128,59 @@ static int ref_embedding(const Inputs* in, Array* out) {
   }
   return 1;
 }
+static int ref_embedding_renorm(const Inputs* in, Array* out) {
+  const Array* positions = tensor(in, "indices");
+  const double p = number_arg(in, "norm_type", 2);
+  const double bound = number_arg(in, "max_norm", 1);
+  *out = copy_of(tensor(in, "self"));
+  const int64_t width = out->shape[1];
+  for (int64_t i = 0; i < positions->n; i++) {
+    double* row = out->data + (int64_t)positions->data[i] * width;
+    double sum = 0;
+    for (int64_t k = 0; k < width; k++) sum += pow(fabs(row[k]), p);
+    const double norm = pow(sum, 1 / p);
+    for (int64_t k = 0; norm > bound && k < width; k++) row[k] *= bound / (norm + 1e-7);
+  }
+  return 1;
+}
+/* The bag of index i. */
+static int64_t bag_of(const Inputs* in, const Array* positions, int64_t i) {
+  const Array* offsets = tensor(in, "offsets");
+  int64_t bag = -1;
+  if (!offsets) return i / positions->shape[1];
+  while (bag + 1 < offsets->n && offsets->data[bag + 1] <= (double)i) bag++;
+  return bag;
+}
+static int ref_embedding_bag(const Inputs* in, Array* out) {
+  const Array* weight = tensor(in, "weight");
+  const Array* positions = tensor(in, "indices");
+  const Array* factors = tensor(in, "per_sample_weights");
+  const Array* offsets = tensor(in, "offsets");
+  const int64_t mode = int_arg(in, "mode", TT_BAGMODE_MEAN);
+  const int skips = given(in, "padding_idx") != NULL;
+  const int64_t skipped = wrap(int_arg(in, "padding_idx", 0), weight->shape[0]);
+  const int64_t width = weight->shape[1];
+  const int64_t bags =
+      offsets ? offsets->n - flag_arg(in, "include_last_offset") : positions->shape[0];
+  const int64_t shape[2] = {bags, width};
+  int64_t* counts = new_indices(bags);
+  *out = new_array(shape, 2);
+  for (int64_t i = 0; i < positions->n; i++) {
+    const int64_t row = (int64_t)positions->data[i];
+    const int64_t bag = bag_of(in, positions, i);
+    if ((skips && row == skipped) || bag >= bags) continue;
+    counts[bag]++;
+    for (int64_t k = 0; k < width; k++) {
+      double* sum = out->data + bag * width + k;
+      const double value = weight->data[row * width + k] * (factors ? factors->data[i] : 1);
+      if (mode != TT_BAGMODE_MAX) *sum += value;
+      else if (counts[bag] == 1 || value > *sum) *sum = value;
+    }
+  }
+  for (int64_t i = 0; mode == TT_BAGMODE_MEAN && i < out->n; i++)
+    if (counts[i / width]) out->data[i] /= (double)counts[i / width];
+  return 1;
+}
 static int ref_one_hot(const Inputs* in, Array* out) {
   const Array* x = tensor(in, "self");
   int64_t classes = int_arg(in, "num_classes", -1);
@@ -360,6 +413,8 @@ static const Reference kIndex[] = {
     {"take_along_dim", .whole = ref_take_along_dim, .exact = 1},
     {"index_select", .whole = ref_index_select, .exact = 1},
     {"embedding", .whole = ref_embedding, .exact = 1},
+    {"embedding_renorm_", .whole = ref_embedding_renorm},
+    {"embedding_bag", .whole = ref_embedding_bag},
     {"one_hot", .whole = ref_one_hot, .exact = 1},
     {"scatter", .whole = ref_scatter, .exact = 1},
     {"scatter_add", .whole = ref_scatter_add, .exact = 1},

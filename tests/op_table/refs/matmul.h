@@ -74,6 +74,27 @@ static int ref_outer(const Inputs* in, Array* out) {
   for (int64_t i = 0; i < out->n; i++) out->data[i] = a->data[i / b->n] * b->data[i % b->n];
   return 1;
 }
+static int ref_bilinear(const Inputs* in, Array* out) {
+  const Array* x1 = tensor(in, "input1");
+  const Array* x2 = tensor(in, "input2");
+  const Array* weight = tensor(in, "weight");
+  const Array* bias = tensor(in, "bias");
+  const int64_t n1 = weight->shape[1];
+  const int64_t n2 = weight->shape[2];
+  int64_t shape[kMaxDims];
+  memcpy(shape, x1->shape, sizeof shape);
+  shape[x1->ndim - 1] = weight->shape[0];
+  *out = new_array(shape, x1->ndim);
+  for (int64_t i = 0; i < out->n; i++) {
+    const int64_t row = i / weight->shape[0];
+    const int64_t feature = i % weight->shape[0];
+    out->data[i] = bias ? bias->data[feature] : 0;
+    for (int64_t k = 0; k < n1 * n2; k++)
+      out->data[i] += x1->data[row * n1 + k / n2] * weight->data[feature * n1 * n2 + k] *
+                      x2->data[row * n2 + k % n2];
+  }
+  return 1;
+}
 static int ref_linear(const Inputs* in, Array* out) {
   const Array* weight = tensor(in, "weight");
   const Array* bias = tensor(in, "bias");
@@ -344,23 +365,14 @@ static int ref_chain_matmul(const Inputs* in, Array* out) {
 }
 
 static const Reference kMatmul[] = {
-    {"matmul", .whole = ref_matmul},
-    {"mm", .whole = ref_matmul},
-    {"bmm", .whole = ref_matmul},
-    {"mv", .whole = ref_matmul},
-    {"dot", .whole = ref_matmul},
-    {"outer", .whole = ref_outer, .exact = 1},
-    {"linear", .whole = ref_linear},
-    {"addmm", .whole = ref_addmm},
-    {"baddbmm", .whole = ref_baddbmm},
-    {"einsum", .whole = ref_einsum},
-    {"addmv", .whole = ref_addmv},
-    {"addr", .whole = ref_addr},
-    {"addbmm", .whole = ref_addbmm},
-    {"vdot", .whole = ref_matmul},
-    {"inner", .whole = ref_inner},
-    {"tensordot", .whole = ref_tensordot},
-    {"kron", .whole = ref_kron, .exact = 1},
-    {"cross", .whole = ref_cross},
-    {"chain_matmul", .whole = ref_chain_matmul},
+    {"matmul", .whole = ref_matmul},       {"mm", .whole = ref_matmul},
+    {"bmm", .whole = ref_matmul},          {"mv", .whole = ref_matmul},
+    {"dot", .whole = ref_matmul},          {"outer", .whole = ref_outer, .exact = 1},
+    {"linear", .whole = ref_linear},       {"bilinear", .whole = ref_bilinear},
+    {"addmm", .whole = ref_addmm},         {"baddbmm", .whole = ref_baddbmm},
+    {"einsum", .whole = ref_einsum},       {"addmv", .whole = ref_addmv},
+    {"addr", .whole = ref_addr},           {"addbmm", .whole = ref_addbmm},
+    {"vdot", .whole = ref_matmul},         {"inner", .whole = ref_inner},
+    {"tensordot", .whole = ref_tensordot}, {"kron", .whole = ref_kron, .exact = 1},
+    {"cross", .whole = ref_cross},         {"chain_matmul", .whole = ref_chain_matmul},
 };

@@ -127,8 +127,33 @@ static int ref_group_norm(const Inputs* in, Array* out) {
   return 1;
 }
 
+static int ref_local_response_norm(const Inputs* in, Array* out) {
+  const Array* x = tensor(in, "input");
+  const int64_t size = int_arg(in, "size", 1);
+  const int64_t inner = inner_size(x, 1);
+  *out = zeros_like(x);
+  for (int64_t i = 0; i < x->n; i++) {
+    const int64_t channel = i / inner % x->shape[1];
+    double squares = 0;
+    for (int64_t c = channel - size / 2; c < channel - size / 2 + size; c++) {
+      if (c < 0 || c >= x->shape[1]) continue;
+      const double value = x->data[i + (c - channel) * inner];
+      squares += value * value;
+    }
+    squares /= (double)size;
+    if (dtype_of(in, "input") == TT_I64) squares = trunc(squares);
+    out->data[i] =
+        x->data[i] / pow(number_arg(in, "k", 1) + number_arg(in, "alpha", 1e-4) * squares,
+                         number_arg(in, "beta", 0.75));
+  }
+  return 1;
+}
+
 static const Reference kNorm[] = {
-    {"layer_norm", .whole = ref_layer_norm}, {"rms_norm", .whole = ref_rms_norm},
-    {"batch_norm", .whole = ref_batch_norm}, {"instance_norm", .whole = ref_instance_norm},
+    {"local_response_norm", .whole = ref_local_response_norm},
+    {"layer_norm", .whole = ref_layer_norm},
+    {"rms_norm", .whole = ref_rms_norm},
+    {"batch_norm", .whole = ref_batch_norm},
+    {"instance_norm", .whole = ref_instance_norm},
     {"group_norm", .whole = ref_group_norm},
 };

@@ -1,7 +1,7 @@
 /* References of interpolation: the weights of each dimension, applied one dimension at a time. */
 
 typedef struct Resize {
-  int mode, align_corners;
+  int mode, align_corners, antialias;
   double scale;    /* input elements per output element */
   int64_t in, out; /* sizes */
 } Resize;
@@ -11,6 +11,11 @@ static double cubic_weight(double distance) {
   const double x = fabs(distance);
   if (x <= 1) return (a + 2) * x * x * x - (a + 3) * x * x + 1;
   return x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
+}
+/* The input elements per output element. */
+static double source_scale(const Resize* r) {
+  if (!r->align_corners) return r->scale;
+  return r->out > 1 ? (double)(r->in - 1) / (double)(r->out - 1) : 0;
 }
 /* Where output element o lies between the input elements. */
 static double source_position(const Resize* r, int64_t o) {
@@ -40,8 +45,17 @@ static double bicubic_weight(const Resize* r, int64_t o, int64_t i) {
   }
   return weight;
 }
+/* A filter as wide as the input elements of one output element; not normalised. */
+static double smooth_weight(const Resize* r, int64_t o, int64_t i) {
+  const double scale = source_scale(r);
+  const double x = fabs(((double)i + 0.5 - ((double)o + 0.5) * scale) / fmax(scale, 1));
+  if (r->mode == TT_INTERPOLATION_BILINEAR) return fmax(0, 1 - x);
+  if (x < 1) return 1.5 * x * x * x - 2.5 * x * x + 1;
+  return x < 2 ? -0.5 * x * x * x + 2.5 * x * x - 4 * x + 2 : 0;
+}
 /* The weight of input element i in output element o. */
 static double resize_weight(const Resize* r, int64_t o, int64_t i) {
+  if (r->antialias) return smooth_weight(r, o, i);
   switch (r->mode) {
     case TT_INTERPOLATION_NEAREST: return is_nearest(r, (double)o * r->scale, i);
     case TT_INTERPOLATION_NEAREST_EXACT: return is_nearest(r, ((double)o + 0.5) * r->scale, i);
@@ -54,7 +68,7 @@ static double resize_weight(const Resize* r, int64_t o, int64_t i) {
 static void source_range(const Resize* r, int64_t o, int64_t* from, int64_t* to) {
   *from = 0;
   *to = r->in;
-  if (r->mode == TT_INTERPOLATION_AREA) return;
+  if (r->mode == TT_INTERPOLATION_AREA || r->antialias) return;
   if (r->align_corners && r->out == 1) {
     *to = r->in < 6 ? r->in : 6;
   } else {
@@ -77,10 +91,13 @@ static Array resize_dimension(const Array* x, int d, const Resize* r) {
     int64_t from;
     int64_t to;
     source_range(r, o, &from, &to);
+    double total = 0;
     for (int64_t k = from; k < to; k++) {
       const double weight = resize_weight(r, o, k);
+      total += weight;
       if (weight != 0) out.data[i] += weight * line[k * inner];
     }
+    if (r->antialias) out.data[i] /= total;
   }
   return out;
 }
@@ -89,6 +106,7 @@ static Resize read_resize(const Inputs* in, const Array* x, int d) {
   Resize r = {
       .mode = (int)int_arg(in, "mode", TT_INTERPOLATION_NEAREST),
       .align_corners = flag_arg(in, "align_corners"),
+      .antialias = flag_arg(in, "antialias"),
       .in = x->shape[d],
   };
   double factor = size ? 0 : number_arg(in, "scale_factor", 0);

@@ -19,6 +19,9 @@ const ANNEAL = ("cos" => 0, "linear" => 1)
 const PADDINGMODE = ("zeros" => 0, "reflect" => 1, "replicate" => 2, "circular" => 3)
 const AUTOPADDING = ("none" => 0, "valid" => 1, "same" => 2)
 const NONLINEARITY = ("tanh" => 0, "relu" => 1)
+const GRIDMODE = ("bilinear" => 0, "nearest" => 1, "bicubic" => 2)
+const GRIDPADDING = ("zeros" => 0, "border" => 1, "reflection" => 2)
+const BAGMODE = ("sum" => 0, "mean" => 1, "max" => 2)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)
@@ -478,6 +481,47 @@ Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
 function celu!(input::Tensor, alpha_=1.0; alpha::Real=alpha_)
     opts = Ref(C.tt_celu_opts(UInt64(1), f64(alpha)))
     check(C.tt_celu_(ctx(), input, opts))
+    return input
+end
+
+"""
+    TT.rrelu(input, lower=0.125, upper=0.3333333333333333; training=false, generator=nothing)
+
+Multiplies negative elements by a slope: in training by one drawn from [lower, upper) for each
+element, otherwise by (lower + upper) / 2.
+
+- `lower`: smallest slope
+- `upper`: upper bound of the slopes, which it excludes
+- `training`: whether slopes are drawn
+- `generator`: random number generator; default: the one of the ctx
+"""
+function rrelu(input::Tensor, lower_=0.125, upper_=0.3333333333333333; lower::Real=lower_,
+    upper::Real=upper_, training::Bool=false, generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_rrelu_opts(UInt64(7) | given(generator, 3), f64(lower), f64(upper),
+        flag(training), handle(generator)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve generator C.tt_rrelu(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.rrelu!(input, lower=0.125, upper=0.3333333333333333; training=false, generator=nothing)
+
+In place:
+
+Multiplies negative elements by a slope: in training by one drawn from [lower, upper) for each
+element, otherwise by (lower + upper) / 2.
+
+- `lower`: smallest slope
+- `upper`: upper bound of the slopes, which it excludes
+- `training`: whether slopes are drawn
+- `generator`: random number generator; default: the one of the ctx
+"""
+function rrelu!(input::Tensor, lower_=0.125, upper_=0.3333333333333333; lower::Real=lower_,
+    upper::Real=upper_, training::Bool=false, generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_rrelu_opts(UInt64(7) | given(generator, 3), f64(lower), f64(upper),
+        flag(training), handle(generator)))
+    check(GC.@preserve generator C.tt_rrelu_(ctx(), input, opts))
     return input
 end
 
@@ -2608,6 +2652,54 @@ function repeat_interleave(input::Tensor, repeats::Union{Integer, Tensor}, dim_=
 end
 
 """
+    TT.pixel_shuffle(input, upscale_factor)
+
+Rearranges r^2 channels of each pixel as r x r pixels.
+
+- `input`: (…, C * r^2, H, W)
+- `upscale_factor`: r, the factor of height and width
+"""
+function pixel_shuffle(input::Tensor, upscale_factor_=required;
+    upscale_factor::Union{Integer, Required}=upscale_factor_)
+    upscale_factor === required && missing_argument(:upscale_factor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_pixel_shuffle(ctx(), input, i64(upscale_factor), o))
+    return wrap(o[])
+end
+
+"""
+    TT.pixel_unshuffle(input, downscale_factor)
+
+Rearranges r x r pixels as r^2 channels of one pixel: the inverse of `pixel_shuffle`.
+
+- `input`: (…, C, H * r, W * r)
+- `downscale_factor`: r, the divisor of height and width
+"""
+function pixel_unshuffle(input::Tensor, downscale_factor_=required;
+    downscale_factor::Union{Integer, Required}=downscale_factor_)
+    downscale_factor === required && missing_argument(:downscale_factor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_pixel_unshuffle(ctx(), input, i64(downscale_factor), o))
+    return wrap(o[])
+end
+
+"""
+    TT.channel_shuffle(input, groups)
+
+Divides the channels into groups and interleaves them: the first channels of all groups, then the
+second ones, and so on.
+
+- `input`: (N, C, …) with at least 3 dimensions
+- `groups`: number of groups; must divide C
+"""
+function channel_shuffle(input::Tensor, groups_=required; groups::Union{Integer, Required}=groups_)
+    groups === required && missing_argument(:groups)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_channel_shuffle(ctx(), input, i64(groups), o))
+    return wrap(o[])
+end
+
+"""
     TT.scaled_dot_product_attention(query, key, value, attn_mask=nothing, dropout_p=0.0;
         is_causal=false, scale=nothing, enable_gqa=false, generator=nothing)
 
@@ -4416,6 +4508,108 @@ function kaiser_window(window_length::Integer; periodic::Bool=true, beta::Real=1
 end
 
 """
+    TT.im2col(input, kernel_size; dilation=1, padding=0, stride=1)
+
+Returns the elements of each window of the last two dimensions as a column.
+
+- `input`: (N, C, H, W) or (C, H, W)
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
+  below
+- `dilation`: step between the elements of a window
+- `padding`: number of zeros added on both sides of each dimension
+- `stride`: step between windows
+"""
+function im2col(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, dilation::Ints=1, padding::Ints=0,
+    stride::Ints=1)
+    kernel_size === required && missing_argument(:kernel_size)
+    kernel_size_v = ints(kernel_size)
+    dilation_v = ints(dilation)
+    padding_v = ints(padding)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_im2col_opts(UInt64(7), pointer(dilation_v), length(dilation_v),
+        pointer(padding_v), length(padding_v), pointer(stride_v), length(stride_v)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v dilation_v padding_v stride_v C.tt_im2col(ctx(), input,
+        kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.col2im(input, output_size, kernel_size; dilation=1, padding=0, stride=1)
+
+Adds up columns as windows of an image. Where windows overlap, the result is the sum of their
+elements.
+
+- `input`: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements and L that
+  of the windows
+- `output_size`: rows and columns of the image, or one number for both
+- `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
+  below
+- `dilation`: step between the elements of a window
+- `padding`: number of zeros added on both sides of each dimension
+- `stride`: step between windows
+"""
+function col2im(input::Tensor, output_size::Ints, kernel_size::Ints; dilation::Ints=1,
+    padding::Ints=0, stride::Ints=1)
+    output_size_v = ints(output_size)
+    kernel_size_v = ints(kernel_size)
+    dilation_v = ints(dilation)
+    padding_v = ints(padding)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_col2im_opts(UInt64(7), pointer(dilation_v), length(dilation_v),
+        pointer(padding_v), length(padding_v), pointer(stride_v), length(stride_v)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve output_size_v kernel_size_v dilation_v padding_v stride_v C.tt_col2im(ctx(),
+        input, output_size_v, length(output_size_v), kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.grid_sample(input, grid; mode=\"bilinear\", padding_mode=\"zeros\", align_corners=nothing)
+
+Samples input at the positions of grid, from -1 to 1 along each dimension.
+
+- `input`: (N, C, H, W) or (N, C, D, H, W)
+- `grid`: positions: (N, …, 2) with (x, y), or (N, …, 3) with (x, y, z)
+- `mode`: bilinear, also of three dimensions; nearest; bicubic: of two
+- `padding_mode`: zeros: elements beyond the border are 0; border: they are the nearest ones;
+  reflection: they are reflected at the border
+- `align_corners`: whether -1 and 1 are the centers of the corner elements instead of their outer
+  edges; default: false
+"""
+function grid_sample(input::Tensor, grid::Tensor; mode::Union{Union{AbstractString, Symbol},
+    Nothing}="bilinear", padding_mode::Union{Union{AbstractString, Symbol}, Nothing}="zeros",
+    align_corners::Union{Bool, Nothing}=nothing)
+    opts = Ref(C.tt_grid_sample_opts(UInt64(3) | given(align_corners, 2),
+        choice(GRIDMODE, mode, "mode"), choice(GRIDPADDING, padding_mode, "padding_mode"),
+        flag(align_corners)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_grid_sample(ctx(), input, grid, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.affine_grid(theta, size; align_corners=nothing)
+
+Returns a grid for `grid_sample`: the positions of an image, transformed by affine matrices.
+
+- `theta`: (N, 2, 3) or (N, 3, 4)
+- `size`: sizes of the sampled image: (N, C, H, W) or (N, C, D, H, W)
+- `align_corners`: whether -1 and 1 are the centers of the corner elements instead of their outer
+  edges; default: false
+"""
+function affine_grid(theta::Tensor, size_=required; size::Union{Ints, Required}=size_,
+    align_corners::Union{Bool, Nothing}=nothing)
+    size === required && missing_argument(:size)
+    size_v = ints(size)
+    opts = Ref(C.tt_affine_grid_opts(given(align_corners, 0), flag(align_corners)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve size_v C.tt_affine_grid(ctx(), theta, size_v, length(size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
     TT.gather(input, dim, index; out=nothing)
 
 Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
@@ -4583,18 +4777,67 @@ function index_put!(input::Tensor, indices::OptionalTensors, values::Tensor, acc
 end
 
 """
-    TT.embedding(input, weight; padding_idx=nothing)
+    TT.embedding(input, weight; padding_idx=nothing, scale_grad_by_freq=false)
 
 Looks up the rows of weight at indices. The result has the shape of indices followed by features.
 
 - `weight`: (rows, features)
 - `input`: integer tensor of any shape with values in [0, rows)
 - `padding_idx`: row that receives no gradient; negative values count from the end
+- `scale_grad_by_freq`: whether the gradient of a row is divided by the number of its indices
 """
-function embedding(input::Tensor, weight::Tensor; padding_idx::Union{Integer, Nothing}=nothing)
-    opts = Ref(C.tt_embedding_opts(given(padding_idx, 0), c_index_of(padding_idx)))
+function embedding(input::Tensor, weight::Tensor; padding_idx::Union{Integer, Nothing}=nothing,
+    scale_grad_by_freq::Bool=false)
+    opts = Ref(C.tt_embedding_opts(UInt64(2) | given(padding_idx, 0), c_index_of(padding_idx),
+        flag(scale_grad_by_freq)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_embedding(ctx(), weight, input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.embedding_renorm!(input, indices, max_norm, norm_type=2.0)
+
+Scales the rows of self at indices whose norm is greater than `max_norm` to that norm.
+
+- `input`: (rows, features)
+- `indices`: integer tensor of any shape with values in [0, rows)
+- `max_norm`: largest norm, at least 0
+- `norm_type`: order of the norm, positive
+"""
+function embedding_renorm!(input::Tensor, indices::Tensor, max_norm_=required, norm_type_=2.0;
+    max_norm::Union{Real, Required}=max_norm_, norm_type::Real=norm_type_)
+    max_norm === required && missing_argument(:max_norm)
+    check(C.tt_embedding_renorm_(ctx(), input, indices, f64(max_norm), f64(norm_type)))
+    return input
+end
+
+"""
+    TT.embedding_bag(weight, indices, offsets=nothing; mode=\"mean\", per_sample_weights=nothing,
+        scale_grad_by_freq=false, include_last_offset=false, padding_idx=nothing)
+
+Looks up the rows of weight at indices and reduces those of each bag.
+
+- `weight`: (rows, features)
+- `indices`: integers in [0, rows): (bags, n) or, with offsets, (n)
+- `offsets`: where each bag begins in indices, ascending from 0
+- `mode`: sum; mean; max. Bags without rows give 0
+- `per_sample_weights`: factor of each row, in the shape of indices; for mode sum
+- `scale_grad_by_freq`: whether the gradient of a row is divided by the number of its indices
+- `include_last_offset`: whether the last offset is the end of the last bag
+- `padding_idx`: row that is left out; negative values count from the end
+"""
+function embedding_bag(weight::Tensor, indices::Tensor, offsets_=nothing;
+    offsets::Union{Tensor, Nothing}=offsets_, mode::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", per_sample_weights::Union{Tensor, Nothing}=nothing,
+    scale_grad_by_freq::Bool=false, include_last_offset::Bool=false,
+    padding_idx::Union{Integer, Nothing}=nothing)
+    opts = Ref(C.tt_embedding_bag_opts(UInt64(13) | given(per_sample_weights, 1) |
+        given(padding_idx, 4), choice(BAGMODE, mode, "mode"), handle(per_sample_weights),
+        flag(scale_grad_by_freq), flag(include_last_offset), c_index_of(padding_idx)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve per_sample_weights C.tt_embedding_bag(ctx(), weight, indices,
+        optional(offsets), opts, o))
     return wrap(o[])
 end
 
@@ -5429,6 +5672,276 @@ function cross_entropy(input::Tensor, target::Tensor, weight_=nothing, ignore_in
 end
 
 """
+    TT.poisson_nll_loss(input, target; log_input=true, full=false, eps=1e-8, reduction=\"mean\")
+
+Negative log likelihood of counts with a Poisson distribution: exp(input) - target * input or,
+without `log_input`, input - target * log(input + eps), elementwise with broadcasting, reduced.
+
+- `input`: expected counts, or their logarithms if `log_input` is true
+- `target`: counts
+- `log_input`: whether input holds logarithms
+- `full`: whether to add Stirling's approximation of log(target!) where target > 1
+- `eps`: added to input, so that its logarithm is finite; used without `log_input`
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function poisson_nll_loss(input::Tensor, target::Tensor; log_input::Bool=true, full::Bool=false,
+    eps::Real=1e-8, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_poisson_nll_loss_opts(UInt64(15), flag(log_input), flag(full), f64(eps),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_poisson_nll_loss(ctx(), input, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.gaussian_nll_loss(input, target, var; full=false, eps=1e-6, reduction=\"mean\")
+
+Negative log likelihood of a normal distribution: (log(var) + (input - target)^2 / var) / 2, with
+var at least eps, reduced.
+
+- `input`: means
+- `var`: variances, at least 0: in the shape of input, without its last dimension, or with one
+  dimension of size 1
+- `full`: whether to add log(2 * pi) / 2
+- `eps`: smallest variance; smaller ones are replaced
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function gaussian_nll_loss(input::Tensor, target::Tensor, var::Union{Tensor, Number};
+    full::Bool=false, eps::Real=1e-6, reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean")
+    var isa Number && (var = number_tensor(var, input, target))
+    opts = Ref(C.tt_gaussian_nll_loss_opts(UInt64(7), flag(full), f64(eps),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_gaussian_nll_loss(ctx(), input, target, var, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.hinge_embedding_loss(input, target, margin=1.0; reduction=\"mean\")
+
+Computes input where target is 1 and max(0, margin - input) where it is -1, with broadcasting, and
+reduces it.
+
+- `input`: distances
+- `target`: 1 for similar, -1 for dissimilar
+- `margin`: distance from which dissimilar pairs have no loss
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function hinge_embedding_loss(input::Tensor, target::Tensor, margin_=1.0; margin::Real=margin_,
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_hinge_embedding_loss_opts(UInt64(3), f64(margin),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_hinge_embedding_loss(ctx(), input, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.cosine_embedding_loss(input1, input2, target, margin=0.0; reduction=\"mean\")
+
+Computes 1 - c where target is 1 and max(0, c - margin) where it is -1, with the cosine c of the
+angle between two vectors, and reduces it.
+
+- `input1`: (N, D) or (D)
+- `input2`: (N, D) or (D)
+- `target`: (N) or (): 1 for similar, -1 for dissimilar
+- `margin`: cosine up to which dissimilar pairs have no loss
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function cosine_embedding_loss(input1::Tensor, input2::Tensor, target::Tensor, margin_=0.0;
+    margin::Real=margin_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_cosine_embedding_loss_opts(UInt64(3), f64(margin),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cosine_embedding_loss(ctx(), input1, input2, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.margin_ranking_loss(input1, input2, target, margin=0.0; reduction=\"mean\")
+
+Computes max(0, margin - target * (input1 - input2)), with broadcasting, and reduces it.
+
+- `target`: 1 if input1 should be greater, -1 if input2 should; the three tensors have equal numbers
+  of dimensions
+- `margin`: difference from which there is no loss
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function margin_ranking_loss(input1::Tensor, input2::Tensor, target::Tensor, margin_=0.0;
+    margin::Real=margin_, reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_margin_ranking_loss_opts(UInt64(3), f64(margin),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_margin_ranking_loss(ctx(), input1, input2, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.soft_margin_loss(input, target; reduction=\"mean\")
+
+Computes log(1 + exp(-target * input)), elementwise with broadcasting, and reduces it.
+
+- `input`: scores
+- `target`: 1 or -1
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function soft_margin_loss(input::Tensor, target::Tensor;
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_soft_margin_loss_opts(UInt64(1), choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_soft_margin_loss(ctx(), input, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6; swap=false,
+        reduction=\"mean\")
+
+Computes max(0, margin + |anchor - positive| - |anchor - negative|), with the p-norm over the last
+dimension, and reduces it.
+
+- `anchor`: (N, D) or (D); the three tensors have equal numbers of dimensions
+- `positive`: vectors that should be near anchor
+- `negative`: vectors that should be far from it
+- `margin`: difference of the distances from which there is no loss, greater than 0
+- `p`: order of the norm
+- `eps`: added to differences of vectors
+- `swap`: whether the distance of positive and negative counts if it is smaller than that of anchor
+  and negative
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function triplet_margin_loss(anchor::Tensor, positive::Tensor, negative::Tensor, margin_=1.0,
+    p_=2.0, eps_=1e-6; margin::Real=margin_, p::Real=p_, eps::Real=eps_, swap::Bool=false,
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_triplet_margin_loss_opts(UInt64(31), f64(margin), f64(p), f64(eps), flag(swap),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_triplet_margin_loss(ctx(), anchor, positive, negative, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.multi_margin_loss(input, target, p=1, margin=1.0, weight=nothing; reduction=\"mean\")
+
+Computes the mean over all classes of max(0, margin - input[t] + input[c])^p for each class c except
+the target t, and reduces it.
+
+- `input`: scores: (N, C) or (C)
+- `target`: classes in [0, C): (N) or ()
+- `p`: 1 or 2
+- `margin`: difference of the scores from which there is no loss
+- `weight`: factor of each class: (C)
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function multi_margin_loss(input::Tensor, target::Tensor, p_=1, margin_=1.0, weight_=nothing;
+    p::Integer=p_, margin::Real=margin_, weight::Union{Tensor, Nothing}=weight_,
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_multi_margin_loss_opts(UInt64(11) | given(weight, 2), i64(p), f64(margin),
+        handle(weight), choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve weight C.tt_multi_margin_loss(ctx(), input, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.multilabel_margin_loss(input, target; reduction=\"mean\")
+
+Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are none, divides it
+by the number of classes, and reduces it.
+
+- `input`: scores: (N, C) or (C)
+- `target`: classes of each row, which end before the first -1; has the shape of input
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function multilabel_margin_loss(input::Tensor, target::Tensor;
+    reduction::Union{Union{AbstractString, Symbol}, Nothing}="mean")
+    opts = Ref(C.tt_multilabel_margin_loss_opts(UInt64(1),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_multilabel_margin_loss(ctx(), input, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.multilabel_soft_margin_loss(input, target, weight=nothing; reduction=\"mean\")
+
+Computes the mean over all classes of the binary cross entropy of sigmoid(input) and target, and
+reduces it.
+
+- `input`: scores: (N, C) or (C)
+- `target`: 0 or 1 for each class; has the shape of input
+- `weight`: factor of each class; broadcast to the shape of input
+- `reduction`: none: the loss of each element; sum: their sum; mean: their mean
+"""
+function multilabel_soft_margin_loss(input::Tensor, target::Tensor, weight_=nothing;
+    weight::Union{Tensor, Nothing}=weight_, reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean")
+    opts = Ref(C.tt_multilabel_soft_margin_loss_opts(UInt64(2) | given(weight, 0), handle(weight),
+        choice(REDUCTION, reduction, "reduction")))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve weight C.tt_multilabel_soft_margin_loss(ctx(), input, target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linear_cross_entropy(input, linear_weight, target; linear_bias=nothing, weight=nothing,
+        ignore_index=nothing, reduction=\"mean\", label_smoothing=0.0)
+
+Computes the cross entropy between the softmax of a linear layer's result and target, and reduces
+it.
+
+- `input`: (N, K) or (K)
+- `linear_weight`: (C, …, K); the scores are (N, C, …)
+- `target`: classes in [0, C) with the shape of the scores without C, or probabilities with their
+  shape
+- `linear_bias`: (C, …)
+- `weight`: factor of each class: (C)
+- `ignore_index`: class targets with this value do not contribute; default: -100
+- `reduction`: none; sum; mean: for classes, the sum divided by the sum of the weights of the
+  targets
+- `label_smoothing`: share of the target that is distributed evenly over all classes, in [0, 1]
+"""
+function linear_cross_entropy(input::Tensor, linear_weight::Tensor, target::Tensor;
+    linear_bias::Union{Tensor, Nothing}=nothing, weight::Union{Tensor, Nothing}=nothing,
+    ignore_index::Union{Integer, Nothing}=nothing, reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", label_smoothing::Real=0.0)
+    opts = Ref(C.tt_linear_cross_entropy_opts(UInt64(24) | given(linear_bias, 0) | given(weight,
+        1) | given(ignore_index, 2), handle(linear_bias), handle(weight), i64(ignore_index),
+        choice(REDUCTION, reduction, "reduction"), f64(label_smoothing)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve linear_bias weight C.tt_linear_cross_entropy(ctx(), input, linear_weight,
+        target, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0; reduction=\"mean\",
+        zero_infinity=false)
+
+Connectionist temporal classification loss: -log of the probability of all alignments of targets
+with the sequence, reduced.
+
+- `log_probs`: log-probabilities (T, N, C) or (T, C), as `log_softmax` returns them
+- `targets`: classes: (N, S), or those of all samples in turn; (S) without a batch
+- `input_lengths`: lengths of the sequences, at most T: (N) or ()
+- `target_lengths`: lengths of the targets: (N) or ()
+- `blank`: class of no symbol
+- `reduction`: none; sum; mean: of the losses divided by the lengths of their targets
+- `zero_infinity`: whether infinite losses, of targets longer than their sequence, and their
+  gradients become 0
+"""
+function ctc_loss(log_probs::Tensor, targets::Tensor, input_lengths::Tensor, target_lengths::Tensor,
+    blank_=0; blank::Integer=blank_, reduction::Union{Union{AbstractString, Symbol},
+    Nothing}="mean", zero_infinity::Bool=false)
+    opts = Ref(C.tt_ctc_loss_opts(UInt64(7), i64(blank), choice(REDUCTION, reduction, "reduction"),
+        flag(zero_infinity)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_ctc_loss(ctx(), log_probs, targets, input_lengths, target_lengths, opts, o))
+    return wrap(o[])
+end
+
+"""
     TT.matmul(input, other; out=nothing)
 
 Matrix product. A 1-D operand is a row (self) or a column (other), and its dimension is dropped from
@@ -5895,6 +6408,23 @@ function chain_matmul(matrices...)
 end
 
 """
+    TT.bilinear(input1, input2, weight, bias=nothing)
+
+Computes input1^T * weight[k] * input2 + bias[k] for each feature k.
+
+- `input1`: (…, in1)
+- `input2`: (…, in2)
+- `weight`: (out, in1, in2)
+- `bias`: (out); none: 0
+"""
+function bilinear(input1::Tensor, input2::Tensor, weight::Tensor, bias_=nothing;
+    bias::Union{Tensor, Nothing}=bias_)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_bilinear(ctx(), input1, input2, weight, optional(bias), o))
+    return wrap(o[])
+end
+
+"""
     TT.batch_norm(input, running_mean=nothing, running_var=nothing, weight=nothing, bias=nothing;
         training=false, momentum=0.1, eps=1e-5)
 
@@ -6015,6 +6545,27 @@ function layer_norm(input::Tensor, normalized_shape_=required, weight_=nothing, 
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve normalized_shape_v C.tt_layer_norm(ctx(), input, normalized_shape_v,
         length(normalized_shape_v), optional(weight), optional(bias), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0)
+
+Divides each element by (k + alpha * s)^beta, where s is the mean of the squares of `size` adjacent
+channels at its position.
+
+- `input`: (N, C, …) with at least 3 dimensions
+- `size`: number of adjacent channels
+- `alpha`: factor of the mean of the squares
+- `beta`: exponent
+- `k`: added before the power
+"""
+function local_response_norm(input::Tensor, size_=required, alpha_=1e-4, beta_=0.75, k_=1.0;
+    size::Union{Integer, Required}=size_, alpha::Real=alpha_, beta::Real=beta_, k::Real=k_)
+    size === required && missing_argument(:size)
+    opts = Ref(C.tt_local_response_norm_opts(UInt64(7), f64(alpha), f64(beta), f64(k)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_local_response_norm(ctx(), input, i64(size), opts, o))
     return wrap(o[])
 end
 
@@ -6275,6 +6826,359 @@ function adaptive_avg_pool2d(input::Tensor, output_size_=required;
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve output_size_v C.tt_adaptive_avg_pool2d(ctx(), input, output_size_v,
         length(output_size_v), o))
+    return wrap(o[])
+end
+
+"""
+    TT.max_pool3d(input, kernel_size; stride=nothing, padding=0, dilation=1, ceil_mode=false)
+
+Returns the maximum of each window of the last three dimensions. nan counts as the maximum.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `kernel_size`: depth, rows and columns of a window, or one number for all; likewise for the
+  arguments below
+- `stride`: step between windows; default: `kernel_size`
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the
+  maximum
+- `dilation`: step between the elements of a window
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+"""
+function max_pool3d(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
+    kernel_size === required && missing_argument(:kernel_size)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    dilation_v = ints(dilation)
+    opts = Ref(C.tt_max_pool3d_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(ceil_mode)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool3d(ctx(), input,
+        kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.max_pool3d_with_indices(input, kernel_size; stride=nothing, padding=0, dilation=1,
+        ceil_mode=false)
+
+Returns the maximum of each window, like `max_pool3d`, and its index in the flattened last three
+dimensions.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `kernel_size`: depth, rows and columns of a window, or one number for all; likewise for the
+  arguments below
+- `stride`: step between windows; default: `kernel_size`
+- `padding`: number of elements added on both sides of each spatial dimension, which are never the
+  maximum
+- `dilation`: step between the elements of a window
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+"""
+function max_pool3d_with_indices(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, dilation::Ints=1, ceil_mode::Bool=false)
+    kernel_size === required && missing_argument(:kernel_size)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    dilation_v = ints(dilation)
+    opts = Ref(C.tt_max_pool3d_with_indices_opts(UInt64(14) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(ceil_mode)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v padding_v dilation_v C.tt_max_pool3d_with_indices(
+        ctx(), input, kernel_size_v, length(kernel_size_v), opts, o1, o2))
+    return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.avg_pool3d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
+        count_include_pad=true, divisor_override=nothing)
+
+Returns the mean of each window of the last three dimensions.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `kernel_size`: depth, rows and columns of a window, or one number for all; likewise for the
+  arguments below
+- `stride`: step between windows; default: `kernel_size`
+- `padding`: number of zeros added on both sides of each spatial dimension
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+- `count_include_pad`: whether the divisor counts the padding
+- `divisor_override`: divisor of the sums, not 0; default: the number of elements of the window
+"""
+function avg_pool3d(input::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true,
+    divisor_override::Union{Integer, Nothing}=nothing)
+    kernel_size === required && missing_argument(:kernel_size)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    opts = Ref(C.tt_avg_pool3d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
+        flag(count_include_pad), i64(divisor_override)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool3d(ctx(), input, kernel_size_v,
+        length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.adaptive_max_pool3d(input, output_size)
+
+Divides the last three dimensions evenly into `output_size` windows and returns the maximum of each
+and its index in the flattened dimensions.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `output_size`: numbers of windows along the three dimensions, or one number for all
+"""
+function adaptive_max_pool3d(input::Tensor, output_size_=required;
+    output_size::Union{Ints, Required}=output_size_)
+    output_size === required && missing_argument(:output_size)
+    output_size_v = ints(output_size)
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve output_size_v C.tt_adaptive_max_pool3d(ctx(), input, output_size_v,
+        length(output_size_v), o1, o2))
+    return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.adaptive_avg_pool3d(input, output_size)
+
+Divides the last three dimensions evenly into `output_size` windows and returns the mean of each.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `output_size`: numbers of windows along the three dimensions, or one number for all
+"""
+function adaptive_avg_pool3d(input::Tensor, output_size_=required;
+    output_size::Union{Ints, Required}=output_size_)
+    output_size === required && missing_argument(:output_size)
+    output_size_v = ints(output_size)
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve output_size_v C.tt_adaptive_avg_pool3d(ctx(), input, output_size_v,
+        length(output_size_v), o))
+    return wrap(o[])
+end
+
+"""
+    TT.lp_pool1d(input, norm_type, kernel_size; stride=nothing, ceil_mode=false)
+
+Returns the p-th root of the sum of the p-th powers of each window of the last dimension.
+
+- `input`: (N, C, L) or (C, L)
+- `norm_type`: p, not 0
+- `kernel_size`: sizes of a window, or one number for all
+- `stride`: step between windows; default: `kernel_size`
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+"""
+function lp_pool1d(input::Tensor, norm_type::Real, kernel_size::Ints;
+    stride::Union{Ints, Nothing}=nothing, ceil_mode::Bool=false)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_lp_pool1d_opts(UInt64(2) | given(stride, 0), pointer(stride_v),
+        length(stride_v), flag(ceil_mode)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v C.tt_lp_pool1d(ctx(), input, f64(norm_type),
+        kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.lp_pool2d(input, norm_type, kernel_size; stride=nothing, ceil_mode=false)
+
+Returns the p-th root of the sum of the p-th powers of each window of the last two dimensions.
+
+- `input`: (N, C, H, W) or (C, H, W)
+- `norm_type`: p, not 0
+- `kernel_size`: sizes of a window, or one number for all
+- `stride`: step between windows; default: `kernel_size`
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+"""
+function lp_pool2d(input::Tensor, norm_type::Real, kernel_size::Ints;
+    stride::Union{Ints, Nothing}=nothing, ceil_mode::Bool=false)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_lp_pool2d_opts(UInt64(2) | given(stride, 0), pointer(stride_v),
+        length(stride_v), flag(ceil_mode)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v C.tt_lp_pool2d(ctx(), input, f64(norm_type),
+        kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.lp_pool3d(input, norm_type, kernel_size; stride=nothing, ceil_mode=false)
+
+Returns the p-th root of the sum of the p-th powers of each window of the last three dimensions.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `norm_type`: p, not 0
+- `kernel_size`: sizes of a window, or one number for all
+- `stride`: step between windows; default: `kernel_size`
+- `ceil_mode`: whether the number of windows is rounded up instead of down
+"""
+function lp_pool3d(input::Tensor, norm_type::Real, kernel_size::Ints;
+    stride::Union{Ints, Nothing}=nothing, ceil_mode::Bool=false)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_lp_pool3d_opts(UInt64(2) | given(stride, 0), pointer(stride_v),
+        length(stride_v), flag(ceil_mode)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v C.tt_lp_pool3d(ctx(), input, f64(norm_type),
+        kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fractional_max_pool2d(input, kernel_size, output_size, random_samples=nothing;
+        generator=nothing)
+
+Returns the maximum of each of `output_size` windows of `kernel_size`, which begin at pseudo-random
+positions, and its index in the flattened dimensions.
+
+- `input`: (N, C, H, W) or (C, H, W)
+- `kernel_size`: sizes of a window, or one number for all
+- `output_size`: numbers of windows, or one number for all; `output_size` + `kernel_size` - 1 is at
+  most the size of input
+- `random_samples`: shifts of the windows in [0, 1): (N, C, 2), where N is 1 without a batch;
+  default: drawn
+- `generator`: random number generator; default: the one of the ctx
+"""
+function fractional_max_pool2d(input::Tensor, kernel_size::Ints, output_size::Ints,
+    random_samples_=nothing; random_samples::Union{Tensor, Nothing}=random_samples_,
+    generator::Union{Generator, Nothing}=nothing)
+    kernel_size_v = ints(kernel_size)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_fractional_max_pool2d_opts(given(random_samples, 0) | given(generator, 1),
+        handle(random_samples), handle(generator)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    GC.@preserve kernel_size_v output_size_v random_samples generator check(
+        C.tt_fractional_max_pool2d(ctx(), input, kernel_size_v, length(kernel_size_v),
+        output_size_v, length(output_size_v), opts, o1, o2))
+    return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.fractional_max_pool3d(input, kernel_size, output_size, random_samples=nothing;
+        generator=nothing)
+
+Returns the maximum of each of `output_size` windows of `kernel_size`, which begin at pseudo-random
+positions, and its index in the flattened dimensions.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `kernel_size`: sizes of a window, or one number for all
+- `output_size`: numbers of windows, or one number for all; `output_size` + `kernel_size` - 1 is at
+  most the size of input
+- `random_samples`: shifts of the windows in [0, 1): (N, C, 3), where N is 1 without a batch;
+  default: drawn
+- `generator`: random number generator; default: the one of the ctx
+"""
+function fractional_max_pool3d(input::Tensor, kernel_size::Ints, output_size::Ints,
+    random_samples_=nothing; random_samples::Union{Tensor, Nothing}=random_samples_,
+    generator::Union{Generator, Nothing}=nothing)
+    kernel_size_v = ints(kernel_size)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_fractional_max_pool3d_opts(given(random_samples, 0) | given(generator, 1),
+        handle(random_samples), handle(generator)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    GC.@preserve kernel_size_v output_size_v random_samples generator check(
+        C.tt_fractional_max_pool3d(ctx(), input, kernel_size_v, length(kernel_size_v),
+        output_size_v, length(output_size_v), opts, o1, o2))
+    return (out = wrap_or_nothing(o1[]), indices = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.max_unpool1d(input, indices, kernel_size; stride=nothing, padding=0, output_size=nothing)
+
+Returns zeros with the elements of input at indices: a partial inverse of `max_pool1d`.
+
+- `input`: (N, C, L) or (C, L)
+- `indices`: int64 positions in the flattened spatial dimensions of the result; has the shape of
+  input
+- `kernel_size`: sizes of a window, or one number for all; likewise for stride and padding
+- `stride`: step between windows; default: `kernel_size`
+- `padding`: number of elements that were added on both sides
+- `output_size`: sizes of the result, less than a stride away from the default: (s - 1) * stride -
+  2 * padding + `kernel_size`
+"""
+function max_unpool1d(input::Tensor, indices::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, output_size::Union{Ints, Nothing}=nothing)
+    kernel_size === required && missing_argument(:kernel_size)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_max_unpool1d_opts(UInt64(2) | given(stride, 0) | given(output_size, 2),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(output_size_v), length(output_size_v)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v padding_v output_size_v C.tt_max_unpool1d(ctx(),
+        input, indices, kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.max_unpool2d(input, indices, kernel_size; stride=nothing, padding=0, output_size=nothing)
+
+Returns zeros with the elements of input at indices: a partial inverse of `max_pool2d`.
+
+- `input`: (N, C, H, W) or (C, H, W)
+- `indices`: int64 positions in the flattened spatial dimensions of the result; has the shape of
+  input
+- `kernel_size`: sizes of a window, or one number for all; likewise for stride and padding
+- `stride`: step between windows; default: `kernel_size`
+- `padding`: number of elements that were added on both sides
+- `output_size`: sizes of the result, less than a stride away from the default: (s - 1) * stride -
+  2 * padding + `kernel_size`
+"""
+function max_unpool2d(input::Tensor, indices::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, output_size::Union{Ints, Nothing}=nothing)
+    kernel_size === required && missing_argument(:kernel_size)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_max_unpool2d_opts(UInt64(2) | given(stride, 0) | given(output_size, 2),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(output_size_v), length(output_size_v)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v padding_v output_size_v C.tt_max_unpool2d(ctx(),
+        input, indices, kernel_size_v, length(kernel_size_v), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.max_unpool3d(input, indices, kernel_size; stride=nothing, padding=0, output_size=nothing)
+
+Returns zeros with the elements of input at indices: a partial inverse of `max_pool3d`.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `indices`: int64 positions in the flattened spatial dimensions of the result; has the shape of
+  input
+- `kernel_size`: sizes of a window, or one number for all; likewise for stride and padding
+- `stride`: step between windows; default: `kernel_size`
+- `padding`: number of elements that were added on both sides
+- `output_size`: sizes of the result, less than a stride away from the default: (s - 1) * stride -
+  2 * padding + `kernel_size`
+"""
+function max_unpool3d(input::Tensor, indices::Tensor, kernel_size_=required;
+    kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
+    padding::Ints=0, output_size::Union{Ints, Nothing}=nothing)
+    kernel_size === required && missing_argument(:kernel_size)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_max_unpool3d_opts(UInt64(2) | given(stride, 0) | given(output_size, 2),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(output_size_v), length(output_size_v)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve kernel_size_v stride_v padding_v output_size_v C.tt_max_unpool3d(ctx(),
+        input, indices, kernel_size_v, length(kernel_size_v), opts, o))
     return wrap(o[])
 end
 
@@ -6677,6 +7581,209 @@ function multinomial(input::Tensor, num_samples_=required, replacement_=false;
     check(GC.@preserve generator C.tt_multinomial(ctx(), input, i64(num_samples), flag(replacement),
         opts, o))
     return wrap(o[])
+end
+
+"""
+    TT.dropout1d(input, p=0.5; training=true, generator=nothing)
+
+Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
+
+- `input`: (N, C, L) or (C, L)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function dropout1d(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout1d_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve generator C.tt_dropout1d(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.dropout1d!(input, p=0.5; training=true, generator=nothing)
+
+In place:
+
+Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
+
+- `input`: (N, C, L) or (C, L)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function dropout1d!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout1d_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    check(GC.@preserve generator C.tt_dropout1d_(ctx(), input, opts))
+    return input
+end
+
+"""
+    TT.dropout2d(input, p=0.5; training=true, generator=nothing)
+
+Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
+
+- `input`: (N, C, H, W) or (N, C, L)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function dropout2d(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout2d_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve generator C.tt_dropout2d(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.dropout2d!(input, p=0.5; training=true, generator=nothing)
+
+In place:
+
+Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
+
+- `input`: (N, C, H, W) or (N, C, L)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function dropout2d!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout2d_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    check(GC.@preserve generator C.tt_dropout2d_(ctx(), input, opts))
+    return input
+end
+
+"""
+    TT.dropout3d(input, p=0.5; training=true, generator=nothing)
+
+Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function dropout3d(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout3d_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve generator C.tt_dropout3d(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.dropout3d!(input, p=0.5; training=true, generator=nothing)
+
+In place:
+
+Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input itself if
+p is 0 or train is false.
+
+- `input`: (N, C, D, H, W) or (C, D, H, W)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function dropout3d!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_dropout3d_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    check(GC.@preserve generator C.tt_dropout3d_(ctx(), input, opts))
+    return input
+end
+
+"""
+    TT.alpha_dropout(input, p=0.5; training=true, generator=nothing)
+
+Sets each element to the negative saturation of selu with probability p, then scales and shifts all
+so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
+
+- `p`: probability of dropping an element, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve generator C.tt_alpha_dropout(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.alpha_dropout!(input, p=0.5; training=true, generator=nothing)
+
+In place:
+
+Sets each element to the negative saturation of selu with probability p, then scales and shifts all
+so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
+
+- `p`: probability of dropping an element, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function alpha_dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
+        handle(generator)))
+    check(GC.@preserve generator C.tt_alpha_dropout_(ctx(), input, opts))
+    return input
+end
+
+"""
+    TT.feature_alpha_dropout(input, p=0.5; training=true, generator=nothing)
+
+Sets each channel to the negative saturation of selu with probability p, then scales and shifts all
+so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
+
+- `input`: (N, C, …)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function feature_alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_feature_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p),
+        flag(training), handle(generator)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve generator C.tt_feature_alpha_dropout(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.feature_alpha_dropout!(input, p=0.5; training=true, generator=nothing)
+
+In place:
+
+Sets each channel to the negative saturation of selu with probability p, then scales and shifts all
+so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
+
+- `input`: (N, C, …)
+- `p`: probability of dropping a channel, in [0, 1]
+- `training`: whether to apply dropout
+- `generator`: random number generator; default: the one of the ctx
+"""
+function feature_alpha_dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_feature_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p),
+        flag(training), handle(generator)))
+    check(GC.@preserve generator C.tt_feature_alpha_dropout_(ctx(), input, opts))
+    return input
 end
 
 """
@@ -7600,7 +8707,7 @@ Resizes the spatial dimensions of input to `size` or by `scale_factor`.
 - `align_corners`: whether the centers of the corner elements are aligned instead of their outer
   edges
 - `recompute_scale_factor`: whether the scale is computed from the rounded sizes
-- `antialias`: not implemented; must be false
+- `antialias`: whether a smaller result averages the input, as PIL does; for bilinear and bicubic
 - `scale_d`: factor of the third-last dimension, instead of `scale_factor`
 - `scale_h`: factor of the second-last dimension
 - `scale_w`: factor of the last dimension

@@ -10,7 +10,8 @@ MODULES = {
     "_activation":
         "celu celu_ elu elu_ gelu glu hardshrink hardsigmoid hardsigmoid_ hardswish hardswish_ "
         "hardtanh hardtanh_ leaky_relu leaky_relu_ logsigmoid mish mish_ prelu relu relu6 relu6_ "
-        "relu_ selu selu_ silu silu_ softplus softshrink softsign tanhshrink threshold threshold_",
+        "relu_ rrelu rrelu_ selu selu_ silu silu_ softplus softshrink softsign tanhshrink "
+        "threshold threshold_",
     "_arith":
         "add add_ addcdiv addcdiv_ addcmul addcmul_ atan2 atan2_ clamp clamp_ clamp_max clamp_max_ "
         "clamp_min clamp_min_ copysign copysign_ div div_ float_power float_power_ floor_divide "
@@ -22,9 +23,10 @@ MODULES = {
         "cov dist logsumexp max mean min nanmean nansum norm normalize pairwise_distance pdist "
         "prod renorm renorm_ std std_mean sum sum_to_size trace var var_mean",
     "_arrange":
-        "block_diag cartesian_prod cat chunk column_stack combinations constant_pad_nd diag "
-        "diag_embed diagflat dsplit dstack flip fliplr flipud hsplit hstack meshgrid pad repeat "
-        "repeat_interleave roll rot90 split split_with_sizes stack tensor_split tile vsplit vstack",
+        "block_diag cartesian_prod cat channel_shuffle chunk column_stack combinations "
+        "constant_pad_nd diag diag_embed diagflat dsplit dstack flip fliplr flipud hsplit hstack "
+        "meshgrid pad pixel_shuffle pixel_unshuffle repeat repeat_interleave roll rot90 split "
+        "split_with_sizes stack tensor_split tile vsplit vstack",
     "_attention":
         "scaled_dot_product_attention",
     "_bitwise":
@@ -44,29 +46,41 @@ MODULES = {
         "arange bartlett_window blackman_window empty empty_like eye full full_like hamming_window "
         "hann_window kaiser_window linspace logspace new_empty new_full new_ones new_zeros ones "
         "ones_like tril_indices triu_indices zeros zeros_like",
+    "_fold":
+        "col2im im2col",
+    "_grid":
+        "affine_grid grid_sample",
     "_index":
-        "_m_where argwhere embedding gather index_add index_add_ index_copy index_copy_ index_fill "
-        "index_fill_ index_put index_put_ index_reduce index_reduce_ index_select masked_fill "
-        "masked_fill_ masked_scatter masked_scatter_ masked_select nonzero nonzero_static one_hot "
-        "put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
-        "take_along_dim tril tril_ triu triu_ unravel_index where",
+        "_m_where argwhere embedding embedding_bag embedding_renorm_ gather index_add index_add_ "
+        "index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce "
+        "index_reduce_ index_select masked_fill masked_fill_ masked_scatter masked_scatter_ "
+        "masked_select nonzero nonzero_static one_hot put put_ scatter scatter_ scatter_add "
+        "scatter_add_ scatter_reduce scatter_reduce_ take take_along_dim tril tril_ triu triu_ "
+        "unravel_index where",
     "_linalg":
         "nuclear_norm",
     "_loss":
-        "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy huber_loss kl_div "
-        "l1_loss mse_loss nll_loss smooth_l1_loss",
+        "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy "
+        "ctc_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss "
+        "linear_cross_entropy margin_ranking_loss mse_loss multi_margin_loss "
+        "multilabel_margin_loss multilabel_soft_margin_loss nll_loss poisson_nll_loss "
+        "smooth_l1_loss soft_margin_loss triplet_margin_loss",
     "_matmul":
-        "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bmm chain_matmul "
-        "cross dot einsum inner kron linear matmul mm mv outer tensordot vdot",
+        "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bilinear bmm "
+        "chain_matmul cross dot einsum inner kron linear matmul mm mv outer tensordot vdot",
     "_norm":
-        "batch_norm group_norm instance_norm layer_norm rms_norm",
+        "batch_norm group_norm instance_norm layer_norm local_response_norm rms_norm",
     "_pool":
-        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d "
-        "avg_pool1d avg_pool2d max_pool1d max_pool1d_with_indices max_pool2d "
-        "max_pool2d_with_indices",
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
+        "adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d "
+        "fractional_max_pool2d fractional_max_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d "
+        "max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
+        "max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d",
     "_random":
-        "bernoulli bernoulli_ dropout dropout_ exponential_ multinomial normal normal_ rand "
-        "rand_like randint randint_like randn randn_like random_ randperm uniform_",
+        "alpha_dropout alpha_dropout_ bernoulli bernoulli_ dropout dropout1d dropout1d_ dropout2d "
+        "dropout2d_ dropout3d dropout3d_ dropout_ exponential_ feature_alpha_dropout "
+        "feature_alpha_dropout_ multinomial normal normal_ rand rand_like randint randint_like "
+        "randn randn_like random_ randperm uniform_",
     "_recurrent":
         "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_resize":
@@ -105,38 +119,39 @@ PLACES = {
         "addcmul addmm addmv addr adjoint all amax amin aminmax angle any arange arccos arccosh "
         "arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_strided asin "
         "asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm "
-        "bartlett_window batch_norm bernoulli bincount bitwise_and bitwise_left_shift bitwise_not "
-        "bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm "
+        "bartlett_window batch_norm bernoulli bilinear bincount bitwise_and bitwise_left_shift "
+        "bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm "
         "broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil celu chain_matmul "
-        "chunk clamp clamp_max clamp_min clip clone column_stack combinations complex concat "
-        "concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d "
-        "conv_transpose2d conv_transpose3d copysign corrcoef cos cosh cosine_similarity "
-        "count_nonzero cov cross cummax cummin cumprod cumsum cumulative_trapezoid deg2rad detach "
-        "diag diag_embed diagflat diagonal diagonal_scatter diff digamma dist div divide dot "
-        "dsplit dstack einsum empty empty_like eq erf erfc erfinv exp exp2 expm1 eye fix flatten "
-        "flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac frexp full "
-        "full_like gather gcd ge ger greater greater_equal group_norm gru gru_cell gt "
-        "hamming_window hann_window hardshrink heaviside histc hsplit hstack hypot i0 igamma "
-        "igammac imag index_add index_copy index_fill index_put index_reduce index_select inner "
-        "isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kron kthvalue "
-        "lcm ldexp le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax "
-        "logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit "
-        "logspace logsumexp lstm lstm_cell lt masked_fill masked_scatter masked_select matmul max "
-        "max_pool1d max_pool1d_with_indices max_pool2d maximum mean median meshgrid min minimum mm "
-        "mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean "
-        "nanmedian nanquantile nansum narrow narrow_copy ne neg negative nextafter nonzero "
-        "nonzero_static norm normal not_equal nuclear_norm ones ones_like outer pairwise_distance "
-        "pdist permute polar polygamma positive pow prelu prod put quantile rad2deg rand rand_like "
-        "randint randint_like randn randn_like randperm ravel real reciprocal relu remainder "
-        "renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell "
-        "rnn_tanh rnn_tanh_cell roll rot90 round row_stack rsqrt rsub scatter scatter_add "
-        "scatter_reduce searchsorted select select_scatter selu sgn sigmoid sign signbit sin sinc "
-        "sinh slice_scatter softmax sort split split_with_sizes sqrt square squeeze stack std "
-        "std_mean sub subtract sum swapaxes swapdims t take take_along_dim tan tanh tensor_split "
-        "tensordot threshold tile topk trace transpose trapezoid trapz tril tril_indices triu "
-        "triu_indices true_divide trunc unbind unflatten unique unique_consecutive unravel_index "
-        "unsafe_chunk unsafe_split unsqueeze vander var var_mean vdot view_as_complex view_as_real "
-        "vsplit vstack where xlogy zeros zeros_like",
+        "channel_shuffle chunk clamp clamp_max clamp_min clip clone column_stack combinations "
+        "complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d "
+        "conv_transpose1d conv_transpose2d conv_transpose3d copysign corrcoef cos cosh "
+        "cosine_similarity count_nonzero cov cross cummax cummin cumprod cumsum "
+        "cumulative_trapezoid deg2rad detach diag diag_embed diagflat diagonal diagonal_scatter "
+        "diff digamma dist div divide dot dsplit dstack einsum embedding_renorm_ empty empty_like "
+        "eq erf erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_power floor "
+        "floor_divide fmax fmin fmod frac frexp full full_like gather gcd ge ger greater "
+        "greater_equal group_norm gru gru_cell gt hamming_window hann_window hardshrink heaviside "
+        "histc hsplit hstack hypot i0 igamma igammac imag index_add index_copy index_fill "
+        "index_put index_reduce index_select inner isclose isfinite isin isinf isnan isneginf "
+        "isposinf isreal kaiser_window kron kthvalue lcm ldexp le lerp less less_equal lgamma "
+        "linspace log log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logical_and "
+        "logical_not logical_or logical_xor logit logspace logsumexp lstm lstm_cell lt masked_fill "
+        "masked_scatter masked_select matmul max max_pool1d max_pool1d_with_indices max_pool2d "
+        "max_pool3d maximum mean median meshgrid min minimum mm mode moveaxis movedim msort mul "
+        "multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum narrow "
+        "narrow_copy ne neg negative nextafter nonzero nonzero_static norm normal not_equal "
+        "nuclear_norm ones ones_like outer pairwise_distance pdist permute pixel_shuffle "
+        "pixel_unshuffle polar polygamma positive pow prelu prod put quantile rad2deg rand "
+        "rand_like randint randint_like randn randn_like randperm ravel real reciprocal relu "
+        "remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu "
+        "rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round row_stack rrelu rsqrt rsub scatter "
+        "scatter_add scatter_reduce searchsorted select select_scatter selu sgn sigmoid sign "
+        "signbit sin sinc sinh slice_scatter softmax sort split split_with_sizes sqrt square "
+        "squeeze stack std std_mean sub subtract sum swapaxes swapdims t take take_along_dim tan "
+        "tanh tensor_split tensordot threshold tile topk trace transpose trapezoid trapz tril "
+        "tril_indices triu triu_indices true_divide trunc unbind unflatten unique "
+        "unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze vander var var_mean "
+        "vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like",
     "Tensor":
         "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv "
         "addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all amax amin "
@@ -170,7 +185,7 @@ PLACES = {
         "pow_ prelu prod put put_ quantile rad2deg rad2deg_ rand_like randn_like random_ ravel "
         "reciprocal reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat "
         "repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ "
-        "rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ scatter_reduce "
+        "rrelu_ rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ scatter_reduce "
         "scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin "
         "sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split split_with_sizes sqrt sqrt_ "
         "square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes "
@@ -180,16 +195,23 @@ PLACES = {
         "unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy "
         "xlogy_ zero_ zeros_like",
     "nn.functional":
-        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d "
-        "avg_pool1d avg_pool2d batch_norm binary_cross_entropy binary_cross_entropy_with_logits "
-        "celu conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
-        "cosine_similarity cross_entropy dropout elu embedding gelu glu group_norm hardshrink "
-        "hardsigmoid hardswish hardtanh huber_loss instance_norm interpolate kl_div l1_loss "
-        "layer_norm leaky_relu linear log_softmax logsigmoid max_pool1d max_pool1d_with_indices "
-        "max_pool2d max_pool2d_with_indices mish mse_loss nll_loss normalize one_hot pad "
-        "pairwise_distance pdist prelu relu relu6 rms_norm scaled_dot_product_attention selu "
-        "sigmoid silu smooth_l1_loss softmax softmin softplus softshrink softsign tanh tanhshrink "
-        "threshold",
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
+        "adaptive_max_pool2d adaptive_max_pool3d affine_grid alpha_dropout avg_pool1d avg_pool2d "
+        "avg_pool3d batch_norm bilinear binary_cross_entropy binary_cross_entropy_with_logits celu "
+        "channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+        "cosine_embedding_loss cosine_similarity cross_entropy ctc_loss dropout dropout1d "
+        "dropout2d dropout3d elu embedding embedding_bag feature_alpha_dropout "
+        "fractional_max_pool2d fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample "
+        "group_norm hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss huber_loss "
+        "instance_norm interpolate kl_div l1_loss layer_norm leaky_relu linear "
+        "linear_cross_entropy local_response_norm log_softmax logsigmoid lp_pool1d lp_pool2d "
+        "lp_pool3d margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool2d "
+        "max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d "
+        "max_unpool3d mish mse_loss multi_margin_loss multilabel_margin_loss "
+        "multilabel_soft_margin_loss nll_loss normalize one_hot pad pairwise_distance pdist "
+        "pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu6 rms_norm rrelu "
+        "scaled_dot_product_attention selu sigmoid silu smooth_l1_loss soft_margin_loss softmax "
+        "softmin softplus softshrink softsign tanh tanhshrink threshold triplet_margin_loss",
 }
 # where -> name -> function, where that goes by another name
 OTHERS = {
@@ -200,10 +222,10 @@ OTHERS = {
         "concatenate": "cat", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt",
         "greater_equal": "ge", "less": "lt", "less_equal": "le",
         "max_pool1d": "nn.pooling.max_pool1d", "max_pool2d": "nn.pooling.max_pool2d",
-        "moveaxis": "movedim", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-        "row_stack": "vstack", "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose",
-        "tensordot": "_products.tensordot", "trapz": "trapezoid", "true_divide": "div",
-        "unsafe_chunk": "chunk", "unsafe_split": "split"
+        "max_pool3d": "nn.pooling.max_pool3d", "moveaxis": "movedim", "multiply": "mul",
+        "negative": "neg", "not_equal": "ne", "row_stack": "vstack", "subtract": "sub",
+        "swapaxes": "transpose", "swapdims": "transpose", "tensordot": "_products.tensordot",
+        "trapz": "trapezoid", "true_divide": "div", "unsafe_chunk": "chunk", "unsafe_split": "split"
     },
     "Tensor": {
         "absolute": "abs", "absolute_": "abs_", "arccos": "acos", "arccos_": "acos_",
@@ -222,10 +244,16 @@ OTHERS = {
     },
     "nn.functional": {
         "adaptive_avg_pool2d": "nn.pooling.adaptive_avg_pool2d",
+        "adaptive_avg_pool3d": "nn.pooling.adaptive_avg_pool3d",
         "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
         "adaptive_max_pool2d": "nn.pooling.adaptive_max_pool2d",
+        "adaptive_max_pool3d": "nn.pooling.adaptive_max_pool3d",
+        "ctc_loss": "nn.sequences.ctc_loss", "embedding": "nn.tables.embedding",
+        "embedding_bag": "nn.tables.embedding_bag",
+        "fractional_max_pool2d": "nn.pooling.fractional_max_pool2d",
+        "fractional_max_pool3d": "nn.pooling.fractional_max_pool3d",
         "interpolate": "nn.pooling.interpolate", "max_pool1d": "nn.pooling.max_pool1d",
-        "max_pool2d": "nn.pooling.max_pool2d"
+        "max_pool2d": "nn.pooling.max_pool2d", "max_pool3d": "nn.pooling.max_pool3d"
     },
 }
 HOME = {name: module for module, names in MODULES.items() for name in names.split()}

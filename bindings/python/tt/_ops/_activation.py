@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import instance, integer, keeps, one_of, real, scalar, wrong_kind
+from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, real, scalar,
+    wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -11,6 +12,7 @@ from .._tensor import Tensor, wrap, classed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
+    from ..random import Generator
 
 APPROXIMATE = {'none': 0, 'tanh': 1}
 tt_celu = lib.tt_celu
@@ -39,6 +41,8 @@ tt_relu = lib.tt_relu
 tt_relu6 = lib.tt_relu6
 tt_relu6_ = lib.tt_relu6_
 tt_relu_ = lib.tt_relu_
+tt_rrelu = lib.tt_rrelu
+tt_rrelu_ = lib.tt_rrelu_
 tt_selu = lib.tt_selu
 tt_selu_ = lib.tt_selu_
 tt_silu = lib.tt_silu
@@ -61,6 +65,7 @@ _o_glu = Struct("Qq0q").pack
 _o_hardshrink = Struct("Qd0q").pack
 _o_softshrink = Struct("Qd0q").pack
 _o_celu = Struct("Qd0q").pack
+_o_rrelu = Struct("QddiP0q").pack
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
@@ -690,5 +695,65 @@ def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
     if alpha != 1.0 or type(alpha) is not float:
         opts = _o_celu(1, real(alpha, "celu_", "alpha"))
     if tt_celu_(local.ctx, input, opts):
+        fail()
+    return input
+
+
+def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333,
+          training: bool = False, inplace: bool = False, *,
+          generator: Generator | None = None) -> Tensor:
+    """rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False, *,
+        generator=None)
+
+    Multiplies negative elements by a slope: in training by one drawn from [lower, upper) for each
+    element, otherwise by (lower + upper) / 2.
+      lower: smallest slope
+      upper: upper bound of the slopes, which it excludes
+      training: whether slopes are drawn
+      generator: random number generator; default: the one of the ctx
+    """
+    if inplace:
+        return rrelu_(input, lower, upper, training, generator=generator)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(rrelu(input.as_subclass(Tensor), lower, upper, training,
+                                 generator=generator), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("rrelu", "input", "Tensor", input)
+    opts = None
+    if (lower != 0.125 or type(lower) is not float or upper != 0.3333333333333333
+        or type(upper) is not float or training is not False or generator is not None):
+        opts = _o_rrelu(7 | (generator is not None) << 3, real(lower, "rrelu", "lower"),
+                        real(upper, "rrelu", "upper"), boolean(training, "rrelu", "training"),
+                        0 if generator is None else generator_handle(generator, "rrelu",
+            "generator")._address)
+    h = TensorHandle()
+    if tt_rrelu(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def rrelu_(self: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333,
+           training: bool = False, *, generator: Generator | None = None) -> Tensor:
+    """rrelu_(self, lower=0.125, upper=0.3333333333333333, training=False, *, generator=None)
+
+    In place: Multiplies negative elements by a slope: in training by one drawn from [lower, upper)
+    for each element, otherwise by (lower + upper) / 2.
+      lower: smallest slope
+      upper: upper bound of the slopes, which it excludes
+      training: whether slopes are drawn
+      generator: random number generator; default: the one of the ctx
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("rrelu_", "input", "Tensor", input)
+    opts = None
+    if (lower != 0.125 or type(lower) is not float or upper != 0.3333333333333333
+        or type(upper) is not float or training is not False or generator is not None):
+        opts = _o_rrelu(7 | (generator is not None) << 3, real(lower, "rrelu_", "lower"),
+                        real(upper, "rrelu_", "upper"), boolean(training, "rrelu_", "training"),
+                        0 if generator is None else generator_handle(generator, "rrelu_",
+            "generator")._address)
+    if tt_rrelu_(local.ctx, input, opts):
         fail()
     return input

@@ -19,6 +19,7 @@ tt_block_diag = lib.tt_block_diag
 tt_cartesian_prod = lib.tt_cartesian_prod
 tt_cat = lib.tt_cat
 tt_cat_into = lib.tt_cat_into
+tt_channel_shuffle = lib.tt_channel_shuffle
 tt_chunk = lib.tt_chunk
 tt_column_stack = lib.tt_column_stack
 tt_column_stack_into = lib.tt_column_stack_into
@@ -41,6 +42,8 @@ tt_hstack = lib.tt_hstack
 tt_hstack_into = lib.tt_hstack_into
 tt_meshgrid = lib.tt_meshgrid
 tt_pad = lib.tt_pad
+tt_pixel_shuffle = lib.tt_pixel_shuffle
+tt_pixel_unshuffle = lib.tt_pixel_unshuffle
 tt_repeat = lib.tt_repeat
 tt_repeat_interleave = lib.tt_repeat_interleave
 tt_repeat_interleave_tensor = lib.tt_repeat_interleave_tensor
@@ -749,6 +752,67 @@ def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = No
             fail()
         return wrap(h)
     raise no_overload("repeat_interleave", input, repeats, dim)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """pixel_shuffle(input, upscale_factor)
+
+    Rearranges r^2 channels of each pixel as r x r pixels.
+      input: (…, C * r^2, H, W)
+      upscale_factor: r, the factor of height and width
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(pixel_shuffle(input.as_subclass(Tensor), upscale_factor), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("pixel_shuffle", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_pixel_shuffle(local.ctx, input,
+                        c_int64(integer(upscale_factor, "pixel_shuffle", "upscale_factor")),
+                        byref(h)):
+        fail()
+    return wrap(h)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """pixel_unshuffle(input, downscale_factor)
+
+    Rearranges r x r pixels as r^2 channels of one pixel: the inverse of pixel_shuffle.
+      input: (…, C, H * r, W * r)
+      downscale_factor: r, the divisor of height and width
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(pixel_unshuffle(input.as_subclass(Tensor), downscale_factor),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("pixel_unshuffle", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_pixel_unshuffle(local.ctx, input,
+                          c_int64(integer(downscale_factor, "pixel_unshuffle", "downscale_factor")),
+                          byref(h)):
+        fail()
+    return wrap(h)
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """channel_shuffle(input, groups)
+
+    Divides the channels into groups and interleaves them: the first channels of all groups, then
+    the second ones, and so on.
+      input: (N, C, …) with at least 3 dimensions
+      groups: number of groups; must divide C
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(channel_shuffle(input.as_subclass(Tensor), groups), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("channel_shuffle", "input", "Tensor", input)
+    h = TensorHandle()
+    if tt_channel_shuffle(local.ctx, input, c_int64(integer(groups, "channel_shuffle", "groups")),
+                          byref(h)):
+        fail()
+    return wrap(h)
 
 
 def split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int = 0, *,

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, integer, keeps, one_of, real, tensor_address, wrong_kind
+from .._convert import (boolean, integer, keeps, number_operand, one_of, real, tensor_address,
+    wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -16,13 +17,25 @@ REDUCTION = {'none': 0, 'mean': 1, 'sum': 2}
 KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}
 tt_binary_cross_entropy = lib.tt_binary_cross_entropy
 tt_binary_cross_entropy_with_logits = lib.tt_binary_cross_entropy_with_logits
+tt_cosine_embedding_loss = lib.tt_cosine_embedding_loss
 tt_cross_entropy = lib.tt_cross_entropy
+tt_ctc_loss = lib.tt_ctc_loss
+tt_gaussian_nll_loss = lib.tt_gaussian_nll_loss
+tt_hinge_embedding_loss = lib.tt_hinge_embedding_loss
 tt_huber_loss = lib.tt_huber_loss
 tt_kl_div = lib.tt_kl_div
 tt_l1_loss = lib.tt_l1_loss
+tt_linear_cross_entropy = lib.tt_linear_cross_entropy
+tt_margin_ranking_loss = lib.tt_margin_ranking_loss
 tt_mse_loss = lib.tt_mse_loss
+tt_multi_margin_loss = lib.tt_multi_margin_loss
+tt_multilabel_margin_loss = lib.tt_multilabel_margin_loss
+tt_multilabel_soft_margin_loss = lib.tt_multilabel_soft_margin_loss
 tt_nll_loss = lib.tt_nll_loss
+tt_poisson_nll_loss = lib.tt_poisson_nll_loss
 tt_smooth_l1_loss = lib.tt_smooth_l1_loss
+tt_soft_margin_loss = lib.tt_soft_margin_loss
+tt_triplet_margin_loss = lib.tt_triplet_margin_loss
 _o_l1_loss = Struct("QiP0q").pack
 _o_mse_loss = Struct("QiP0q").pack
 _o_smooth_l1_loss = Struct("Qid0q").pack
@@ -32,6 +45,18 @@ _o_binary_cross_entropy_with_logits = Struct("QPiP0q").pack
 _o_kl_div = Struct("Qii0q").pack
 _o_nll_loss = Struct("QPqi0q").pack
 _o_cross_entropy = Struct("QPqid0q").pack
+_o_poisson_nll_loss = Struct("Qiidi0q").pack
+_o_gaussian_nll_loss = Struct("Qidi0q").pack
+_o_hinge_embedding_loss = Struct("Qdi0q").pack
+_o_cosine_embedding_loss = Struct("Qdi0q").pack
+_o_margin_ranking_loss = Struct("Qdi0q").pack
+_o_soft_margin_loss = Struct("Qi0q").pack
+_o_triplet_margin_loss = Struct("Qdddii0q").pack
+_o_multi_margin_loss = Struct("QqdPi0q").pack
+_o_multilabel_margin_loss = Struct("Qi0q").pack
+_o_multilabel_soft_margin_loss = Struct("QPi0q").pack
+_o_linear_cross_entropy = Struct("QPPqid0q").pack
+_o_ctc_loss = Struct("Qqii0q").pack
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
@@ -308,5 +333,426 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 real(label_smoothing, "cross_entropy", "label_smoothing"))
     h = TensorHandle()
     if tt_cross_entropy(local.ctx, input, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
+                     eps: float = 1e-8,
+                     reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduction="mean")
+
+    Negative log likelihood of counts with a Poisson distribution: exp(input) - target * input or,
+    without log_input, input - target * log(input + eps), elementwise with broadcasting, reduced.
+      input: expected counts, or their logarithms if log_input is true
+      target: counts
+      log_input: whether input holds logarithms
+      full: whether to add Stirling's approximation of log(target!) where target > 1
+      eps: added to input, so that its logarithm is finite; used without log_input
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(poisson_nll_loss(input.as_subclass(Tensor), target, log_input, full, eps,
+                                            reduction), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("poisson_nll_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("poisson_nll_loss", "target", "Tensor", target)
+    opts = None
+    if (log_input is not True or full is not False or eps != 1e-8 or type(eps) is not float
+        or reduction != "mean"):
+        opts = _o_poisson_nll_loss(15, boolean(log_input, "poisson_nll_loss", "log_input"),
+                                   boolean(full, "poisson_nll_loss", "full"),
+                                   real(eps, "poisson_nll_loss", "eps"),
+                                   one_of(REDUCTION, reduction, "poisson_nll_loss", "reduction"))
+    h = TensorHandle()
+    if tt_poisson_nll_loss(local.ctx, input, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full: bool = False,
+                      eps: float = 1e-6,
+                      reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean")
+
+    Negative log likelihood of a normal distribution: (log(var) + (input - target)^2 / var) / 2,
+    with var at least eps, reduced.
+      input: means
+      var: variances, at least 0: in the shape of input, without its last dimension, or with one
+        dimension of size 1
+      full: whether to add log(2 * pi) / 2
+      eps: smallest variance; smaller ones are replaced
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(gaussian_nll_loss(input.as_subclass(Tensor), target, var, full, eps,
+                                             reduction), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("gaussian_nll_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("gaussian_nll_loss", "target", "Tensor", target)
+    if not isinstance(var, Tensor):
+        var = number_operand("gaussian_nll_loss", "var", var, input, target, alone=True)
+    opts = None
+    if full is not False or eps != 1e-6 or type(eps) is not float or reduction != "mean":
+        opts = _o_gaussian_nll_loss(7, boolean(full, "gaussian_nll_loss", "full"),
+                                    real(eps, "gaussian_nll_loss", "eps"),
+                                    one_of(REDUCTION, reduction, "gaussian_nll_loss", "reduction"))
+    h = TensorHandle()
+    if tt_gaussian_nll_loss(local.ctx, input, target, var, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
+                         reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """hinge_embedding_loss(input, target, margin=1.0, reduction="mean")
+
+    Computes input where target is 1 and max(0, margin - input) where it is -1, with broadcasting,
+    and reduces it.
+      input: distances
+      target: 1 for similar, -1 for dissimilar
+      margin: distance from which dissimilar pairs have no loss
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(hinge_embedding_loss(input.as_subclass(Tensor), target, margin,
+                                                reduction), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("hinge_embedding_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("hinge_embedding_loss", "target", "Tensor", target)
+    opts = None
+    if margin != 1.0 or type(margin) is not float or reduction != "mean":
+        opts = _o_hinge_embedding_loss(3, real(margin, "hinge_embedding_loss", "margin"),
+                                       one_of(REDUCTION, reduction, "hinge_embedding_loss",
+                                              "reduction"))
+    h = TensorHandle()
+    if tt_hinge_embedding_loss(local.ctx, input, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                          reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean")
+
+    Computes 1 - c where target is 1 and max(0, c - margin) where it is -1, with the cosine c of the
+    angle between two vectors, and reduces it.
+      input1: (N, D) or (D)
+      input2: (N, D) or (D)
+      target: (N) or (): 1 for similar, -1 for dissimilar
+      margin: cosine up to which dissimilar pairs have no loss
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input1) is not Tensor:
+        if keeps(input1):
+            return classed(cosine_embedding_loss(input1.as_subclass(Tensor), input2, target, margin,
+                                                 reduction), type(input1))
+        if not isinstance(input1, Tensor):
+            raise wrong_kind("cosine_embedding_loss", "input1", "Tensor", input1)
+    if not isinstance(input2, Tensor):
+        raise wrong_kind("cosine_embedding_loss", "input2", "Tensor", input2)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("cosine_embedding_loss", "target", "Tensor", target)
+    opts = None
+    if margin != 0.0 or type(margin) is not float or reduction != "mean":
+        opts = _o_cosine_embedding_loss(3, real(margin, "cosine_embedding_loss", "margin"),
+                                        one_of(REDUCTION, reduction, "cosine_embedding_loss",
+                                               "reduction"))
+    h = TensorHandle()
+    if tt_cosine_embedding_loss(local.ctx, input1, input2, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                        reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean")
+
+    Computes max(0, margin - target * (input1 - input2)), with broadcasting, and reduces it.
+      target: 1 if input1 should be greater, -1 if input2 should; the three tensors have equal
+        numbers of dimensions
+      margin: difference from which there is no loss
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input1) is not Tensor:
+        if keeps(input1):
+            return classed(margin_ranking_loss(input1.as_subclass(Tensor), input2, target, margin,
+                                               reduction), type(input1))
+        if not isinstance(input1, Tensor):
+            raise wrong_kind("margin_ranking_loss", "input1", "Tensor", input1)
+    if not isinstance(input2, Tensor):
+        raise wrong_kind("margin_ranking_loss", "input2", "Tensor", input2)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("margin_ranking_loss", "target", "Tensor", target)
+    opts = None
+    if margin != 0.0 or type(margin) is not float or reduction != "mean":
+        opts = _o_margin_ranking_loss(3, real(margin, "margin_ranking_loss", "margin"),
+                                      one_of(REDUCTION, reduction, "margin_ranking_loss",
+                                             "reduction"))
+    h = TensorHandle()
+    if tt_margin_ranking_loss(local.ctx, input1, input2, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def soft_margin_loss(input: Tensor, target: Tensor,
+                     reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """soft_margin_loss(input, target, reduction="mean")
+
+    Computes log(1 + exp(-target * input)), elementwise with broadcasting, and reduces it.
+      input: scores
+      target: 1 or -1
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(soft_margin_loss(input.as_subclass(Tensor), target, reduction),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("soft_margin_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("soft_margin_loss", "target", "Tensor", target)
+    opts = None
+    if reduction != "mean":
+        opts = _o_soft_margin_loss(1, one_of(REDUCTION, reduction, "soft_margin_loss", "reduction"))
+    h = TensorHandle()
+    if tt_soft_margin_loss(local.ctx, input, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
+                        p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+                        reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False,
+        reduction="mean")
+
+    Computes max(0, margin + |anchor - positive| - |anchor - negative|), with the p-norm over the
+    last dimension, and reduces it.
+      anchor: (N, D) or (D); the three tensors have equal numbers of dimensions
+      positive: vectors that should be near anchor
+      negative: vectors that should be far from it
+      margin: difference of the distances from which there is no loss, greater than 0
+      p: order of the norm
+      eps: added to differences of vectors
+      swap: whether the distance of positive and negative counts if it is smaller than that of
+        anchor and negative
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(anchor) is not Tensor:
+        if keeps(anchor):
+            return classed(triplet_margin_loss(anchor.as_subclass(Tensor), positive, negative,
+                                               margin, p, eps, swap, reduction), type(anchor))
+        if not isinstance(anchor, Tensor):
+            raise wrong_kind("triplet_margin_loss", "anchor", "Tensor", anchor)
+    if not isinstance(positive, Tensor):
+        raise wrong_kind("triplet_margin_loss", "positive", "Tensor", positive)
+    if not isinstance(negative, Tensor):
+        raise wrong_kind("triplet_margin_loss", "negative", "Tensor", negative)
+    opts = None
+    if (margin != 1.0 or type(margin) is not float or p != 2.0 or type(p) is not float
+        or eps != 1e-6 or type(eps) is not float or swap is not False or reduction != "mean"):
+        opts = _o_triplet_margin_loss(31, real(margin, "triplet_margin_loss", "margin"),
+                                      real(p, "triplet_margin_loss", "p"),
+                                      real(eps, "triplet_margin_loss", "eps"),
+                                      boolean(swap, "triplet_margin_loss", "swap"),
+                                      one_of(REDUCTION, reduction, "triplet_margin_loss",
+                                             "reduction"))
+    h = TensorHandle()
+    if tt_triplet_margin_loss(local.ctx, anchor, positive, negative, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
+                      weight: Tensor | None = None,
+                      reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean")
+
+    Computes the mean over all classes of max(0, margin - input[t] + input[c])^p for each class c
+    except the target t, and reduces it.
+      input: scores: (N, C) or (C)
+      target: classes in [0, C): (N) or ()
+      p: 1 or 2
+      margin: difference of the scores from which there is no loss
+      weight: factor of each class: (C)
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(multi_margin_loss(input.as_subclass(Tensor), target, p, margin, weight,
+                                             reduction), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("multi_margin_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("multi_margin_loss", "target", "Tensor", target)
+    opts = None
+    if (p != 1 or type(p) is not int or margin != 1.0 or type(margin) is not float
+        or weight is not None or reduction != "mean"):
+        opts = _o_multi_margin_loss(11 | (weight is not None) << 2,
+                                    integer(p, "multi_margin_loss", "p"),
+                                    real(margin, "multi_margin_loss", "margin"),
+                                    tensor_address(weight, "multi_margin_loss", "weight"),
+                                    one_of(REDUCTION, reduction, "multi_margin_loss", "reduction"))
+    h = TensorHandle()
+    if tt_multi_margin_loss(local.ctx, input, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor,
+                           reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """multilabel_margin_loss(input, target, reduction="mean")
+
+    Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are none, divides
+    it by the number of classes, and reduces it.
+      input: scores: (N, C) or (C)
+      target: classes of each row, which end before the first -1; has the shape of input
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(multilabel_margin_loss(input.as_subclass(Tensor), target, reduction),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("multilabel_margin_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("multilabel_margin_loss", "target", "Tensor", target)
+    opts = None
+    if reduction != "mean":
+        opts = _o_multilabel_margin_loss(1, one_of(REDUCTION, reduction, "multilabel_margin_loss",
+                                                   "reduction"))
+    h = TensorHandle()
+    if tt_multilabel_margin_loss(local.ctx, input, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+    """multilabel_soft_margin_loss(input, target, weight=None, reduction="mean")
+
+    Computes the mean over all classes of the binary cross entropy of sigmoid(input) and target, and
+    reduces it.
+      input: scores: (N, C) or (C)
+      target: 0 or 1 for each class; has the shape of input
+      weight: factor of each class; broadcast to the shape of input
+      reduction: none: the loss of each element; sum: their sum; mean: their mean
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(multilabel_soft_margin_loss(input.as_subclass(Tensor), target, weight,
+                                                       reduction), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("multilabel_soft_margin_loss", "input", "Tensor", input)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("multilabel_soft_margin_loss", "target", "Tensor", target)
+    opts = None
+    if weight is not None or reduction != "mean":
+        opts = _o_multilabel_soft_margin_loss(2 | (weight is not None),
+                                              tensor_address(weight, "multilabel_soft_margin_loss",
+            "weight"), one_of(REDUCTION, reduction, "multilabel_soft_margin_loss", "reduction"))
+    h = TensorHandle()
+    if tt_multilabel_soft_margin_loss(local.ctx, input, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *,
+                         linear_bias: Tensor | None = None, weight: Tensor | None = None,
+                         ignore_index: int | None = None,
+                         reduction: Literal['none', 'mean', 'sum'] = "mean",
+                         label_smoothing: float = 0.0) -> Tensor:
+    """linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None,
+        ignore_index=None, reduction="mean", label_smoothing=0.0)
+
+    Computes the cross entropy between the softmax of a linear layer's result and target, and
+    reduces it.
+      input: (N, K) or (K)
+      linear_weight: (C, …, K); the scores are (N, C, …)
+      target: classes in [0, C) with the shape of the scores without C, or probabilities with their
+        shape
+      linear_bias: (C, …)
+      weight: factor of each class: (C)
+      ignore_index: class targets with this value do not contribute; default: -100
+      reduction: none; sum; mean: for classes, the sum divided by the sum of the weights of the
+        targets
+      label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(linear_cross_entropy(input.as_subclass(Tensor), linear_weight, target,
+                                                linear_bias=linear_bias, weight=weight,
+                                                ignore_index=ignore_index, reduction=reduction,
+                                                label_smoothing=label_smoothing), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("linear_cross_entropy", "input", "Tensor", input)
+    if not isinstance(linear_weight, Tensor):
+        raise wrong_kind("linear_cross_entropy", "linear_weight", "Tensor", linear_weight)
+    if not isinstance(target, Tensor):
+        raise wrong_kind("linear_cross_entropy", "target", "Tensor", target)
+    opts = None
+    if (linear_bias is not None or weight is not None or ignore_index is not None
+        or reduction != "mean" or label_smoothing != 0.0 or type(label_smoothing) is not float):
+        opts = _o_linear_cross_entropy(24 | (linear_bias is not None) | (weight is not None) << 1
+                                       | (ignore_index is not None) << 2,
+                                       tensor_address(linear_bias, "linear_cross_entropy",
+                                                      "linear_bias"),
+                                       tensor_address(weight, "linear_cross_entropy", "weight"),
+                                       0 if ignore_index is None else integer(ignore_index,
+            "linear_cross_entropy", "ignore_index"),
+                                       one_of(REDUCTION, reduction, "linear_cross_entropy",
+                                              "reduction"),
+                                       real(label_smoothing, "linear_cross_entropy",
+                                            "label_smoothing"))
+    h = TensorHandle()
+    if tt_linear_cross_entropy(local.ctx, input, linear_weight, target, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor,
+             blank: int = 0, reduction: Literal['none', 'mean', 'sum'] = "mean",
+             zero_infinity: bool = False) -> Tensor:
+    """ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
+        zero_infinity=False)
+
+    Connectionist temporal classification loss: -log of the probability of all alignments of targets
+    with the sequence, reduced.
+      log_probs: log-probabilities (T, N, C) or (T, C), as log_softmax returns them
+      targets: classes: (N, S), or those of all samples in turn; (S) without a batch
+      input_lengths: lengths of the sequences, at most T: (N) or ()
+      target_lengths: lengths of the targets: (N) or ()
+      blank: class of no symbol
+      reduction: none; sum; mean: of the losses divided by the lengths of their targets
+      zero_infinity: whether infinite losses, of targets longer than their sequence, and their
+        gradients become 0
+    """
+    if type(log_probs) is not Tensor:
+        if keeps(log_probs):
+            return classed(ctc_loss(log_probs.as_subclass(Tensor), targets, input_lengths,
+                                    target_lengths, blank, reduction, zero_infinity),
+                           type(log_probs))
+        if not isinstance(log_probs, Tensor):
+            raise wrong_kind("ctc_loss", "log_probs", "Tensor", log_probs)
+    if not isinstance(targets, Tensor):
+        raise wrong_kind("ctc_loss", "targets", "Tensor", targets)
+    if not isinstance(input_lengths, Tensor):
+        raise wrong_kind("ctc_loss", "input_lengths", "Tensor", input_lengths)
+    if not isinstance(target_lengths, Tensor):
+        raise wrong_kind("ctc_loss", "target_lengths", "Tensor", target_lengths)
+    opts = None
+    if blank != 0 or type(blank) is not int or reduction != "mean" or zero_infinity is not False:
+        opts = _o_ctc_loss(7, integer(blank, "ctc_loss", "blank"),
+                           one_of(REDUCTION, reduction, "ctc_loss", "reduction"),
+                           boolean(zero_infinity, "ctc_loss", "zero_infinity"))
+    h = TensorHandle()
+    if tt_ctc_loss(local.ctx, log_probs, targets, input_lengths, target_lengths, opts, byref(h)):
         fail()
     return wrap(h)

@@ -28,6 +28,7 @@ tt_addr_into = lib.tt_addr_into
 tt_baddbmm = lib.tt_baddbmm
 tt_baddbmm_ = lib.tt_baddbmm_
 tt_baddbmm_into = lib.tt_baddbmm_into
+tt_bilinear = lib.tt_bilinear
 tt_bmm = lib.tt_bmm
 tt_bmm_into = lib.tt_bmm_into
 tt_chain_matmul = lib.tt_chain_matmul
@@ -720,3 +721,28 @@ def chain_matmul(*args: Any, matrices: Sequence[Tensor] | None = None) -> Tensor
     if tt_chain_matmul(local.ctx, pointers(matrices), length(matrices), byref(h)):
         fail()
     return like(wrap(h), matrices)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """bilinear(input1, input2, weight, bias=None)
+
+    Computes input1^T * weight[k] * input2 + bias[k] for each feature k.
+      input1: (…, in1)
+      input2: (…, in2)
+      weight: (out, in1, in2)
+      bias: (out); none: 0
+    """
+    if type(input1) is not Tensor:
+        if keeps(input1):
+            return classed(bilinear(input1.as_subclass(Tensor), input2, weight, bias), type(input1))
+        if not isinstance(input1, Tensor):
+            raise wrong_kind("bilinear", "input1", "Tensor", input1)
+    if not isinstance(input2, Tensor):
+        raise wrong_kind("bilinear", "input2", "Tensor", input2)
+    if not isinstance(weight, Tensor):
+        raise wrong_kind("bilinear", "weight", "Tensor", weight)
+    h = TensorHandle()
+    if tt_bilinear(local.ctx, input1, input2, weight, optional_tensor(bias, "bilinear", "bias"),
+                   byref(h)):
+        fail()
+    return wrap(h)

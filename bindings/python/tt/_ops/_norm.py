@@ -16,12 +16,14 @@ tt_batch_norm = lib.tt_batch_norm
 tt_group_norm = lib.tt_group_norm
 tt_instance_norm = lib.tt_instance_norm
 tt_layer_norm = lib.tt_layer_norm
+tt_local_response_norm = lib.tt_local_response_norm
 tt_rms_norm = lib.tt_rms_norm
 _o_batch_norm = Struct("Qidd0q").pack
 _o_group_norm = Struct("Qd0q").pack
 _o_instance_norm = Struct("Qidd0q").pack
 _o_rms_norm = Struct("Qd0q").pack
 _o_layer_norm = Struct("Qd0q").pack
+_o_local_response_norm = Struct("Qddd0q").pack
 
 
 def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
@@ -186,5 +188,37 @@ def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Ten
     if tt_layer_norm(local.ctx, input, normalized_shape_c, normalized_shape_n,
                      optional_tensor(weight, "layer_norm", "weight"),
                      optional_tensor(bias, "layer_norm", "bias"), opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                        k: float = 1.0) -> Tensor:
+    """local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0)
+
+    Divides each element by (k + alpha * s)^beta, where s is the mean of the squares of `size`
+    adjacent channels at its position.
+      input: (N, C, …) with at least 3 dimensions
+      size: number of adjacent channels
+      alpha: factor of the mean of the squares
+      beta: exponent
+      k: added before the power
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(local_response_norm(input.as_subclass(Tensor), size, alpha, beta, k),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("local_response_norm", "input", "Tensor", input)
+    opts = None
+    if (alpha != 1e-4 or type(alpha) is not float or beta != 0.75 or type(beta) is not float
+        or k != 1.0 or type(k) is not float):
+        opts = _o_local_response_norm(7, real(alpha, "local_response_norm", "alpha"),
+                                      real(beta, "local_response_norm", "beta"),
+                                      real(k, "local_response_norm", "k"))
+    h = TensorHandle()
+    if tt_local_response_norm(local.ctx, input,
+                              c_int64(integer(size, "local_response_norm", "size")), opts,
+                              byref(h)):
         fail()
     return wrap(h)

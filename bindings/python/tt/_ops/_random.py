@@ -15,13 +15,23 @@ if TYPE_CHECKING:
     from .._types import device, dtype
     from ..random import Generator
 
+tt_alpha_dropout = lib.tt_alpha_dropout
+tt_alpha_dropout_ = lib.tt_alpha_dropout_
 tt_bernoulli = lib.tt_bernoulli
 tt_bernoulli_into = lib.tt_bernoulli_into
 tt_bernoulli_p = lib.tt_bernoulli_p
 tt_bernoulli_p_ = lib.tt_bernoulli_p_
 tt_dropout = lib.tt_dropout
+tt_dropout1d = lib.tt_dropout1d
+tt_dropout1d_ = lib.tt_dropout1d_
+tt_dropout2d = lib.tt_dropout2d
+tt_dropout2d_ = lib.tt_dropout2d_
+tt_dropout3d = lib.tt_dropout3d
+tt_dropout3d_ = lib.tt_dropout3d_
 tt_dropout_ = lib.tt_dropout_
 tt_exponential_ = lib.tt_exponential_
+tt_feature_alpha_dropout = lib.tt_feature_alpha_dropout
+tt_feature_alpha_dropout_ = lib.tt_feature_alpha_dropout_
 tt_multinomial = lib.tt_multinomial
 tt_multinomial_into = lib.tt_multinomial_into
 tt_normal = lib.tt_normal
@@ -60,6 +70,11 @@ _o_exponential_ = Struct("QP0q").pack
 _o_dropout = Struct("QdiP0q").pack
 _o_randperm = Struct("QiiiP0q").pack
 _o_multinomial = Struct("QP0q").pack
+_o_dropout1d = Struct("QdiP0q").pack
+_o_dropout2d = Struct("QdiP0q").pack
+_o_dropout3d = Struct("QdiP0q").pack
+_o_alpha_dropout = Struct("QdiP0q").pack
+_o_feature_alpha_dropout = Struct("QdiP0q").pack
 
 
 def rand(*args: Any, dtype: dtype | None = None, device: device | str | None = None,
@@ -630,3 +645,285 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
                       boolean(replacement, "multinomial", "replacement"), opts, byref(h)):
         fail()
     return wrap(h)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+              generator: Generator | None = None) -> Tensor:
+    """dropout1d(input, p=0.5, training=True, inplace=False, *, generator=None)
+
+    Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+    itself if p is 0 or train is false.
+      input: (N, C, L) or (C, L)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    if inplace:
+        return dropout1d_(input, p, training, generator=generator)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(dropout1d(input.as_subclass(Tensor), p, training, generator=generator),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dropout1d", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout1d(3 | (generator is not None) << 2, real(p, "dropout1d", "p"),
+                            boolean(training, "dropout1d", "training"),
+                            0 if generator is None else generator_handle(generator, "dropout1d",
+            "generator")._address)
+    h = TensorHandle()
+    if tt_dropout1d(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def dropout1d_(self: Tensor, p: float = 0.5, training: bool = True, *,
+               generator: Generator | None = None) -> Tensor:
+    """dropout1d_(self, p=0.5, training=True, *, generator=None)
+
+    In place: Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
+    input itself if p is 0 or train is false.
+      input: (N, C, L) or (C, L)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("dropout1d_", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout1d(3 | (generator is not None) << 2, real(p, "dropout1d_", "p"),
+                            boolean(training, "dropout1d_", "training"),
+                            0 if generator is None else generator_handle(generator, "dropout1d_",
+            "generator")._address)
+    if tt_dropout1d_(local.ctx, input, opts):
+        fail()
+    return input
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+              generator: Generator | None = None) -> Tensor:
+    """dropout2d(input, p=0.5, training=True, inplace=False, *, generator=None)
+
+    Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+    itself if p is 0 or train is false.
+      input: (N, C, H, W) or (N, C, L)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    if inplace:
+        return dropout2d_(input, p, training, generator=generator)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(dropout2d(input.as_subclass(Tensor), p, training, generator=generator),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dropout2d", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout2d(3 | (generator is not None) << 2, real(p, "dropout2d", "p"),
+                            boolean(training, "dropout2d", "training"),
+                            0 if generator is None else generator_handle(generator, "dropout2d",
+            "generator")._address)
+    h = TensorHandle()
+    if tt_dropout2d(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def dropout2d_(self: Tensor, p: float = 0.5, training: bool = True, *,
+               generator: Generator | None = None) -> Tensor:
+    """dropout2d_(self, p=0.5, training=True, *, generator=None)
+
+    In place: Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
+    input itself if p is 0 or train is false.
+      input: (N, C, H, W) or (N, C, L)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("dropout2d_", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout2d(3 | (generator is not None) << 2, real(p, "dropout2d_", "p"),
+                            boolean(training, "dropout2d_", "training"),
+                            0 if generator is None else generator_handle(generator, "dropout2d_",
+            "generator")._address)
+    if tt_dropout2d_(local.ctx, input, opts):
+        fail()
+    return input
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+              generator: Generator | None = None) -> Tensor:
+    """dropout3d(input, p=0.5, training=True, inplace=False, *, generator=None)
+
+    Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+    itself if p is 0 or train is false.
+      input: (N, C, D, H, W) or (C, D, H, W)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    if inplace:
+        return dropout3d_(input, p, training, generator=generator)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(dropout3d(input.as_subclass(Tensor), p, training, generator=generator),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("dropout3d", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout3d(3 | (generator is not None) << 2, real(p, "dropout3d", "p"),
+                            boolean(training, "dropout3d", "training"),
+                            0 if generator is None else generator_handle(generator, "dropout3d",
+            "generator")._address)
+    h = TensorHandle()
+    if tt_dropout3d(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def dropout3d_(self: Tensor, p: float = 0.5, training: bool = True, *,
+               generator: Generator | None = None) -> Tensor:
+    """dropout3d_(self, p=0.5, training=True, *, generator=None)
+
+    In place: Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns
+    input itself if p is 0 or train is false.
+      input: (N, C, D, H, W) or (C, D, H, W)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("dropout3d_", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_dropout3d(3 | (generator is not None) << 2, real(p, "dropout3d_", "p"),
+                            boolean(training, "dropout3d_", "training"),
+                            0 if generator is None else generator_handle(generator, "dropout3d_",
+            "generator")._address)
+    if tt_dropout3d_(local.ctx, input, opts):
+        fail()
+    return input
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+                  generator: Generator | None = None) -> Tensor:
+    """alpha_dropout(input, p=0.5, training=True, inplace=False, *, generator=None)
+
+    Sets each element to the negative saturation of selu with probability p, then scales and shifts
+    all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
+      p: probability of dropping an element, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    if inplace:
+        return alpha_dropout_(input, p, training, generator=generator)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(alpha_dropout(input.as_subclass(Tensor), p, training,
+                                         generator=generator), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("alpha_dropout", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_alpha_dropout(3 | (generator is not None) << 2, real(p, "alpha_dropout", "p"),
+                                boolean(training, "alpha_dropout", "training"),
+                                0 if generator is None else generator_handle(generator,
+            "alpha_dropout", "generator")._address)
+    h = TensorHandle()
+    if tt_alpha_dropout(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
+                   generator: Generator | None = None) -> Tensor:
+    """alpha_dropout_(self, p=0.5, training=True, *, generator=None)
+
+    In place: Sets each element to the negative saturation of selu with probability p, then scales
+    and shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
+    is false.
+      p: probability of dropping an element, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("alpha_dropout_", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_alpha_dropout(3 | (generator is not None) << 2, real(p, "alpha_dropout_", "p"),
+                                boolean(training, "alpha_dropout_", "training"),
+                                0 if generator is None else generator_handle(generator,
+            "alpha_dropout_", "generator")._address)
+    if tt_alpha_dropout_(local.ctx, input, opts):
+        fail()
+    return input
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True,
+                          inplace: bool = False, *, generator: Generator | None = None) -> Tensor:
+    """feature_alpha_dropout(input, p=0.5, training=True, inplace=False, *, generator=None)
+
+    Sets each channel to the negative saturation of selu with probability p, then scales and shifts
+    all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
+      input: (N, C, …)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    if inplace:
+        return feature_alpha_dropout_(input, p, training, generator=generator)
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(feature_alpha_dropout(input.as_subclass(Tensor), p, training,
+                                                 generator=generator), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("feature_alpha_dropout", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
+                                        real(p, "feature_alpha_dropout", "p"),
+                                        boolean(training, "feature_alpha_dropout", "training"),
+                                        0 if generator is None else generator_handle(generator,
+            "feature_alpha_dropout", "generator")._address)
+    h = TensorHandle()
+    if tt_feature_alpha_dropout(local.ctx, input, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
+                           generator: Generator | None = None) -> Tensor:
+    """feature_alpha_dropout_(self, p=0.5, training=True, *, generator=None)
+
+    In place: Sets each channel to the negative saturation of selu with probability p, then scales
+    and shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
+    is false.
+      input: (N, C, …)
+      p: probability of dropping a channel, in [0, 1]
+      training: whether to apply dropout
+      generator: random number generator; default: the one of the ctx
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("feature_alpha_dropout_", "input", "Tensor", input)
+    opts = None
+    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+        opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
+                                        real(p, "feature_alpha_dropout_", "p"),
+                                        boolean(training, "feature_alpha_dropout_", "training"),
+                                        0 if generator is None else generator_handle(generator,
+            "feature_alpha_dropout_", "generator")._address)
+    if tt_feature_alpha_dropout_(local.ctx, input, opts):
+        fail()
+    return input

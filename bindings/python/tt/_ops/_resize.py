@@ -36,7 +36,7 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
       align_corners: whether the centers of the corner elements are aligned instead of their outer
         edges
       recompute_scale_factor: whether the scale is computed from the rounded sizes
-      antialias: not implemented; must be false
+      antialias: whether a smaller result averages the input, as PIL does; for bilinear and bicubic
       scale_d: factor of the third-last dimension, instead of scale_factor
       scale_h: factor of the second-last dimension
       scale_w: factor of the last dimension

@@ -3060,6 +3060,19 @@ class TensorMethods(TensorFacts):
         """
         return _ops.round_(self, decimals)
 
+    def rrelu_(self, lower: float = 0.125, upper: float = 0.3333333333333333,
+               training: bool = False, *, generator: Generator | None = None) -> Tensor:
+        """rrelu_(self, lower=0.125, upper=0.3333333333333333, training=False, *, generator=None)
+
+        In place: Multiplies negative elements by a slope: in training by one drawn from [lower,
+        upper) for each element, otherwise by (lower + upper) / 2.
+          lower: smallest slope
+          upper: upper bound of the slopes, which it excludes
+          training: whether slopes are drawn
+          generator: random number generator; default: the one of the ctx
+        """
+        return _ops.rrelu_(self, lower, upper, training, generator=generator)
+
     def rsqrt(self, *, out: Tensor | None = None) -> Tensor:
         """rsqrt(self, *, out=None)
 

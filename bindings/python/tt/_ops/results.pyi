@@ -50,6 +50,10 @@ class max_pool2d_with_indices_result(NamedTuple):
     out: Tensor
     indices: Tensor
 
+class max_pool3d_with_indices_result(NamedTuple):
+    out: Tensor
+    indices: Tensor
+
 class max_result(NamedTuple):
     values: Tensor
     indices: Tensor

@@ -8,19 +8,16 @@ from .multi_head import multi_head_attention_forward as multi_head_attention_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Sequence
+    from typing import Any, Callable, Sequence
 
     from .._ops.functional import *  # noqa: F403
     from .._tensor import Tensor
 
-__all__ = sorted(
-    [
-        *_ops.PLACES["nn.functional"].split(),
-        "multi_head_attention_forward",
-        "upsample_bilinear",
-        "upsample_nearest",
-    ]
+_OWN = (
+    "fold multi_head_attention_forward triplet_margin_with_distance_loss unfold "
+    "upsample_bilinear upsample_nearest"
 )
+__all__ = sorted([*_ops.PLACES["nn.functional"].split(), *_OWN.split()])
 
 if not TYPE_CHECKING:
 
@@ -69,3 +66,77 @@ def upsample_bilinear(
     """Is interpolate() with mode="bilinear" and align_corners=True."""
     interpolate = _ops.find("nn.functional", "interpolate")
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
+def unfold(
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the elements of each window of the last two dimensions as a column.
+
+    input: (N, C, H, W) or (C, H, W); the result is (N, C * kernel, windows)
+    kernel_size: (rows, columns) of a window, or one int for both, as for the next three
+    dilation: step between the elements of a window
+    padding: zeros added on all sides
+    stride: step between windows
+    """
+    return _ops.im2col(input, kernel_size, dilation, padding, stride)
+
+
+def fold(
+    input: Tensor,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Adds up columns as windows of an image.
+
+    input: (N, C * kernel, windows), as unfold() returns it
+    output_size: (rows, columns) of the image, or one int for both
+    kernel_size: (rows, columns) of a window, or one int for both, as for the next three
+    dilation: step between the elements of a window
+    padding: zeros that were added on all sides
+    stride: step between windows
+    """
+    return _ops.col2im(input, output_size, kernel_size, dilation, padding, stride)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Computes max(0, margin + distance(anchor, positive) - distance(anchor, negative)).
+
+    distance_function: the distance of two tensors; None: pairwise_distance()
+    margin: difference of the distances from which there is no loss, greater than 0
+    swap: the distance of positive and negative counts if it is smaller
+    reduction: "none", "sum" or "mean"
+    """
+    name = "triplet_margin_with_distance_loss"
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(f"{name}: reduction is {reduction!r}: must be none, sum or mean")
+    if not margin > 0:
+        raise ValueError(f"{name}: margin is {margin}: must be greater than 0")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            f"{name}: anchor, positive and negative have {anchor.ndim}, {positive.ndim} and "
+            f"{negative.ndim} dimensions: must be equal"
+        )
+    distance = distance_function or _ops.find("nn.functional", "pairwise_distance")
+    near = distance(anchor, positive)
+    far = distance(anchor, negative)
+    if swap:
+        far = _ops.minimum(far, distance(positive, negative))
+    loss = _ops.clamp(margin + near - far, min=0)
+    return loss if reduction == "none" else getattr(loss, reduction)()

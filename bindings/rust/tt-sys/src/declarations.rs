@@ -182,6 +182,15 @@ pub struct tt_celu_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_rrelu_opts {
+    pub set: u64,
+    pub lower: f64,
+    pub upper: f64,
+    pub training: i32,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_add_opts {
     pub set: u64,
     pub alpha: tt_scalar,
@@ -611,6 +620,42 @@ pub struct tt_kaiser_window_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_im2col_opts {
+    pub set: u64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_col2im_opts {
+    pub set: u64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_grid_sample_opts {
+    pub set: u64,
+    pub mode: i32,
+    pub padding_mode: i32,
+    pub align_corners: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_affine_grid_opts {
+    pub set: u64,
+    pub align_corners: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_index_add_opts {
     pub set: u64,
     pub alpha: tt_scalar,
@@ -619,6 +664,17 @@ pub struct tt_index_add_opts {
 #[derive(Clone, Copy, Debug)]
 pub struct tt_embedding_opts {
     pub set: u64,
+    pub padding_idx: i64,
+    pub scale_grad_by_freq: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_embedding_bag_opts {
+    pub set: u64,
+    pub mode: i32,
+    pub per_sample_weights: *const tt_tensor,
+    pub scale_grad_by_freq: i32,
+    pub include_last_offset: i32,
     pub padding_idx: i64,
 }
 #[repr(C)]
@@ -747,6 +803,100 @@ pub struct tt_cross_entropy_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_poisson_nll_loss_opts {
+    pub set: u64,
+    pub log_input: i32,
+    pub full: i32,
+    pub eps: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_gaussian_nll_loss_opts {
+    pub set: u64,
+    pub full: i32,
+    pub eps: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_hinge_embedding_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cosine_embedding_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_margin_ranking_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_soft_margin_loss_opts {
+    pub set: u64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_triplet_margin_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub p: f64,
+    pub eps: f64,
+    pub swap: i32,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_multi_margin_loss_opts {
+    pub set: u64,
+    pub p: i64,
+    pub margin: f64,
+    pub weight: *const tt_tensor,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_multilabel_margin_loss_opts {
+    pub set: u64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_multilabel_soft_margin_loss_opts {
+    pub set: u64,
+    pub weight: *const tt_tensor,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linear_cross_entropy_opts {
+    pub set: u64,
+    pub linear_bias: *const tt_tensor,
+    pub weight: *const tt_tensor,
+    pub ignore_index: i64,
+    pub reduction: i32,
+    pub label_smoothing: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_ctc_loss_opts {
+    pub set: u64,
+    pub blank: i64,
+    pub reduction: i32,
+    pub zero_infinity: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_addmm_opts {
     pub set: u64,
     pub beta: tt_scalar,
@@ -822,6 +972,14 @@ pub struct tt_layer_norm_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_local_response_norm_opts {
+    pub set: u64,
+    pub alpha: f64,
+    pub beta: f64,
+    pub k: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_max_pool1d_opts {
     pub set: u64,
     pub stride: *const i64,
@@ -890,6 +1048,113 @@ pub struct tt_avg_pool2d_opts {
     pub ceil_mode: i32,
     pub count_include_pad: i32,
     pub divisor_override: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_max_pool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_max_pool3d_with_indices_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_avg_pool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub ceil_mode: i32,
+    pub count_include_pad: i32,
+    pub divisor_override: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_lp_pool1d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_lp_pool2d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_lp_pool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fractional_max_pool2d_opts {
+    pub set: u64,
+    pub random_samples: *const tt_tensor,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fractional_max_pool3d_opts {
+    pub set: u64,
+    pub random_samples: *const tt_tensor,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_max_unpool1d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub output_size: *const i64,
+    pub n_output_size: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_max_unpool2d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub output_size: *const i64,
+    pub n_output_size: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_max_unpool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub output_size: *const i64,
+    pub n_output_size: i64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1022,6 +1287,46 @@ pub struct tt_randperm_opts {
 #[derive(Clone, Copy, Debug)]
 pub struct tt_multinomial_opts {
     pub set: u64,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_dropout1d_opts {
+    pub set: u64,
+    pub p: f64,
+    pub train: i32,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_dropout2d_opts {
+    pub set: u64,
+    pub p: f64,
+    pub train: i32,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_dropout3d_opts {
+    pub set: u64,
+    pub p: f64,
+    pub train: i32,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_alpha_dropout_opts {
+    pub set: u64,
+    pub p: f64,
+    pub train: i32,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_feature_alpha_dropout_opts {
+    pub set: u64,
+    pub p: f64,
+    pub train: i32,
     pub generator: *mut tt_generator,
 }
 #[repr(C)]
@@ -2579,45 +2884,54 @@ pub struct tt_profile_sum {
 zeroed! {
     tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger
     tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts
-    tt_glu_opts tt_hardshrink_opts tt_softshrink_opts tt_celu_opts tt_add_opts tt_sub_opts
-    tt_rsub_opts tt_div_opts tt_addcmul_opts tt_addcdiv_opts tt_cat_opts tt_stack_opts tt_split_opts
-    tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts tt_tensor_split_opts
-    tt_tensor_split_indices_opts tt_tensor_split_tensor_opts tt_diagflat_opts tt_diag_embed_opts
-    tt_meshgrid_opts tt_combinations_opts tt_repeat_interleave_opts tt_repeat_interleave_tensor_opts
-    tt_scaled_dot_product_attention_opts tt_isclose_opts tt_isin_opts tt_conv1d_opts
-    tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts
-    tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
+    tt_glu_opts tt_hardshrink_opts tt_softshrink_opts tt_celu_opts tt_rrelu_opts tt_add_opts
+    tt_sub_opts tt_rsub_opts tt_div_opts tt_addcmul_opts tt_addcdiv_opts tt_cat_opts tt_stack_opts
+    tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts
+    tt_tensor_split_opts tt_tensor_split_indices_opts tt_tensor_split_tensor_opts tt_diagflat_opts
+    tt_diag_embed_opts tt_meshgrid_opts tt_combinations_opts tt_repeat_interleave_opts
+    tt_repeat_interleave_tensor_opts tt_scaled_dot_product_attention_opts tt_isclose_opts
+    tt_isin_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts
+    tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
     tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts
     tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts
     tt_full_like_opts tt_eye_opts tt_linspace_opts tt_tril_indices_opts tt_triu_indices_opts
     tt_logspace_opts tt_hann_window_opts tt_hamming_window_opts tt_blackman_window_opts
-    tt_bartlett_window_opts tt_kaiser_window_opts tt_index_add_opts tt_embedding_opts
-    tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts
-    tt_nonzero_static_opts tt_scatter_reduce_opts tt_index_reduce_opts tt_nuclear_norm_opts
-    tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts
-    tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts
-    tt_nll_loss_opts tt_cross_entropy_opts tt_addmm_opts tt_baddbmm_opts tt_addmv_opts tt_addr_opts
-    tt_addbmm_opts tt_cross_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts
-    tt_rms_norm_opts tt_layer_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts
+    tt_bartlett_window_opts tt_kaiser_window_opts tt_im2col_opts tt_col2im_opts tt_grid_sample_opts
+    tt_affine_grid_opts tt_index_add_opts tt_embedding_opts tt_embedding_bag_opts tt_scatter_opts
+    tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts tt_nonzero_static_opts
+    tt_scatter_reduce_opts tt_index_reduce_opts tt_nuclear_norm_opts tt_l1_loss_opts
+    tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts
+    tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts
+    tt_poisson_nll_loss_opts tt_gaussian_nll_loss_opts tt_hinge_embedding_loss_opts
+    tt_cosine_embedding_loss_opts tt_margin_ranking_loss_opts tt_soft_margin_loss_opts
+    tt_triplet_margin_loss_opts tt_multi_margin_loss_opts tt_multilabel_margin_loss_opts
+    tt_multilabel_soft_margin_loss_opts tt_linear_cross_entropy_opts tt_ctc_loss_opts tt_addmm_opts
+    tt_baddbmm_opts tt_addmv_opts tt_addr_opts tt_addbmm_opts tt_cross_opts tt_batch_norm_opts
+    tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts
+    tt_local_response_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts
     tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts
-    tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts
-    tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts tt_normal_opts
-    tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts tt_uniform__opts
-    tt_exponential__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_lstm_opts
-    tt_gru_opts tt_rnn_tanh_opts tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts
-    tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts
-    tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts
-    tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts
-    tt_nansum_opts tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts
-    tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
-    tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts
-    tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
-    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_kthvalue_opts tt_median_dim_opts
-    tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts tt_quantile_scalar_opts tt_nanquantile_opts
-    tt_nanquantile_scalar_opts tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts
-    tt_logit_opts tt_round_opts tt_nan_to_num_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts
-    tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts
-    tt_nn_selu_opts tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
+    tt_max_pool3d_opts tt_max_pool3d_with_indices_opts tt_avg_pool3d_opts tt_lp_pool1d_opts
+    tt_lp_pool2d_opts tt_lp_pool3d_opts tt_fractional_max_pool2d_opts tt_fractional_max_pool3d_opts
+    tt_max_unpool1d_opts tt_max_unpool2d_opts tt_max_unpool3d_opts tt_rand_opts tt_randn_opts
+    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
+    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
+    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts
+    tt_randperm_opts tt_multinomial_opts tt_dropout1d_opts tt_dropout2d_opts tt_dropout3d_opts
+    tt_alpha_dropout_opts tt_feature_alpha_dropout_opts tt_lstm_opts tt_gru_opts tt_rnn_tanh_opts
+    tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts
+    tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts
+    tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts
+    tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts tt_nanmean_opts
+    tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts
+    tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts
+    tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts
+    tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts
+    tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts
+    tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
+    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_logit_opts tt_round_opts
+    tt_nan_to_num_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts
+    tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts
+    tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
     tt_nn_softmin_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
     tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
     tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
@@ -2768,6 +3082,15 @@ pub const TT_AUTOPADDING_VALID: i32 = 1;
 pub const TT_AUTOPADDING_SAME: i32 = 2;
 pub const TT_NONLINEARITY_TANH: i32 = 0;
 pub const TT_NONLINEARITY_RELU: i32 = 1;
+pub const TT_GRIDMODE_BILINEAR: i32 = 0;
+pub const TT_GRIDMODE_NEAREST: i32 = 1;
+pub const TT_GRIDMODE_BICUBIC: i32 = 2;
+pub const TT_GRIDPADDING_ZEROS: i32 = 0;
+pub const TT_GRIDPADDING_BORDER: i32 = 1;
+pub const TT_GRIDPADDING_REFLECTION: i32 = 2;
+pub const TT_BAGMODE_SUM: i32 = 0;
+pub const TT_BAGMODE_MEAN: i32 = 1;
+pub const TT_BAGMODE_MAX: i32 = 2;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -2779,6 +3102,10 @@ pub const TT_GLU_DIM: u64 = 1;
 pub const TT_HARDSHRINK_LAMBD: u64 = 1;
 pub const TT_SOFTSHRINK_LAMBD: u64 = 1;
 pub const TT_CELU_ALPHA: u64 = 1;
+pub const TT_RRELU_LOWER: u64 = 1;
+pub const TT_RRELU_UPPER: u64 = 2;
+pub const TT_RRELU_TRAINING: u64 = 4;
+pub const TT_RRELU_GENERATOR: u64 = 8;
 pub const TT_ADD_ALPHA: u64 = 1;
 pub const TT_SUB_ALPHA: u64 = 1;
 pub const TT_RSUB_ALPHA: u64 = 1;
@@ -2906,8 +3233,24 @@ pub const TT_KAISER_WINDOW_PERIODIC: u64 = 1;
 pub const TT_KAISER_WINDOW_BETA: u64 = 2;
 pub const TT_KAISER_WINDOW_DTYPE: u64 = 4;
 pub const TT_KAISER_WINDOW_DEVICE: u64 = 8;
+pub const TT_IM2COL_DILATION: u64 = 1;
+pub const TT_IM2COL_PADDING: u64 = 2;
+pub const TT_IM2COL_STRIDE: u64 = 4;
+pub const TT_COL2IM_DILATION: u64 = 1;
+pub const TT_COL2IM_PADDING: u64 = 2;
+pub const TT_COL2IM_STRIDE: u64 = 4;
+pub const TT_GRID_SAMPLE_MODE: u64 = 1;
+pub const TT_GRID_SAMPLE_PADDING_MODE: u64 = 2;
+pub const TT_GRID_SAMPLE_ALIGN_CORNERS: u64 = 4;
+pub const TT_AFFINE_GRID_ALIGN_CORNERS: u64 = 1;
 pub const TT_INDEX_ADD_ALPHA: u64 = 1;
 pub const TT_EMBEDDING_PADDING_IDX: u64 = 1;
+pub const TT_EMBEDDING_SCALE_GRAD_BY_FREQ: u64 = 2;
+pub const TT_EMBEDDING_BAG_MODE: u64 = 1;
+pub const TT_EMBEDDING_BAG_PER_SAMPLE_WEIGHTS: u64 = 2;
+pub const TT_EMBEDDING_BAG_SCALE_GRAD_BY_FREQ: u64 = 4;
+pub const TT_EMBEDDING_BAG_INCLUDE_LAST_OFFSET: u64 = 8;
+pub const TT_EMBEDDING_BAG_PADDING_IDX: u64 = 16;
 pub const TT_SCATTER_REDUCE: u64 = 1;
 pub const TT_TAKE_ALONG_DIM_DIM: u64 = 1;
 pub const TT_ONE_HOT_NUM_CLASSES: u64 = 1;
@@ -2941,6 +3284,40 @@ pub const TT_CROSS_ENTROPY_WEIGHT: u64 = 1;
 pub const TT_CROSS_ENTROPY_IGNORE_INDEX: u64 = 2;
 pub const TT_CROSS_ENTROPY_REDUCTION: u64 = 4;
 pub const TT_CROSS_ENTROPY_LABEL_SMOOTHING: u64 = 8;
+pub const TT_POISSON_NLL_LOSS_LOG_INPUT: u64 = 1;
+pub const TT_POISSON_NLL_LOSS_FULL: u64 = 2;
+pub const TT_POISSON_NLL_LOSS_EPS: u64 = 4;
+pub const TT_POISSON_NLL_LOSS_REDUCTION: u64 = 8;
+pub const TT_GAUSSIAN_NLL_LOSS_FULL: u64 = 1;
+pub const TT_GAUSSIAN_NLL_LOSS_EPS: u64 = 2;
+pub const TT_GAUSSIAN_NLL_LOSS_REDUCTION: u64 = 4;
+pub const TT_HINGE_EMBEDDING_LOSS_MARGIN: u64 = 1;
+pub const TT_HINGE_EMBEDDING_LOSS_REDUCTION: u64 = 2;
+pub const TT_COSINE_EMBEDDING_LOSS_MARGIN: u64 = 1;
+pub const TT_COSINE_EMBEDDING_LOSS_REDUCTION: u64 = 2;
+pub const TT_MARGIN_RANKING_LOSS_MARGIN: u64 = 1;
+pub const TT_MARGIN_RANKING_LOSS_REDUCTION: u64 = 2;
+pub const TT_SOFT_MARGIN_LOSS_REDUCTION: u64 = 1;
+pub const TT_TRIPLET_MARGIN_LOSS_MARGIN: u64 = 1;
+pub const TT_TRIPLET_MARGIN_LOSS_P: u64 = 2;
+pub const TT_TRIPLET_MARGIN_LOSS_EPS: u64 = 4;
+pub const TT_TRIPLET_MARGIN_LOSS_SWAP: u64 = 8;
+pub const TT_TRIPLET_MARGIN_LOSS_REDUCTION: u64 = 16;
+pub const TT_MULTI_MARGIN_LOSS_P: u64 = 1;
+pub const TT_MULTI_MARGIN_LOSS_MARGIN: u64 = 2;
+pub const TT_MULTI_MARGIN_LOSS_WEIGHT: u64 = 4;
+pub const TT_MULTI_MARGIN_LOSS_REDUCTION: u64 = 8;
+pub const TT_MULTILABEL_MARGIN_LOSS_REDUCTION: u64 = 1;
+pub const TT_MULTILABEL_SOFT_MARGIN_LOSS_WEIGHT: u64 = 1;
+pub const TT_MULTILABEL_SOFT_MARGIN_LOSS_REDUCTION: u64 = 2;
+pub const TT_LINEAR_CROSS_ENTROPY_LINEAR_BIAS: u64 = 1;
+pub const TT_LINEAR_CROSS_ENTROPY_WEIGHT: u64 = 2;
+pub const TT_LINEAR_CROSS_ENTROPY_IGNORE_INDEX: u64 = 4;
+pub const TT_LINEAR_CROSS_ENTROPY_REDUCTION: u64 = 8;
+pub const TT_LINEAR_CROSS_ENTROPY_LABEL_SMOOTHING: u64 = 16;
+pub const TT_CTC_LOSS_BLANK: u64 = 1;
+pub const TT_CTC_LOSS_REDUCTION: u64 = 2;
+pub const TT_CTC_LOSS_ZERO_INFINITY: u64 = 4;
 pub const TT_ADDMM_BETA: u64 = 1;
 pub const TT_ADDMM_ALPHA: u64 = 2;
 pub const TT_BADDBMM_BETA: u64 = 1;
@@ -2961,6 +3338,9 @@ pub const TT_INSTANCE_NORM_MOMENTUM: u64 = 2;
 pub const TT_INSTANCE_NORM_EPS: u64 = 4;
 pub const TT_RMS_NORM_EPS: u64 = 1;
 pub const TT_LAYER_NORM_EPS: u64 = 1;
+pub const TT_LOCAL_RESPONSE_NORM_ALPHA: u64 = 1;
+pub const TT_LOCAL_RESPONSE_NORM_BETA: u64 = 2;
+pub const TT_LOCAL_RESPONSE_NORM_K: u64 = 4;
 pub const TT_MAX_POOL1D_STRIDE: u64 = 1;
 pub const TT_MAX_POOL1D_PADDING: u64 = 2;
 pub const TT_MAX_POOL1D_DILATION: u64 = 4;
@@ -2986,6 +3366,38 @@ pub const TT_AVG_POOL2D_PADDING: u64 = 2;
 pub const TT_AVG_POOL2D_CEIL_MODE: u64 = 4;
 pub const TT_AVG_POOL2D_COUNT_INCLUDE_PAD: u64 = 8;
 pub const TT_AVG_POOL2D_DIVISOR_OVERRIDE: u64 = 16;
+pub const TT_MAX_POOL3D_STRIDE: u64 = 1;
+pub const TT_MAX_POOL3D_PADDING: u64 = 2;
+pub const TT_MAX_POOL3D_DILATION: u64 = 4;
+pub const TT_MAX_POOL3D_CEIL_MODE: u64 = 8;
+pub const TT_MAX_POOL3D_WITH_INDICES_STRIDE: u64 = 1;
+pub const TT_MAX_POOL3D_WITH_INDICES_PADDING: u64 = 2;
+pub const TT_MAX_POOL3D_WITH_INDICES_DILATION: u64 = 4;
+pub const TT_MAX_POOL3D_WITH_INDICES_CEIL_MODE: u64 = 8;
+pub const TT_AVG_POOL3D_STRIDE: u64 = 1;
+pub const TT_AVG_POOL3D_PADDING: u64 = 2;
+pub const TT_AVG_POOL3D_CEIL_MODE: u64 = 4;
+pub const TT_AVG_POOL3D_COUNT_INCLUDE_PAD: u64 = 8;
+pub const TT_AVG_POOL3D_DIVISOR_OVERRIDE: u64 = 16;
+pub const TT_LP_POOL1D_STRIDE: u64 = 1;
+pub const TT_LP_POOL1D_CEIL_MODE: u64 = 2;
+pub const TT_LP_POOL2D_STRIDE: u64 = 1;
+pub const TT_LP_POOL2D_CEIL_MODE: u64 = 2;
+pub const TT_LP_POOL3D_STRIDE: u64 = 1;
+pub const TT_LP_POOL3D_CEIL_MODE: u64 = 2;
+pub const TT_FRACTIONAL_MAX_POOL2D_RANDOM_SAMPLES: u64 = 1;
+pub const TT_FRACTIONAL_MAX_POOL2D_GENERATOR: u64 = 2;
+pub const TT_FRACTIONAL_MAX_POOL3D_RANDOM_SAMPLES: u64 = 1;
+pub const TT_FRACTIONAL_MAX_POOL3D_GENERATOR: u64 = 2;
+pub const TT_MAX_UNPOOL1D_STRIDE: u64 = 1;
+pub const TT_MAX_UNPOOL1D_PADDING: u64 = 2;
+pub const TT_MAX_UNPOOL1D_OUTPUT_SIZE: u64 = 4;
+pub const TT_MAX_UNPOOL2D_STRIDE: u64 = 1;
+pub const TT_MAX_UNPOOL2D_PADDING: u64 = 2;
+pub const TT_MAX_UNPOOL2D_OUTPUT_SIZE: u64 = 4;
+pub const TT_MAX_UNPOOL3D_STRIDE: u64 = 1;
+pub const TT_MAX_UNPOOL3D_PADDING: u64 = 2;
+pub const TT_MAX_UNPOOL3D_OUTPUT_SIZE: u64 = 4;
 pub const TT_RAND_DTYPE: u64 = 1;
 pub const TT_RAND_DEVICE: u64 = 2;
 pub const TT_RAND_GENERATOR: u64 = 4;
@@ -3024,6 +3436,21 @@ pub const TT_RANDPERM_DTYPE: u64 = 1;
 pub const TT_RANDPERM_DEVICE: u64 = 2;
 pub const TT_RANDPERM_GENERATOR: u64 = 4;
 pub const TT_MULTINOMIAL_GENERATOR: u64 = 1;
+pub const TT_DROPOUT1D_P: u64 = 1;
+pub const TT_DROPOUT1D_TRAIN: u64 = 2;
+pub const TT_DROPOUT1D_GENERATOR: u64 = 4;
+pub const TT_DROPOUT2D_P: u64 = 1;
+pub const TT_DROPOUT2D_TRAIN: u64 = 2;
+pub const TT_DROPOUT2D_GENERATOR: u64 = 4;
+pub const TT_DROPOUT3D_P: u64 = 1;
+pub const TT_DROPOUT3D_TRAIN: u64 = 2;
+pub const TT_DROPOUT3D_GENERATOR: u64 = 4;
+pub const TT_ALPHA_DROPOUT_P: u64 = 1;
+pub const TT_ALPHA_DROPOUT_TRAIN: u64 = 2;
+pub const TT_ALPHA_DROPOUT_GENERATOR: u64 = 4;
+pub const TT_FEATURE_ALPHA_DROPOUT_P: u64 = 1;
+pub const TT_FEATURE_ALPHA_DROPOUT_TRAIN: u64 = 2;
+pub const TT_FEATURE_ALPHA_DROPOUT_GENERATOR: u64 = 4;
 pub const TT_LSTM_BATCH_SIZES: u64 = 1;
 pub const TT_GRU_BATCH_SIZES: u64 = 1;
 pub const TT_RNN_TANH_BATCH_SIZES: u64 = 1;
@@ -3632,6 +4059,10 @@ extern "C" {
     pub fn tt_celu(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_celu_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_celu_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_celu_opts) -> tt_status;
+    pub fn tt_rrelu(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_rrelu_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_rrelu_(c: *mut tt_ctx, self_: *mut tt_tensor, opts: *const tt_rrelu_opts)
+        -> tt_status;
     pub fn tt_add(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_add_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
@@ -4151,6 +4582,12 @@ extern "C" {
     pub fn tt_repeat_interleave_tensor(c: *mut tt_ctx, self_: *const tt_tensor,
         repeats: *const tt_tensor, opts: *const tt_repeat_interleave_tensor_opts,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pixel_shuffle(c: *mut tt_ctx, self_: *const tt_tensor, upscale_factor: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_pixel_unshuffle(c: *mut tt_ctx, self_: *const tt_tensor, downscale_factor: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_channel_shuffle(c: *mut tt_ctx, self_: *const tt_tensor, groups: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_scaled_dot_product_attention(c: *mut tt_ctx, query: *const tt_tensor,
         key: *const tt_tensor, value: *const tt_tensor, attn_mask: *const tt_tensor,
         opts: *const tt_scaled_dot_product_attention_opts, out: *mut *mut tt_tensor) -> tt_status;
@@ -4540,6 +4977,15 @@ extern "C" {
         opts: *const tt_bartlett_window_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_kaiser_window(c: *mut tt_ctx, window_length: i64, opts: *const tt_kaiser_window_opts,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_im2col(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_im2col_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_col2im(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
+        n_output_size: i64, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_col2im_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_grid_sample(c: *mut tt_ctx, input: *const tt_tensor, grid: *const tt_tensor,
+        opts: *const tt_grid_sample_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_affine_grid(c: *mut tt_ctx, theta: *const tt_tensor, size: *const i64, n_size: i64,
+        opts: *const tt_affine_grid_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gather(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_gather_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
@@ -4574,6 +5020,11 @@ extern "C" {
         n_indices: i64, values: *const tt_tensor, accumulate: i32) -> tt_status;
     pub fn tt_embedding(c: *mut tt_ctx, weight: *const tt_tensor, indices: *const tt_tensor,
         opts: *const tt_embedding_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_embedding_renorm_(c: *mut tt_ctx, self_: *mut tt_tensor, indices: *const tt_tensor,
+        max_norm: f64, norm_type: f64) -> tt_status;
+    pub fn tt_embedding_bag(c: *mut tt_ctx, weight: *const tt_tensor, indices: *const tt_tensor,
+        offsets: *const tt_tensor, opts: *const tt_embedding_bag_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
     pub fn tt_scatter(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64, index: *const tt_tensor,
         src: *const tt_tensor, opts: *const tt_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_scatter_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
@@ -4733,6 +5184,39 @@ extern "C" {
         opts: *const tt_nll_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_cross_entropy(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
         opts: *const tt_cross_entropy_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_poisson_nll_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_poisson_nll_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_gaussian_nll_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        var: *const tt_tensor, opts: *const tt_gaussian_nll_loss_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_hinge_embedding_loss(c: *mut tt_ctx, input: *const tt_tensor,
+        target: *const tt_tensor, opts: *const tt_hinge_embedding_loss_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cosine_embedding_loss(c: *mut tt_ctx, input1: *const tt_tensor,
+        input2: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_cosine_embedding_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_margin_ranking_loss(c: *mut tt_ctx, input1: *const tt_tensor,
+        input2: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_margin_ranking_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_soft_margin_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_soft_margin_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_triplet_margin_loss(c: *mut tt_ctx, anchor: *const tt_tensor,
+        positive: *const tt_tensor, negative: *const tt_tensor,
+        opts: *const tt_triplet_margin_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_multi_margin_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_multi_margin_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_multilabel_margin_loss(c: *mut tt_ctx, input: *const tt_tensor,
+        target: *const tt_tensor, opts: *const tt_multilabel_margin_loss_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_multilabel_soft_margin_loss(c: *mut tt_ctx, input: *const tt_tensor,
+        target: *const tt_tensor, opts: *const tt_multilabel_soft_margin_loss_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linear_cross_entropy(c: *mut tt_ctx, input: *const tt_tensor,
+        linear_weight: *const tt_tensor, target: *const tt_tensor,
+        opts: *const tt_linear_cross_entropy_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_ctc_loss(c: *mut tt_ctx, log_probs: *const tt_tensor, targets: *const tt_tensor,
+        input_lengths: *const tt_tensor, target_lengths: *const tt_tensor,
+        opts: *const tt_ctc_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_matmul(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_matmul_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
@@ -4817,6 +5301,8 @@ extern "C" {
         opts: *const tt_cross_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_chain_matmul(c: *mut tt_ctx, matrices: *const *const tt_tensor, n_matrices: i64,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_bilinear(c: *mut tt_ctx, input1: *const tt_tensor, input2: *const tt_tensor,
+        weight: *const tt_tensor, bias: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_batch_norm(c: *mut tt_ctx, input: *const tt_tensor, running_mean: *mut tt_tensor,
         running_var: *mut tt_tensor, weight: *const tt_tensor, bias: *const tt_tensor,
         opts: *const tt_batch_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
@@ -4832,6 +5318,8 @@ extern "C" {
     pub fn tt_layer_norm(c: *mut tt_ctx, input: *const tt_tensor, normalized_shape: *const i64,
         n_normalized_shape: i64, weight: *const tt_tensor, bias: *const tt_tensor,
         opts: *const tt_layer_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_local_response_norm(c: *mut tt_ctx, input: *const tt_tensor, size: i64,
+        opts: *const tt_local_response_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_max_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
         n_kernel_size: i64, opts: *const tt_max_pool1d_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_max_pool1d_with_indices(c: *mut tt_ctx, self_: *const tt_tensor,
@@ -4854,6 +5342,43 @@ extern "C" {
         n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_adaptive_avg_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
         n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_pool3d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_max_pool3d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_pool3d_with_indices(c: *mut tt_ctx, self_: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_pool3d_with_indices_opts,
+        out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_avg_pool3d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_avg_pool3d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_adaptive_max_pool3d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
+        n_output_size: i64, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_adaptive_avg_pool3d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
+        n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lp_pool1d(c: *mut tt_ctx, input: *const tt_tensor, norm_type: f64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_lp_pool1d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lp_pool2d(c: *mut tt_ctx, input: *const tt_tensor, norm_type: f64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_lp_pool2d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lp_pool3d(c: *mut tt_ctx, input: *const tt_tensor, norm_type: f64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_lp_pool3d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fractional_max_pool2d(c: *mut tt_ctx, input: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, output_size: *const i64, n_output_size: i64,
+        opts: *const tt_fractional_max_pool2d_opts, out: *mut *mut tt_tensor,
+        indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fractional_max_pool3d(c: *mut tt_ctx, input: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, output_size: *const i64, n_output_size: i64,
+        opts: *const tt_fractional_max_pool3d_opts, out: *mut *mut tt_tensor,
+        indices: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_unpool1d(c: *mut tt_ctx, input: *const tt_tensor, indices: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_unpool1d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_unpool2d(c: *mut tt_ctx, input: *const tt_tensor, indices: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_unpool2d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_max_unpool3d(c: *mut tt_ctx, input: *const tt_tensor, indices: *const tt_tensor,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_unpool3d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_rand(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_rand_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_randn(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_randn_opts,
@@ -4906,6 +5431,26 @@ extern "C" {
         replacement: i32, opts: *const tt_multinomial_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_multinomial_into(c: *mut tt_ctx, self_: *const tt_tensor, num_samples: i64,
         replacement: i32, opts: *const tt_multinomial_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_dropout1d(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_dropout1d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dropout1d_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_dropout1d_opts)
+        -> tt_status;
+    pub fn tt_dropout2d(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_dropout2d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dropout2d_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_dropout2d_opts)
+        -> tt_status;
+    pub fn tt_dropout3d(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_dropout3d_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dropout3d_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_dropout3d_opts)
+        -> tt_status;
+    pub fn tt_alpha_dropout(c: *mut tt_ctx, input: *const tt_tensor,
+        opts: *const tt_alpha_dropout_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_alpha_dropout_(c: *mut tt_ctx, input: *mut tt_tensor,
+        opts: *const tt_alpha_dropout_opts) -> tt_status;
+    pub fn tt_feature_alpha_dropout(c: *mut tt_ctx, input: *const tt_tensor,
+        opts: *const tt_feature_alpha_dropout_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_feature_alpha_dropout_(c: *mut tt_ctx, input: *mut tt_tensor,
+        opts: *const tt_feature_alpha_dropout_opts) -> tt_status;
     pub fn tt_lstm(c: *mut tt_ctx, input: *const tt_tensor, hx: *const *const tt_tensor, n_hx: i64,
         params: *const *const tt_tensor, n_params: i64, has_biases: i32, num_layers: i64,
         dropout: f64, train: i32, bidirectional: i32, batch_first: i32, opts: *const tt_lstm_opts,

@@ -470,6 +470,39 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_celu_(c, self.raw(), &opts.0)) }
     }
+    /// Multiplies negative elements by a slope: in training by one drawn from \[lower, upper) for
+    /// each element, otherwise by (lower + upper) / 2.
+    #[inline]
+    pub fn rrelu(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_rrelu(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`rrelu`](Tensor::rrelu) with options.
+    #[inline]
+    pub fn rrelu_with(&self, opts: RreluOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_rrelu(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`rrelu`](Tensor::rrelu), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn rrelu_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_rrelu_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`rrelu`](Tensor::rrelu) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn rrelu_with_(&self, opts: RreluOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_rrelu_(c, self.raw(), &opts.0)) }
+    }
 }
 
 /// # Arithmetic
@@ -2706,6 +2739,34 @@ impl Tensor {
                 o0))
         }
     }
+    /// Rearranges r^2 channels of each pixel as r x r pixels.
+    ///
+    /// - `input`: (…, C \* r^2, H, W)
+    /// - `upscale_factor`: r, the factor of height and width
+    #[inline]
+    pub fn pixel_shuffle(&self, upscale_factor: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_pixel_shuffle(c, self.raw(), upscale_factor, o0)) }
+    }
+    /// Rearranges r x r pixels as r^2 channels of one pixel: the inverse of pixel_shuffle.
+    ///
+    /// - `input`: (…, C, H \* r, W \* r)
+    /// - `downscale_factor`: r, the divisor of height and width
+    #[inline]
+    pub fn pixel_unshuffle(&self, downscale_factor: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_pixel_unshuffle(c, self.raw(), downscale_factor, o0)) }
+    }
+    /// Divides the channels into groups and interleaves them: the first channels of all groups,
+    /// then the second ones, and so on.
+    ///
+    /// - `input`: (N, C, …) with at least 3 dimensions
+    /// - `groups`: number of groups; must divide C
+    #[inline]
+    pub fn channel_shuffle(&self, groups: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_channel_shuffle(c, self.raw(), groups, o0)) }
+    }
 }
 
 /// # Attention
@@ -4279,6 +4340,102 @@ impl Tensor {
     }
 }
 
+/// # Fold
+impl Tensor {
+    /// Returns the elements of each window of the last two dimensions as a column.
+    ///
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the
+    ///   arguments below
+    #[inline]
+    pub fn im2col(&self, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_im2col(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`im2col`](Tensor::im2col) with options.
+    #[inline]
+    pub fn im2col_with(&self, kernel_size: &[i64], opts: Im2colOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_im2col(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Adds up columns as windows of an image. Where windows overlap, the result is the sum of
+    /// their elements.
+    ///
+    /// - `input`: (N, C \* kernel, L) or (C \* kernel, L), where kernel is the number of elements
+    ///   and L that of the windows
+    /// - `output_size`: rows and columns of the image, or one number for both
+    /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the
+    ///   arguments below
+    #[inline]
+    pub fn col2im(&self, output_size: &[i64], kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_col2im(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, kernel_size.as_ptr(), kernel_size.len() as i64,
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`col2im`](Tensor::col2im) with options.
+    #[inline]
+    pub fn col2im_with(&self, output_size: &[i64], kernel_size: &[i64], opts: Col2imOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_col2im(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0,
+                o0))
+        }
+    }
+}
+
+/// # Grid
+impl Tensor {
+    /// Samples input at the positions of grid, from -1 to 1 along each dimension.
+    ///
+    /// - `input`: (N, C, H, W) or (N, C, D, H, W)
+    /// - `grid`: positions: (N, …, 2) with (x, y), or (N, …, 3) with (x, y, z)
+    #[inline]
+    pub fn grid_sample(&self, grid: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_grid_sample(c, self.raw(), grid.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`grid_sample`](Tensor::grid_sample) with options.
+    #[inline]
+    pub fn grid_sample_with(&self, grid: &Tensor, opts: GridSampleOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_grid_sample(c, self.raw(), grid.raw(), &opts.0, o0)) }
+    }
+    /// Returns a grid for grid_sample: the positions of an image, transformed by affine matrices.
+    ///
+    /// - `theta`: (N, 2, 3) or (N, 3, 4)
+    /// - `size`: sizes of the sampled image: (N, C, H, W) or (N, C, D, H, W)
+    #[inline]
+    pub fn affine_grid(&self, size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_affine_grid(c, self.raw(), size.as_ptr(), size.len() as i64,
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`affine_grid`](Tensor::affine_grid) with options.
+    #[inline]
+    pub fn affine_grid_with(&self, size: &[i64], opts: AffineGridOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_affine_grid(c, self.raw(), size.as_ptr(), size.len() as i64,
+                &opts.0, o0))
+        }
+    }
+}
+
 /// # Indexing
 impl Tensor {
     /// Gathers elements along dim: out\[i\]\[j\] = self\[index\[i\]\[j\]\]\[j\] for dim 0, and
@@ -4471,6 +4628,47 @@ impl Tensor {
     pub fn embedding_with(&self, indices: &Tensor, opts: EmbeddingOpts) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_embedding(c, self.raw(), indices.raw(), &opts.0, o0)) }
+    }
+    /// Scales the rows of self at indices whose norm is greater than max_norm to that norm.
+    ///
+    /// - `input`: (rows, features)
+    /// - `indices`: integer tensor of any shape with values in \[0, rows)
+    /// - `max_norm`: largest norm, at least 0
+    /// - `norm_type`: order of the norm, positive
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn embedding_renorm_(&self, indices: &Tensor, max_norm: f64, norm_type: f64)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_embedding_renorm_(c, self.raw(), indices.raw(), max_norm, norm_type))
+        }
+    }
+    /// Looks up the rows of weight at indices and reduces those of each bag.
+    ///
+    /// - `weight`: (rows, features)
+    /// - `indices`: integers in \[0, rows): (bags, n) or, with offsets, (n)
+    /// - `offsets`: where each bag begins in indices, ascending from 0
+    #[inline]
+    pub fn embedding_bag(&self, indices: &Tensor, offsets: Option<&Tensor>) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_embedding_bag(c, self.raw(), indices.raw(), opt_raw(offsets),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`embedding_bag`](Tensor::embedding_bag) with options.
+    #[inline]
+    pub fn embedding_bag_with(&self, indices: &Tensor, offsets: Option<&Tensor>,
+        opts: EmbeddingBagOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_embedding_bag(c, self.raw(), indices.raw(), opt_raw(offsets),
+                &opts.0, o0))
+        }
     }
     /// Returns a copy of self with src written along dim: out\[index\[i\]\[j\]\]\[j\] =
     /// src\[i\]\[j\] for dim 0, and likewise for other dimensions. If positions repeat, it is
@@ -5497,6 +5695,280 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_cross_entropy(c, self.raw(), target.raw(), &opts.0, o0)) }
     }
+    /// Negative log likelihood of counts with a Poisson distribution: exp(input) - target \* input
+    /// or, without log_input, input - target \* log(input + eps), elementwise with broadcasting,
+    /// reduced.
+    ///
+    /// - `input`: expected counts, or their logarithms if log_input is true
+    /// - `target`: counts
+    #[inline]
+    pub fn poisson_nll_loss(&self, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_poisson_nll_loss(c, self.raw(), target.raw(), std::ptr::null(),
+                o0))
+        }
+    }
+    /// Computes [`poisson_nll_loss`](Tensor::poisson_nll_loss) with options.
+    #[inline]
+    pub fn poisson_nll_loss_with(&self, target: &Tensor, opts: PoissonNllLossOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_poisson_nll_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
+    }
+    /// Negative log likelihood of a normal distribution: (log(var) + (input - target)^2 / var) / 2,
+    /// with var at least eps, reduced.
+    ///
+    /// - `input`: means
+    /// - `var`: variances, at least 0: in the shape of input, without its last dimension, or with
+    ///   one dimension of size 1
+    #[inline]
+    pub fn gaussian_nll_loss(&self, target: &Tensor, var: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_gaussian_nll_loss(c, self.raw(), target.raw(), var.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`gaussian_nll_loss`](Tensor::gaussian_nll_loss) with options.
+    #[inline]
+    pub fn gaussian_nll_loss_with(&self, target: &Tensor, var: &Tensor, opts: GaussianNllLossOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_gaussian_nll_loss(c, self.raw(), target.raw(), var.raw(), &opts.0,
+                o0))
+        }
+    }
+    /// Computes input where target is 1 and max(0, margin - input) where it is -1, with
+    /// broadcasting, and reduces it.
+    ///
+    /// - `input`: distances
+    /// - `target`: 1 for similar, -1 for dissimilar
+    #[inline]
+    pub fn hinge_embedding_loss(&self, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_hinge_embedding_loss(c, self.raw(), target.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`hinge_embedding_loss`](Tensor::hinge_embedding_loss) with options.
+    #[inline]
+    pub fn hinge_embedding_loss_with(&self, target: &Tensor, opts: HingeEmbeddingLossOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_hinge_embedding_loss(c, self.raw(), target.raw(), &opts.0, o0))
+        }
+    }
+    /// Computes 1 - c where target is 1 and max(0, c - margin) where it is -1, with the cosine c of
+    /// the angle between two vectors, and reduces it.
+    ///
+    /// - `input1`: (N, D) or (D)
+    /// - `input2`: (N, D) or (D)
+    /// - `target`: (N) or (): 1 for similar, -1 for dissimilar
+    #[inline]
+    pub fn cosine_embedding_loss(&self, input2: &Tensor, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_cosine_embedding_loss(c, self.raw(), input2.raw(), target.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`cosine_embedding_loss`](Tensor::cosine_embedding_loss) with options.
+    #[inline]
+    pub fn cosine_embedding_loss_with(&self, input2: &Tensor, target: &Tensor,
+        opts: CosineEmbeddingLossOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_cosine_embedding_loss(c, self.raw(), input2.raw(), target.raw(),
+                &opts.0, o0))
+        }
+    }
+    /// Computes max(0, margin - target \* (input1 - input2)), with broadcasting, and reduces it.
+    ///
+    /// - `target`: 1 if input1 should be greater, -1 if input2 should; the three tensors have equal
+    ///   numbers of dimensions
+    #[inline]
+    pub fn margin_ranking_loss(&self, input2: &Tensor, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_margin_ranking_loss(c, self.raw(), input2.raw(), target.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`margin_ranking_loss`](Tensor::margin_ranking_loss) with options.
+    #[inline]
+    pub fn margin_ranking_loss_with(&self, input2: &Tensor, target: &Tensor,
+        opts: MarginRankingLossOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_margin_ranking_loss(c, self.raw(), input2.raw(), target.raw(),
+                &opts.0, o0))
+        }
+    }
+    /// Computes log(1 + exp(-target \* input)), elementwise with broadcasting, and reduces it.
+    ///
+    /// - `input`: scores
+    /// - `target`: 1 or -1
+    #[inline]
+    pub fn soft_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_soft_margin_loss(c, self.raw(), target.raw(), std::ptr::null(),
+                o0))
+        }
+    }
+    /// Computes [`soft_margin_loss`](Tensor::soft_margin_loss) with options.
+    #[inline]
+    pub fn soft_margin_loss_with(&self, target: &Tensor, opts: SoftMarginLossOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_soft_margin_loss(c, self.raw(), target.raw(), &opts.0, o0)) }
+    }
+    /// Computes max(0, margin + |anchor - positive| - |anchor - negative|), with the p-norm over
+    /// the last dimension, and reduces it.
+    ///
+    /// - `anchor`: (N, D) or (D); the three tensors have equal numbers of dimensions
+    /// - `positive`: vectors that should be near anchor
+    /// - `negative`: vectors that should be far from it
+    #[inline]
+    pub fn triplet_margin_loss(&self, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_triplet_margin_loss(c, self.raw(), positive.raw(), negative.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`triplet_margin_loss`](Tensor::triplet_margin_loss) with options.
+    #[inline]
+    pub fn triplet_margin_loss_with(&self, positive: &Tensor, negative: &Tensor,
+        opts: TripletMarginLossOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_triplet_margin_loss(c, self.raw(), positive.raw(), negative.raw(),
+                &opts.0, o0))
+        }
+    }
+    /// Computes the mean over all classes of max(0, margin - input\[t\] + input\[c\])^p for each
+    /// class c except the target t, and reduces it.
+    ///
+    /// - `input`: scores: (N, C) or (C)
+    /// - `target`: classes in \[0, C): (N) or ()
+    #[inline]
+    pub fn multi_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_multi_margin_loss(c, self.raw(), target.raw(), std::ptr::null(),
+                o0))
+        }
+    }
+    /// Computes [`multi_margin_loss`](Tensor::multi_margin_loss) with options.
+    #[inline]
+    pub fn multi_margin_loss_with(&self, target: &Tensor, opts: MultiMarginLossOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_multi_margin_loss(c, self.raw(), target.raw(), &opts.0, o0))
+        }
+    }
+    /// Sums max(0, 1 - input\[t\] + input\[c\]) over all targets t and all classes c that are none,
+    /// divides it by the number of classes, and reduces it.
+    ///
+    /// - `input`: scores: (N, C) or (C)
+    /// - `target`: classes of each row, which end before the first -1; has the shape of input
+    #[inline]
+    pub fn multilabel_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_multilabel_margin_loss(c, self.raw(), target.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`multilabel_margin_loss`](Tensor::multilabel_margin_loss) with options.
+    #[inline]
+    pub fn multilabel_margin_loss_with(&self, target: &Tensor, opts: MultilabelMarginLossOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_multilabel_margin_loss(c, self.raw(), target.raw(), &opts.0, o0))
+        }
+    }
+    /// Computes the mean over all classes of the binary cross entropy of sigmoid(input) and target,
+    /// and reduces it.
+    ///
+    /// - `input`: scores: (N, C) or (C)
+    /// - `target`: 0 or 1 for each class; has the shape of input
+    #[inline]
+    pub fn multilabel_soft_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_multilabel_soft_margin_loss(c, self.raw(), target.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`multilabel_soft_margin_loss`](Tensor::multilabel_soft_margin_loss) with options.
+    #[inline]
+    pub fn multilabel_soft_margin_loss_with(&self, target: &Tensor,
+        opts: MultilabelSoftMarginLossOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_multilabel_soft_margin_loss(c, self.raw(), target.raw(), &opts.0,
+                o0))
+        }
+    }
+    /// Computes the cross entropy between the softmax of a linear layer's result and target, and
+    /// reduces it.
+    ///
+    /// - `input`: (N, K) or (K)
+    /// - `linear_weight`: (C, …, K); the scores are (N, C, …)
+    /// - `target`: classes in \[0, C) with the shape of the scores without C, or probabilities with
+    ///   their shape
+    #[inline]
+    pub fn linear_cross_entropy(&self, linear_weight: &Tensor, target: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linear_cross_entropy(c, self.raw(), linear_weight.raw(),
+                target.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linear_cross_entropy`](Tensor::linear_cross_entropy) with options.
+    #[inline]
+    pub fn linear_cross_entropy_with(&self, linear_weight: &Tensor, target: &Tensor,
+        opts: LinearCrossEntropyOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linear_cross_entropy(c, self.raw(), linear_weight.raw(),
+                target.raw(), &opts.0, o0))
+        }
+    }
+    /// Connectionist temporal classification loss: -log of the probability of all alignments of
+    /// targets with the sequence, reduced.
+    ///
+    /// - `log_probs`: log-probabilities (T, N, C) or (T, C), as log_softmax returns them
+    /// - `targets`: classes: (N, S), or those of all samples in turn; (S) without a batch
+    /// - `input_lengths`: lengths of the sequences, at most T: (N) or ()
+    /// - `target_lengths`: lengths of the targets: (N) or ()
+    #[inline]
+    pub fn ctc_loss(&self, targets: &Tensor, input_lengths: &Tensor, target_lengths: &Tensor)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_ctc_loss(c, self.raw(), targets.raw(), input_lengths.raw(),
+                target_lengths.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`ctc_loss`](Tensor::ctc_loss) with options.
+    #[inline]
+    pub fn ctc_loss_with(&self, targets: &Tensor, input_lengths: &Tensor, target_lengths: &Tensor,
+        opts: CtcLossOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_ctc_loss(c, self.raw(), targets.raw(), input_lengths.raw(),
+                target_lengths.raw(), &opts.0, o0))
+        }
+    }
 }
 
 /// # Matrix products
@@ -6089,6 +6561,21 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_cross_into(c, self.raw(), other.raw(), &opts.0, dst.raw())) }
     }
+    /// Computes input1^T \* weight\[k\] \* input2 + bias\[k\] for each feature k.
+    ///
+    /// - `input1`: (…, in1)
+    /// - `input2`: (…, in2)
+    /// - `weight`: (out, in1, in2)
+    /// - `bias`: (out); none: 0
+    #[inline]
+    pub fn bilinear(&self, input2: &Tensor, weight: &Tensor, bias: Option<&Tensor>)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_bilinear(c, self.raw(), input2.raw(), weight.raw(), opt_raw(bias),
+                o0))
+        }
+    }
 }
 
 /// # Normalisation
@@ -6241,6 +6728,25 @@ impl Tensor {
             call1(|c, o0| sys::tt_layer_norm(c, self.raw(), normalized_shape.as_ptr(),
                 normalized_shape.len() as i64, opt_raw(weight), opt_raw(bias), &opts.0, o0))
         }
+    }
+    /// Divides each element by (k + alpha \* s)^beta, where s is the mean of the squares of `size`
+    /// adjacent channels at its position.
+    ///
+    /// - `input`: (N, C, …) with at least 3 dimensions
+    /// - `size`: number of adjacent channels
+    #[inline]
+    pub fn local_response_norm(&self, size: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_local_response_norm(c, self.raw(), size, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`local_response_norm`](Tensor::local_response_norm) with options.
+    #[inline]
+    pub fn local_response_norm_with(&self, size: i64, opts: LocalResponseNormOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_local_response_norm(c, self.raw(), size, &opts.0, o0)) }
     }
 }
 
@@ -6433,6 +6939,306 @@ impl Tensor {
         unsafe {
             call1(|c, o0| sys::tt_adaptive_avg_pool2d(c, self.raw(), output_size.as_ptr(),
                 output_size.len() as i64, o0))
+        }
+    }
+    /// Returns the maximum of each window of the last three dimensions. nan counts as the maximum.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `kernel_size`: depth, rows and columns of a window, or one number for all; likewise for
+    ///   the arguments below
+    #[inline]
+    pub fn max_pool3d(&self, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_pool3d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`max_pool3d`](Tensor::max_pool3d) with options.
+    #[inline]
+    pub fn max_pool3d_with(&self, kernel_size: &[i64], opts: MaxPool3dOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_pool3d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Returns the maximum of each window, like max_pool3d, and its index in the flattened last
+    /// three dimensions.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `kernel_size`: depth, rows and columns of a window, or one number for all; likewise for
+    ///   the arguments below
+    #[inline]
+    pub fn max_pool3d_with_indices(&self, kernel_size: &[i64]) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_pool3d_with_indices(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`max_pool3d_with_indices`](Tensor::max_pool3d_with_indices) with options.
+    #[inline]
+    pub fn max_pool3d_with_indices_with(&self, kernel_size: &[i64], opts: MaxPool3dWithIndicesOpts)
+        -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_max_pool3d_with_indices(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Returns the mean of each window of the last three dimensions.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `kernel_size`: depth, rows and columns of a window, or one number for all; likewise for
+    ///   the arguments below
+    #[inline]
+    pub fn avg_pool3d(&self, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_avg_pool3d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`avg_pool3d`](Tensor::avg_pool3d) with options.
+    #[inline]
+    pub fn avg_pool3d_with(&self, kernel_size: &[i64], opts: AvgPool3dOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_avg_pool3d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Divides the last three dimensions evenly into output_size windows and returns the maximum of
+    /// each and its index in the flattened dimensions.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `output_size`: numbers of windows along the three dimensions, or one number for all
+    #[inline]
+    pub fn adaptive_max_pool3d(&self, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_adaptive_max_pool3d(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Divides the last three dimensions evenly into output_size windows and returns the mean of
+    /// each.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `output_size`: numbers of windows along the three dimensions, or one number for all
+    #[inline]
+    pub fn adaptive_avg_pool3d(&self, output_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_adaptive_avg_pool3d(c, self.raw(), output_size.as_ptr(),
+                output_size.len() as i64, o0))
+        }
+    }
+    /// Returns the p-th root of the sum of the p-th powers of each window of the last dimension.
+    ///
+    /// - `input`: (N, C, L) or (C, L)
+    /// - `norm_type`: p, not 0
+    /// - `kernel_size`: sizes of a window, or one number for all
+    #[inline]
+    pub fn lp_pool1d(&self, norm_type: f64, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_lp_pool1d(c, self.raw(), norm_type, kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`lp_pool1d`](Tensor::lp_pool1d) with options.
+    #[inline]
+    pub fn lp_pool1d_with(&self, norm_type: f64, kernel_size: &[i64], opts: LpPool1dOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_lp_pool1d(c, self.raw(), norm_type, kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Returns the p-th root of the sum of the p-th powers of each window of the last two
+    /// dimensions.
+    ///
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `norm_type`: p, not 0
+    /// - `kernel_size`: sizes of a window, or one number for all
+    #[inline]
+    pub fn lp_pool2d(&self, norm_type: f64, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_lp_pool2d(c, self.raw(), norm_type, kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`lp_pool2d`](Tensor::lp_pool2d) with options.
+    #[inline]
+    pub fn lp_pool2d_with(&self, norm_type: f64, kernel_size: &[i64], opts: LpPool2dOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_lp_pool2d(c, self.raw(), norm_type, kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Returns the p-th root of the sum of the p-th powers of each window of the last three
+    /// dimensions.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `norm_type`: p, not 0
+    /// - `kernel_size`: sizes of a window, or one number for all
+    #[inline]
+    pub fn lp_pool3d(&self, norm_type: f64, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_lp_pool3d(c, self.raw(), norm_type, kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`lp_pool3d`](Tensor::lp_pool3d) with options.
+    #[inline]
+    pub fn lp_pool3d_with(&self, norm_type: f64, kernel_size: &[i64], opts: LpPool3dOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_lp_pool3d(c, self.raw(), norm_type, kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Returns the maximum of each of output_size windows of kernel_size, which begin at
+    /// pseudo-random positions, and its index in the flattened dimensions.
+    ///
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `kernel_size`: sizes of a window, or one number for all
+    /// - `output_size`: numbers of windows, or one number for all; output_size + kernel_size - 1 is
+    ///   at most the size of input
+    #[inline]
+    pub fn fractional_max_pool2d(&self, kernel_size: &[i64], output_size: &[i64])
+        -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_fractional_max_pool2d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, output_size.as_ptr(), output_size.len() as i64,
+                std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`fractional_max_pool2d`](Tensor::fractional_max_pool2d) with options.
+    #[inline]
+    pub fn fractional_max_pool2d_with(&self, kernel_size: &[i64], output_size: &[i64],
+        opts: FractionalMaxPool2dOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_fractional_max_pool2d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, output_size.as_ptr(), output_size.len() as i64, &opts.0,
+                o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Returns the maximum of each of output_size windows of kernel_size, which begin at
+    /// pseudo-random positions, and its index in the flattened dimensions.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `kernel_size`: sizes of a window, or one number for all
+    /// - `output_size`: numbers of windows, or one number for all; output_size + kernel_size - 1 is
+    ///   at most the size of input
+    #[inline]
+    pub fn fractional_max_pool3d(&self, kernel_size: &[i64], output_size: &[i64])
+        -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_fractional_max_pool3d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, output_size.as_ptr(), output_size.len() as i64,
+                std::ptr::null(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`fractional_max_pool3d`](Tensor::fractional_max_pool3d) with options.
+    #[inline]
+    pub fn fractional_max_pool3d_with(&self, kernel_size: &[i64], output_size: &[i64],
+        opts: FractionalMaxPool3dOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_fractional_max_pool3d(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, output_size.as_ptr(), output_size.len() as i64, &opts.0,
+                o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Returns zeros with the elements of input at indices: a partial inverse of max_pool1d.
+    ///
+    /// - `input`: (N, C, L) or (C, L)
+    /// - `indices`: int64 positions in the flattened spatial dimensions of the result; has the
+    ///   shape of input
+    /// - `kernel_size`: sizes of a window, or one number for all; likewise for stride and padding
+    #[inline]
+    pub fn max_unpool1d(&self, indices: &Tensor, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_unpool1d(c, self.raw(), indices.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`max_unpool1d`](Tensor::max_unpool1d) with options.
+    #[inline]
+    pub fn max_unpool1d_with(&self, indices: &Tensor, kernel_size: &[i64], opts: MaxUnpool1dOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_unpool1d(c, self.raw(), indices.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Returns zeros with the elements of input at indices: a partial inverse of max_pool2d.
+    ///
+    /// - `input`: (N, C, H, W) or (C, H, W)
+    /// - `indices`: int64 positions in the flattened spatial dimensions of the result; has the
+    ///   shape of input
+    /// - `kernel_size`: sizes of a window, or one number for all; likewise for stride and padding
+    #[inline]
+    pub fn max_unpool2d(&self, indices: &Tensor, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_unpool2d(c, self.raw(), indices.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`max_unpool2d`](Tensor::max_unpool2d) with options.
+    #[inline]
+    pub fn max_unpool2d_with(&self, indices: &Tensor, kernel_size: &[i64], opts: MaxUnpool2dOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_unpool2d(c, self.raw(), indices.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Returns zeros with the elements of input at indices: a partial inverse of max_pool3d.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    /// - `indices`: int64 positions in the flattened spatial dimensions of the result; has the
+    ///   shape of input
+    /// - `kernel_size`: sizes of a window, or one number for all; likewise for stride and padding
+    #[inline]
+    pub fn max_unpool3d(&self, indices: &Tensor, kernel_size: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_unpool3d(c, self.raw(), indices.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`max_unpool3d`](Tensor::max_unpool3d) with options.
+    #[inline]
+    pub fn max_unpool3d_with(&self, indices: &Tensor, kernel_size: &[i64], opts: MaxUnpool3dOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_max_unpool3d(c, self.raw(), indices.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, o0))
         }
     }
 }
@@ -6820,6 +7626,181 @@ impl Tensor {
             call(|c| sys::tt_multinomial_into(c, self.raw(), num_samples, replacement as i32,
                 &opts.0, dst.raw()))
         }
+    }
+    /// Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+    /// itself if p is 0 or train is false.
+    ///
+    /// - `input`: (N, C, L) or (C, L)
+    #[inline]
+    pub fn dropout1d(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dropout1d(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`dropout1d`](Tensor::dropout1d) with options.
+    #[inline]
+    pub fn dropout1d_with(&self, opts: Dropout1dOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dropout1d(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`dropout1d`](Tensor::dropout1d), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn dropout1d_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_dropout1d_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`dropout1d`](Tensor::dropout1d) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn dropout1d_with_(&self, opts: Dropout1dOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_dropout1d_(c, self.raw(), &opts.0)) }
+    }
+    /// Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+    /// itself if p is 0 or train is false.
+    ///
+    /// - `input`: (N, C, H, W) or (N, C, L)
+    #[inline]
+    pub fn dropout2d(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dropout2d(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`dropout2d`](Tensor::dropout2d) with options.
+    #[inline]
+    pub fn dropout2d_with(&self, opts: Dropout2dOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dropout2d(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`dropout2d`](Tensor::dropout2d), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn dropout2d_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_dropout2d_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`dropout2d`](Tensor::dropout2d) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn dropout2d_with_(&self, opts: Dropout2dOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_dropout2d_(c, self.raw(), &opts.0)) }
+    }
+    /// Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
+    /// itself if p is 0 or train is false.
+    ///
+    /// - `input`: (N, C, D, H, W) or (C, D, H, W)
+    #[inline]
+    pub fn dropout3d(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dropout3d(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`dropout3d`](Tensor::dropout3d) with options.
+    #[inline]
+    pub fn dropout3d_with(&self, opts: Dropout3dOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_dropout3d(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`dropout3d`](Tensor::dropout3d), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn dropout3d_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_dropout3d_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`dropout3d`](Tensor::dropout3d) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn dropout3d_with_(&self, opts: Dropout3dOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_dropout3d_(c, self.raw(), &opts.0)) }
+    }
+    /// Sets each element to the negative saturation of selu with probability p, then scales and
+    /// shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
+    /// is false.
+    #[inline]
+    pub fn alpha_dropout(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_alpha_dropout(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`alpha_dropout`](Tensor::alpha_dropout) with options.
+    #[inline]
+    pub fn alpha_dropout_with(&self, opts: AlphaDropoutOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_alpha_dropout(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`alpha_dropout`](Tensor::alpha_dropout), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn alpha_dropout_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_alpha_dropout_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`alpha_dropout`](Tensor::alpha_dropout) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn alpha_dropout_with_(&self, opts: AlphaDropoutOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_alpha_dropout_(c, self.raw(), &opts.0)) }
+    }
+    /// Sets each channel to the negative saturation of selu with probability p, then scales and
+    /// shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
+    /// is false.
+    ///
+    /// - `input`: (N, C, …)
+    #[inline]
+    pub fn feature_alpha_dropout(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_feature_alpha_dropout(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`feature_alpha_dropout`](Tensor::feature_alpha_dropout) with options.
+    #[inline]
+    pub fn feature_alpha_dropout_with(&self, opts: FeatureAlphaDropoutOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_feature_alpha_dropout(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`feature_alpha_dropout`](Tensor::feature_alpha_dropout), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn feature_alpha_dropout_(&self) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_feature_alpha_dropout_(c, self.raw(), std::ptr::null())) }
+    }
+    /// Computes [`feature_alpha_dropout`](Tensor::feature_alpha_dropout) with options, in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn feature_alpha_dropout_with_(&self, opts: FeatureAlphaDropoutOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_feature_alpha_dropout_(c, self.raw(), &opts.0)) }
     }
 }
 

@@ -169,6 +169,44 @@ impl CeluOpts {
     }
 }
 
+/// Options of `rrelu`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RreluOpts<'a>(pub(crate) sys::tt_rrelu_opts, PhantomData<&'a ()>);
+impl<'a> RreluOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> RreluOpts<'a> {
+        Self::default()
+    }
+    /// Smallest slope; default: 0.125.
+    #[must_use]
+    pub fn lower(mut self, value: f64) -> RreluOpts<'a> {
+        self.0.set |= sys::TT_RRELU_LOWER;
+        self.0.lower = value;
+        self
+    }
+    /// Upper bound of the slopes, which it excludes; default: 0.3333333333333333.
+    #[must_use]
+    pub fn upper(mut self, value: f64) -> RreluOpts<'a> {
+        self.0.set |= sys::TT_RRELU_UPPER;
+        self.0.upper = value;
+        self
+    }
+    /// Whether slopes are drawn; default: false.
+    #[must_use]
+    pub fn training(mut self, value: bool) -> RreluOpts<'a> {
+        self.0.set |= sys::TT_RRELU_TRAINING;
+        self.0.training = value as i32;
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> RreluOpts<'a> {
+        self.0.set |= sys::TT_RRELU_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
 /// Options of `add`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AddOpts(pub(crate) sys::tt_add_opts);
@@ -1664,6 +1702,125 @@ impl KaiserWindowOpts {
     }
 }
 
+/// Options of `im2col`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Im2colOpts<'a>(pub(crate) sys::tt_im2col_opts, PhantomData<&'a ()>);
+impl<'a> Im2colOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> Im2colOpts<'a> {
+        Self::default()
+    }
+    /// Step between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> Im2colOpts<'a> {
+        self.0.set |= sys::TT_IM2COL_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Number of zeros added on both sides of each dimension; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> Im2colOpts<'a> {
+        self.0.set |= sys::TT_IM2COL_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Step between windows; default: 1.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> Im2colOpts<'a> {
+        self.0.set |= sys::TT_IM2COL_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `col2im`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Col2imOpts<'a>(pub(crate) sys::tt_col2im_opts, PhantomData<&'a ()>);
+impl<'a> Col2imOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> Col2imOpts<'a> {
+        Self::default()
+    }
+    /// Step between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> Col2imOpts<'a> {
+        self.0.set |= sys::TT_COL2IM_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Number of zeros added on both sides of each dimension; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> Col2imOpts<'a> {
+        self.0.set |= sys::TT_COL2IM_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Step between windows; default: 1.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> Col2imOpts<'a> {
+        self.0.set |= sys::TT_COL2IM_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `grid_sample`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GridSampleOpts(pub(crate) sys::tt_grid_sample_opts);
+impl GridSampleOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GridSampleOpts {
+        Self::default()
+    }
+    /// Bilinear, also of three dimensions; nearest; bicubic: of two; default: "bilinear".
+    #[must_use]
+    pub fn mode(mut self, value: GridMode) -> GridSampleOpts {
+        self.0.set |= sys::TT_GRID_SAMPLE_MODE;
+        self.0.mode = value as i32;
+        self
+    }
+    /// Zeros: elements beyond the border are 0; border: they are the nearest ones; reflection: they
+    /// are reflected at the border; default: "zeros".
+    #[must_use]
+    pub fn padding_mode(mut self, value: GridPadding) -> GridSampleOpts {
+        self.0.set |= sys::TT_GRID_SAMPLE_PADDING_MODE;
+        self.0.padding_mode = value as i32;
+        self
+    }
+    /// Whether -1 and 1 are the centers of the corner elements instead of their outer edges;
+    /// default: false.
+    #[must_use]
+    pub fn align_corners(mut self, value: bool) -> GridSampleOpts {
+        self.0.set |= sys::TT_GRID_SAMPLE_ALIGN_CORNERS;
+        self.0.align_corners = value as i32;
+        self
+    }
+}
+
+/// Options of `affine_grid`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AffineGridOpts(pub(crate) sys::tt_affine_grid_opts);
+impl AffineGridOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AffineGridOpts {
+        Self::default()
+    }
+    /// Whether -1 and 1 are the centers of the corner elements instead of their outer edges;
+    /// default: false.
+    #[must_use]
+    pub fn align_corners(mut self, value: bool) -> AffineGridOpts {
+        self.0.set |= sys::TT_AFFINE_GRID_ALIGN_CORNERS;
+        self.0.align_corners = value as i32;
+        self
+    }
+}
+
 /// Options of `index_add`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexAddOpts(pub(crate) sys::tt_index_add_opts);
@@ -1693,6 +1850,58 @@ impl EmbeddingOpts {
     #[must_use]
     pub fn padding_idx(mut self, value: i64) -> EmbeddingOpts {
         self.0.set |= sys::TT_EMBEDDING_PADDING_IDX;
+        self.0.padding_idx = value;
+        self
+    }
+    /// Whether the gradient of a row is divided by the number of its indices; default: false.
+    #[must_use]
+    pub fn scale_grad_by_freq(mut self, value: bool) -> EmbeddingOpts {
+        self.0.set |= sys::TT_EMBEDDING_SCALE_GRAD_BY_FREQ;
+        self.0.scale_grad_by_freq = value as i32;
+        self
+    }
+}
+
+/// Options of `embedding_bag`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbeddingBagOpts<'a>(pub(crate) sys::tt_embedding_bag_opts, PhantomData<&'a ()>);
+impl<'a> EmbeddingBagOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> EmbeddingBagOpts<'a> {
+        Self::default()
+    }
+    /// Sum; mean; max. Bags without rows give 0; default: "mean".
+    #[must_use]
+    pub fn mode(mut self, value: BagMode) -> EmbeddingBagOpts<'a> {
+        self.0.set |= sys::TT_EMBEDDING_BAG_MODE;
+        self.0.mode = value as i32;
+        self
+    }
+    /// Factor of each row, in the shape of indices; for mode sum; default: none.
+    #[must_use]
+    pub fn per_sample_weights(mut self, value: &'a Tensor) -> EmbeddingBagOpts<'a> {
+        self.0.set |= sys::TT_EMBEDDING_BAG_PER_SAMPLE_WEIGHTS;
+        self.0.per_sample_weights = value.raw();
+        self
+    }
+    /// Whether the gradient of a row is divided by the number of its indices; default: false.
+    #[must_use]
+    pub fn scale_grad_by_freq(mut self, value: bool) -> EmbeddingBagOpts<'a> {
+        self.0.set |= sys::TT_EMBEDDING_BAG_SCALE_GRAD_BY_FREQ;
+        self.0.scale_grad_by_freq = value as i32;
+        self
+    }
+    /// Whether the last offset is the end of the last bag; default: false.
+    #[must_use]
+    pub fn include_last_offset(mut self, value: bool) -> EmbeddingBagOpts<'a> {
+        self.0.set |= sys::TT_EMBEDDING_BAG_INCLUDE_LAST_OFFSET;
+        self.0.include_last_offset = value as i32;
+        self
+    }
+    /// Row that is left out; negative values count from the end; default: none.
+    #[must_use]
+    pub fn padding_idx(mut self, value: i64) -> EmbeddingBagOpts<'a> {
+        self.0.set |= sys::TT_EMBEDDING_BAG_PADDING_IDX;
         self.0.padding_idx = value;
         self
     }
@@ -2120,6 +2329,369 @@ impl<'a> CrossEntropyOpts<'a> {
     }
 }
 
+/// Options of `poisson_nll_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PoissonNllLossOpts(pub(crate) sys::tt_poisson_nll_loss_opts);
+impl PoissonNllLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> PoissonNllLossOpts {
+        Self::default()
+    }
+    /// Whether input holds logarithms; default: true.
+    #[must_use]
+    pub fn log_input(mut self, value: bool) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_POISSON_NLL_LOSS_LOG_INPUT;
+        self.0.log_input = value as i32;
+        self
+    }
+    /// Whether to add Stirling's approximation of log(target!) where target \> 1; default: false.
+    #[must_use]
+    pub fn full(mut self, value: bool) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_POISSON_NLL_LOSS_FULL;
+        self.0.full = value as i32;
+        self
+    }
+    /// Added to input, so that its logarithm is finite; used without log_input; default: 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_POISSON_NLL_LOSS_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_POISSON_NLL_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `gaussian_nll_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GaussianNllLossOpts(pub(crate) sys::tt_gaussian_nll_loss_opts);
+impl GaussianNllLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GaussianNllLossOpts {
+        Self::default()
+    }
+    /// Whether to add log(2 \* pi) / 2; default: false.
+    #[must_use]
+    pub fn full(mut self, value: bool) -> GaussianNllLossOpts {
+        self.0.set |= sys::TT_GAUSSIAN_NLL_LOSS_FULL;
+        self.0.full = value as i32;
+        self
+    }
+    /// Smallest variance; smaller ones are replaced; default: 1e-6.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> GaussianNllLossOpts {
+        self.0.set |= sys::TT_GAUSSIAN_NLL_LOSS_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> GaussianNllLossOpts {
+        self.0.set |= sys::TT_GAUSSIAN_NLL_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `hinge_embedding_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HingeEmbeddingLossOpts(pub(crate) sys::tt_hinge_embedding_loss_opts);
+impl HingeEmbeddingLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> HingeEmbeddingLossOpts {
+        Self::default()
+    }
+    /// Distance from which dissimilar pairs have no loss; default: 1.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> HingeEmbeddingLossOpts {
+        self.0.set |= sys::TT_HINGE_EMBEDDING_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> HingeEmbeddingLossOpts {
+        self.0.set |= sys::TT_HINGE_EMBEDDING_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `cosine_embedding_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CosineEmbeddingLossOpts(pub(crate) sys::tt_cosine_embedding_loss_opts);
+impl CosineEmbeddingLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CosineEmbeddingLossOpts {
+        Self::default()
+    }
+    /// Cosine up to which dissimilar pairs have no loss; default: 0.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> CosineEmbeddingLossOpts {
+        self.0.set |= sys::TT_COSINE_EMBEDDING_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> CosineEmbeddingLossOpts {
+        self.0.set |= sys::TT_COSINE_EMBEDDING_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `margin_ranking_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MarginRankingLossOpts(pub(crate) sys::tt_margin_ranking_loss_opts);
+impl MarginRankingLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> MarginRankingLossOpts {
+        Self::default()
+    }
+    /// Difference from which there is no loss; default: 0.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> MarginRankingLossOpts {
+        self.0.set |= sys::TT_MARGIN_RANKING_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MarginRankingLossOpts {
+        self.0.set |= sys::TT_MARGIN_RANKING_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `soft_margin_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SoftMarginLossOpts(pub(crate) sys::tt_soft_margin_loss_opts);
+impl SoftMarginLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> SoftMarginLossOpts {
+        Self::default()
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> SoftMarginLossOpts {
+        self.0.set |= sys::TT_SOFT_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `triplet_margin_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TripletMarginLossOpts(pub(crate) sys::tt_triplet_margin_loss_opts);
+impl TripletMarginLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TripletMarginLossOpts {
+        Self::default()
+    }
+    /// Difference of the distances from which there is no loss, greater than 0; default: 1.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_TRIPLET_MARGIN_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// Order of the norm; default: 2.0.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_TRIPLET_MARGIN_LOSS_P;
+        self.0.p = value;
+        self
+    }
+    /// Added to differences of vectors; default: 1e-6.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_TRIPLET_MARGIN_LOSS_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// Whether the distance of positive and negative counts if it is smaller than that of anchor
+    /// and negative; default: false.
+    #[must_use]
+    pub fn swap(mut self, value: bool) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_TRIPLET_MARGIN_LOSS_SWAP;
+        self.0.swap = value as i32;
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_TRIPLET_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `multi_margin_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MultiMarginLossOpts<'a>(pub(crate) sys::tt_multi_margin_loss_opts, PhantomData<&'a ()>);
+impl<'a> MultiMarginLossOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MultiMarginLossOpts<'a> {
+        Self::default()
+    }
+    /// 1 or 2; default: 1.
+    #[must_use]
+    pub fn p(mut self, value: i64) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_MULTI_MARGIN_LOSS_P;
+        self.0.p = value;
+        self
+    }
+    /// Difference of the scores from which there is no loss; default: 1.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_MULTI_MARGIN_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// Factor of each class: (C); default: none.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_MULTI_MARGIN_LOSS_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_MULTI_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `multilabel_margin_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MultilabelMarginLossOpts(pub(crate) sys::tt_multilabel_margin_loss_opts);
+impl MultilabelMarginLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> MultilabelMarginLossOpts {
+        Self::default()
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MultilabelMarginLossOpts {
+        self.0.set |= sys::TT_MULTILABEL_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `multilabel_soft_margin_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MultilabelSoftMarginLossOpts<'a>(pub(crate) sys::tt_multilabel_soft_margin_loss_opts,
+    PhantomData<&'a ()>);
+impl<'a> MultilabelSoftMarginLossOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MultilabelSoftMarginLossOpts<'a> {
+        Self::default()
+    }
+    /// Factor of each class; broadcast to the shape of input; default: none.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> MultilabelSoftMarginLossOpts<'a> {
+        self.0.set |= sys::TT_MULTILABEL_SOFT_MARGIN_LOSS_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// None: the loss of each element; sum: their sum; mean: their mean; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MultilabelSoftMarginLossOpts<'a> {
+        self.0.set |= sys::TT_MULTILABEL_SOFT_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Options of `linear_cross_entropy`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinearCrossEntropyOpts<'a>(pub(crate) sys::tt_linear_cross_entropy_opts,
+    PhantomData<&'a ()>);
+impl<'a> LinearCrossEntropyOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinearCrossEntropyOpts<'a> {
+        Self::default()
+    }
+    /// (C, …); default: none.
+    #[must_use]
+    pub fn linear_bias(mut self, value: &'a Tensor) -> LinearCrossEntropyOpts<'a> {
+        self.0.set |= sys::TT_LINEAR_CROSS_ENTROPY_LINEAR_BIAS;
+        self.0.linear_bias = value.raw();
+        self
+    }
+    /// Factor of each class: (C); default: none.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> LinearCrossEntropyOpts<'a> {
+        self.0.set |= sys::TT_LINEAR_CROSS_ENTROPY_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// Class targets with this value do not contribute; default: -100.
+    #[must_use]
+    pub fn ignore_index(mut self, value: i64) -> LinearCrossEntropyOpts<'a> {
+        self.0.set |= sys::TT_LINEAR_CROSS_ENTROPY_IGNORE_INDEX;
+        self.0.ignore_index = value;
+        self
+    }
+    /// None; sum; mean: for classes, the sum divided by the sum of the weights of the targets;
+    /// default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> LinearCrossEntropyOpts<'a> {
+        self.0.set |= sys::TT_LINEAR_CROSS_ENTROPY_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+    /// Share of the target that is distributed evenly over all classes, in \[0, 1\]; default: 0.0.
+    #[must_use]
+    pub fn label_smoothing(mut self, value: f64) -> LinearCrossEntropyOpts<'a> {
+        self.0.set |= sys::TT_LINEAR_CROSS_ENTROPY_LABEL_SMOOTHING;
+        self.0.label_smoothing = value;
+        self
+    }
+}
+
+/// Options of `ctc_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CtcLossOpts(pub(crate) sys::tt_ctc_loss_opts);
+impl CtcLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CtcLossOpts {
+        Self::default()
+    }
+    /// Class of no symbol; default: 0.
+    #[must_use]
+    pub fn blank(mut self, value: i64) -> CtcLossOpts {
+        self.0.set |= sys::TT_CTC_LOSS_BLANK;
+        self.0.blank = value;
+        self
+    }
+    /// None; sum; mean: of the losses divided by the lengths of their targets; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> CtcLossOpts {
+        self.0.set |= sys::TT_CTC_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+    /// Whether infinite losses, of targets longer than their sequence, and their gradients become
+    /// 0; default: false.
+    #[must_use]
+    pub fn zero_infinity(mut self, value: bool) -> CtcLossOpts {
+        self.0.set |= sys::TT_CTC_LOSS_ZERO_INFINITY;
+        self.0.zero_infinity = value as i32;
+        self
+    }
+}
+
 /// Options of `addmm`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AddmmOpts(pub(crate) sys::tt_addmm_opts);
@@ -2367,6 +2939,37 @@ impl LayerNormOpts {
     pub fn eps(mut self, value: f64) -> LayerNormOpts {
         self.0.set |= sys::TT_LAYER_NORM_EPS;
         self.0.eps = value;
+        self
+    }
+}
+
+/// Options of `local_response_norm`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalResponseNormOpts(pub(crate) sys::tt_local_response_norm_opts);
+impl LocalResponseNormOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LocalResponseNormOpts {
+        Self::default()
+    }
+    /// Factor of the mean of the squares; default: 1e-4.
+    #[must_use]
+    pub fn alpha(mut self, value: f64) -> LocalResponseNormOpts {
+        self.0.set |= sys::TT_LOCAL_RESPONSE_NORM_ALPHA;
+        self.0.alpha = value;
+        self
+    }
+    /// Exponent; default: 0.75.
+    #[must_use]
+    pub fn beta(mut self, value: f64) -> LocalResponseNormOpts {
+        self.0.set |= sys::TT_LOCAL_RESPONSE_NORM_BETA;
+        self.0.beta = value;
+        self
+    }
+    /// Added before the power; default: 1.0.
+    #[must_use]
+    pub fn k(mut self, value: f64) -> LocalResponseNormOpts {
+        self.0.set |= sys::TT_LOCAL_RESPONSE_NORM_K;
+        self.0.k = value;
         self
     }
 }
@@ -2624,6 +3227,368 @@ impl<'a> AvgPool2dOpts<'a> {
     pub fn divisor_override(mut self, value: i64) -> AvgPool2dOpts<'a> {
         self.0.set |= sys::TT_AVG_POOL2D_DIVISOR_OVERRIDE;
         self.0.divisor_override = value;
+        self
+    }
+}
+
+/// Options of `max_pool3d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxPool3dOpts<'a>(pub(crate) sys::tt_max_pool3d_opts, PhantomData<&'a ()>);
+impl<'a> MaxPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of elements added on both sides of each spatial dimension, which are never the
+    /// maximum; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Step between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Whether the number of windows is rounded up instead of down; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+}
+
+/// Options of `max_pool3d_with_indices`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxPool3dWithIndicesOpts<'a>(pub(crate) sys::tt_max_pool3d_with_indices_opts,
+    PhantomData<&'a ()>);
+impl<'a> MaxPool3dWithIndicesOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxPool3dWithIndicesOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxPool3dWithIndicesOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_WITH_INDICES_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of elements added on both sides of each spatial dimension, which are never the
+    /// maximum; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxPool3dWithIndicesOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_WITH_INDICES_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Step between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> MaxPool3dWithIndicesOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_WITH_INDICES_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Whether the number of windows is rounded up instead of down; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> MaxPool3dWithIndicesOpts<'a> {
+        self.0.set |= sys::TT_MAX_POOL3D_WITH_INDICES_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+}
+
+/// Options of `avg_pool3d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AvgPool3dOpts<'a>(pub(crate) sys::tt_avg_pool3d_opts, PhantomData<&'a ()>);
+impl<'a> AvgPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> AvgPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_AVG_POOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of zeros added on both sides of each spatial dimension; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_AVG_POOL3D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Whether the number of windows is rounded up instead of down; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_AVG_POOL3D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+    /// Whether the divisor counts the padding; default: true.
+    #[must_use]
+    pub fn count_include_pad(mut self, value: bool) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_AVG_POOL3D_COUNT_INCLUDE_PAD;
+        self.0.count_include_pad = value as i32;
+        self
+    }
+    /// Divisor of the sums, not 0; default: the number of elements of the window.
+    #[must_use]
+    pub fn divisor_override(mut self, value: i64) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_AVG_POOL3D_DIVISOR_OVERRIDE;
+        self.0.divisor_override = value;
+        self
+    }
+}
+
+/// Options of `lp_pool1d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LpPool1dOpts<'a>(pub(crate) sys::tt_lp_pool1d_opts, PhantomData<&'a ()>);
+impl<'a> LpPool1dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LpPool1dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> LpPool1dOpts<'a> {
+        self.0.set |= sys::TT_LP_POOL1D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Whether the number of windows is rounded up instead of down; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> LpPool1dOpts<'a> {
+        self.0.set |= sys::TT_LP_POOL1D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+}
+
+/// Options of `lp_pool2d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LpPool2dOpts<'a>(pub(crate) sys::tt_lp_pool2d_opts, PhantomData<&'a ()>);
+impl<'a> LpPool2dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LpPool2dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> LpPool2dOpts<'a> {
+        self.0.set |= sys::TT_LP_POOL2D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Whether the number of windows is rounded up instead of down; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> LpPool2dOpts<'a> {
+        self.0.set |= sys::TT_LP_POOL2D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+}
+
+/// Options of `lp_pool3d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LpPool3dOpts<'a>(pub(crate) sys::tt_lp_pool3d_opts, PhantomData<&'a ()>);
+impl<'a> LpPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LpPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> LpPool3dOpts<'a> {
+        self.0.set |= sys::TT_LP_POOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Whether the number of windows is rounded up instead of down; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> LpPool3dOpts<'a> {
+        self.0.set |= sys::TT_LP_POOL3D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+}
+
+/// Options of `fractional_max_pool2d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FractionalMaxPool2dOpts<'a>(pub(crate) sys::tt_fractional_max_pool2d_opts,
+    PhantomData<&'a ()>);
+impl<'a> FractionalMaxPool2dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FractionalMaxPool2dOpts<'a> {
+        Self::default()
+    }
+    /// Shifts of the windows in \[0, 1): (N, C, 2), where N is 1 without a batch; default: drawn.
+    #[must_use]
+    pub fn random_samples(mut self, value: &'a Tensor) -> FractionalMaxPool2dOpts<'a> {
+        self.0.set |= sys::TT_FRACTIONAL_MAX_POOL2D_RANDOM_SAMPLES;
+        self.0.random_samples = value.raw();
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> FractionalMaxPool2dOpts<'a> {
+        self.0.set |= sys::TT_FRACTIONAL_MAX_POOL2D_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `fractional_max_pool3d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FractionalMaxPool3dOpts<'a>(pub(crate) sys::tt_fractional_max_pool3d_opts,
+    PhantomData<&'a ()>);
+impl<'a> FractionalMaxPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FractionalMaxPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Shifts of the windows in \[0, 1): (N, C, 3), where N is 1 without a batch; default: drawn.
+    #[must_use]
+    pub fn random_samples(mut self, value: &'a Tensor) -> FractionalMaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_FRACTIONAL_MAX_POOL3D_RANDOM_SAMPLES;
+        self.0.random_samples = value.raw();
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> FractionalMaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_FRACTIONAL_MAX_POOL3D_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `max_unpool1d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxUnpool1dOpts<'a>(pub(crate) sys::tt_max_unpool1d_opts, PhantomData<&'a ()>);
+impl<'a> MaxUnpool1dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxUnpool1dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxUnpool1dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL1D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of elements that were added on both sides; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxUnpool1dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL1D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Sizes of the result, less than a stride away from the default: (s - 1) \* stride - 2 \*
+    /// padding + kernel_size.
+    #[must_use]
+    pub fn output_size(mut self, value: &'a [i64]) -> MaxUnpool1dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL1D_OUTPUT_SIZE;
+        self.0.output_size = value.as_ptr();
+        self.0.n_output_size = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `max_unpool2d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxUnpool2dOpts<'a>(pub(crate) sys::tt_max_unpool2d_opts, PhantomData<&'a ()>);
+impl<'a> MaxUnpool2dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxUnpool2dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxUnpool2dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL2D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of elements that were added on both sides; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxUnpool2dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL2D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Sizes of the result, less than a stride away from the default: (s - 1) \* stride - 2 \*
+    /// padding + kernel_size.
+    #[must_use]
+    pub fn output_size(mut self, value: &'a [i64]) -> MaxUnpool2dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL2D_OUTPUT_SIZE;
+        self.0.output_size = value.as_ptr();
+        self.0.n_output_size = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `max_unpool3d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxUnpool3dOpts<'a>(pub(crate) sys::tt_max_unpool3d_opts, PhantomData<&'a ()>);
+impl<'a> MaxUnpool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxUnpool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; default: kernel_size.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxUnpool3dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of elements that were added on both sides; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxUnpool3dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL3D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Sizes of the result, less than a stride away from the default: (s - 1) \* stride - 2 \*
+    /// padding + kernel_size.
+    #[must_use]
+    pub fn output_size(mut self, value: &'a [i64]) -> MaxUnpool3dOpts<'a> {
+        self.0.set |= sys::TT_MAX_UNPOOL3D_OUTPUT_SIZE;
+        self.0.output_size = value.as_ptr();
+        self.0.n_output_size = value.len() as i64;
         self
     }
 }
@@ -3080,6 +4045,162 @@ impl<'a> MultinomialOpts<'a> {
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> MultinomialOpts<'a> {
         self.0.set |= sys::TT_MULTINOMIAL_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `dropout1d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropout1dOpts<'a>(pub(crate) sys::tt_dropout1d_opts, PhantomData<&'a ()>);
+impl<'a> Dropout1dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> Dropout1dOpts<'a> {
+        Self::default()
+    }
+    /// Probability of dropping a channel, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> Dropout1dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT1D_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to apply dropout; default: true.
+    #[must_use]
+    pub fn train(mut self, value: bool) -> Dropout1dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT1D_TRAIN;
+        self.0.train = value as i32;
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> Dropout1dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT1D_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `dropout2d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropout2dOpts<'a>(pub(crate) sys::tt_dropout2d_opts, PhantomData<&'a ()>);
+impl<'a> Dropout2dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> Dropout2dOpts<'a> {
+        Self::default()
+    }
+    /// Probability of dropping a channel, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> Dropout2dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT2D_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to apply dropout; default: true.
+    #[must_use]
+    pub fn train(mut self, value: bool) -> Dropout2dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT2D_TRAIN;
+        self.0.train = value as i32;
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> Dropout2dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT2D_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `dropout3d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropout3dOpts<'a>(pub(crate) sys::tt_dropout3d_opts, PhantomData<&'a ()>);
+impl<'a> Dropout3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> Dropout3dOpts<'a> {
+        Self::default()
+    }
+    /// Probability of dropping a channel, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> Dropout3dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT3D_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to apply dropout; default: true.
+    #[must_use]
+    pub fn train(mut self, value: bool) -> Dropout3dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT3D_TRAIN;
+        self.0.train = value as i32;
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> Dropout3dOpts<'a> {
+        self.0.set |= sys::TT_DROPOUT3D_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `alpha_dropout`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlphaDropoutOpts<'a>(pub(crate) sys::tt_alpha_dropout_opts, PhantomData<&'a ()>);
+impl<'a> AlphaDropoutOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> AlphaDropoutOpts<'a> {
+        Self::default()
+    }
+    /// Probability of dropping an element, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> AlphaDropoutOpts<'a> {
+        self.0.set |= sys::TT_ALPHA_DROPOUT_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to apply dropout; default: true.
+    #[must_use]
+    pub fn train(mut self, value: bool) -> AlphaDropoutOpts<'a> {
+        self.0.set |= sys::TT_ALPHA_DROPOUT_TRAIN;
+        self.0.train = value as i32;
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> AlphaDropoutOpts<'a> {
+        self.0.set |= sys::TT_ALPHA_DROPOUT_GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `feature_alpha_dropout`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FeatureAlphaDropoutOpts<'a>(pub(crate) sys::tt_feature_alpha_dropout_opts,
+    PhantomData<&'a ()>);
+impl<'a> FeatureAlphaDropoutOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FeatureAlphaDropoutOpts<'a> {
+        Self::default()
+    }
+    /// Probability of dropping a channel, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> FeatureAlphaDropoutOpts<'a> {
+        self.0.set |= sys::TT_FEATURE_ALPHA_DROPOUT_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to apply dropout; default: true.
+    #[must_use]
+    pub fn train(mut self, value: bool) -> FeatureAlphaDropoutOpts<'a> {
+        self.0.set |= sys::TT_FEATURE_ALPHA_DROPOUT_TRAIN;
+        self.0.train = value as i32;
+        self
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> FeatureAlphaDropoutOpts<'a> {
+        self.0.set |= sys::TT_FEATURE_ALPHA_DROPOUT_GENERATOR;
         self.0.generator = value.raw();
         self
     }
@@ -3848,7 +4969,8 @@ impl InterpolateOpts {
         self.0.recompute_scale_factor = value as i32;
         self
     }
-    /// Not implemented; must be false; default: false.
+    /// Whether a smaller result averages the input, as PIL does; for bilinear and bicubic; default:
+    /// false.
     #[must_use]
     pub fn antialias(mut self, value: bool) -> InterpolateOpts {
         self.0.set |= sys::TT_INTERPOLATE_ANTIALIAS;

@@ -528,3 +528,69 @@ impl Nonlinearity {
         })
     }
 }
+
+/// How values between elements are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum GridMode {
+    Bilinear = 0,
+    Nearest = 1,
+    Bicubic = 2,
+}
+impl GridMode {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<GridMode> {
+        Some(match raw {
+            0 => GridMode::Bilinear,
+            1 => GridMode::Nearest,
+            2 => GridMode::Bicubic,
+            _ => return None,
+        })
+    }
+}
+
+/// What the elements beyond the border are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum GridPadding {
+    Zeros = 0,
+    Border = 1,
+    Reflection = 2,
+}
+impl GridPadding {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<GridPadding> {
+        Some(match raw {
+            0 => GridPadding::Zeros,
+            1 => GridPadding::Border,
+            2 => GridPadding::Reflection,
+            _ => return None,
+        })
+    }
+}
+
+/// How the rows of a bag are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum BagMode {
+    Sum = 0,
+    Mean = 1,
+    Max = 2,
+}
+impl BagMode {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<BagMode> {
+        Some(match raw {
+            0 => BagMode::Sum,
+            1 => BagMode::Mean,
+            2 => BagMode::Max,
+            _ => return None,
+        })
+    }
+}

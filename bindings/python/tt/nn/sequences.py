@@ -1,0 +1,50 @@
+"""The loss of sequences as torch.nn.functional has it."""
+from __future__ import annotations
+
+from .. import _ops
+from .._create import tensor
+from .._dtypes import int64
+from .._tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence, Union
+
+    Lengths = Union[Tensor, int, Sequence[int]]
+
+
+def _lengths(lengths: Lengths, like: Tensor) -> Tensor:
+    """Returns numbers as a tensor."""
+    if isinstance(lengths, Tensor):
+        return lengths
+    return tensor(lengths, dtype=int64, device=like.device)
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Lengths,
+    target_lengths: Lengths,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Connectionist temporal classification loss.
+
+    log_probs: (T, N, C) or (T, C), as log_softmax returns them
+    targets: classes: (N, S), or those of all samples in turn; (S) without a batch
+    input_lengths: lengths of the sequences, at most T: (N) or ()
+    target_lengths: lengths of the targets: (N) or ()
+    blank: class of no symbol
+    reduction: "none", "sum" or "mean", of the losses divided by the lengths of their targets
+    zero_infinity: infinite losses, of targets longer than their sequence, become 0
+    """
+    return _ops.ctc_loss(
+        log_probs,
+        targets,
+        _lengths(input_lengths, log_probs),
+        _lengths(target_lengths, log_probs),
+        blank,
+        reduction,
+        zero_infinity,
+    )

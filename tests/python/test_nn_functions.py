@@ -1,0 +1,197 @@
+"""What the conformance cases of tt.nn.functional leave out: random numbers, names that only Python
+has, and arguments with side effects. Expected values are computed by hand or from definitions."""
+import math
+
+import pytest
+
+import tt
+import tt.nn.functional as F
+
+
+def grad(y, x):
+    return tt.autograd.grad(y.sum(), x)[0]
+
+
+def test_channel_dropout_drops_whole_channels():
+    tt.manual_seed(1)
+    for function, shape, unbatched in (
+        (F.dropout1d, (8, 16, 5), (16, 5)),
+        (F.dropout2d, (8, 16, 3, 2), None),
+        (F.dropout3d, (8, 16, 2, 2, 2), (16, 2, 2, 2)),
+    ):
+        y = function(tt.ones(shape), 0.25)
+        channels = y.flatten(2)
+        assert (channels == channels[:, :, :1]).all()
+        assert set(channels[:, :, 0].flatten().tolist()) == {0.0, tt.tensor(1 / 0.75).item()}
+        if unbatched:
+            y = function(tt.ones(unbatched), 0.5)
+            assert y.shape == unbatched and (y.flatten(1) == y.flatten(1)[:, :1]).all()
+    with pytest.raises((RuntimeError, ValueError), match="dropout1d: input is"):
+        F.dropout1d(tt.ones(3), 0.5)
+    with pytest.raises(ValueError, match=r"p is 1.5: must be in \[0, 1\]"):
+        F.dropout2d(tt.ones(1, 2, 3, 3), 1.5)
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    tt.manual_seed(2)
+    x = tt.randn(200000)
+    y = F.alpha_dropout(x, 0.3)
+    assert abs(y.mean().item()) < 0.02 and abs(y.var().item() - 1) < 0.02
+    channels = F.feature_alpha_dropout(tt.zeros(4, 50, 3), 0.5)
+    assert (channels == channels[:, :, :1]).all() and len(channels.unique()) == 2
+    assert F.alpha_dropout(x, 1.0).abs().max() == 0
+    inside = tt.ones(10)
+    assert F.alpha_dropout(inside, 0.5, inplace=True) is inside and inside.std() > 0
+
+
+def test_rrelu_draws_a_slope_for_each_negative_element():
+    tt.manual_seed(3)
+    x = tt.full((1000,), -1.0).requires_grad_()
+    y = F.rrelu(x, 0.1, 0.4, training=True)
+    assert -0.4 <= y.min() < -0.35 and -0.15 < y.max() <= -0.1
+    assert tt.equal(grad(y, x), -y)
+    assert F.rrelu(tt.tensor([2.0]), training=True).item() == 2
+    assert F.rrelu(tt.tensor([-1.0], dtype=tt.float64), 0.1, 0.3).item() == pytest.approx(-0.2)
+
+
+def test_embedding_scales_rows_to_max_norm():
+    weight = tt.tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]]).requires_grad_()
+    rows = F.embedding(tt.tensor([0, 1, 0]), weight, max_norm=1.0, scale_grad_by_freq=True)
+    tt.testing.assert_close(rows[0], tt.tensor([0.6, 0.8]))
+    tt.testing.assert_close(weight.detach()[1:], tt.tensor([[0.3, 0.4], [6.0, 8.0]]))
+    assert grad(rows, weight).tolist() == [[1, 1], [1, 1], [0, 0]]
+    with pytest.raises(NotImplementedError, match="sparse"):
+        F.embedding(tt.tensor([0]), weight, sparse=True)
+
+
+def test_embedding_bag_refuses_what_it_cannot_mean():
+    weight = tt.ones(3, 2)
+    for match, arguments in (
+        ("offsets is given", (tt.tensor([[0, 1]]), weight, tt.tensor([0]))),
+        ("with 1-dim offsets", (tt.tensor([0, 1]), weight)),
+        ("must begin with 0", (tt.tensor([0, 1]), weight, tt.tensor([1]))),
+        ("must be ascending", (tt.tensor([0, 1]), weight, tt.tensor([0, 2, 1]))),
+    ):
+        with pytest.raises((RuntimeError, ValueError), match=match):
+            F.embedding_bag(*arguments)
+    with pytest.raises(NotImplementedError, match="only mode sum"):
+        F.embedding_bag(tt.tensor([[0]]), weight, per_sample_weights=tt.ones(1, 1))
+    assert F.embedding_bag(tt.empty(0, dtype=tt.int64), weight, tt.tensor([0, 0])).tolist() == [
+        [0, 0],
+        [0, 0],
+    ]
+
+
+def test_ctc_loss_and_its_gradient():
+    tt.manual_seed(4)
+    x = tt.randn(6, 2, 4, dtype=tt.float64).requires_grad_()
+    targets = tt.tensor([[1, 1, 3], [2, 3, 0]])
+
+    def loss(x, lengths=(3, 2), reduction="sum"):
+        return F.ctc_loss(x.log_softmax(-1), targets, (6, 4), lengths, reduction=reduction)
+
+    slope = grad(loss(x), x)
+    step = 1e-5
+    for t, n, c in ((0, 0, 0), (2, 0, 1), (3, 1, 3), (5, 1, 2)):
+        moved = tt.zeros_like(x)
+        moved[t, n, c] = step
+        with tt.no_grad():
+            difference = (loss(x + moved) - loss(x - moved)).item() / (2 * step)
+        assert slope[t, n, c].item() == pytest.approx(difference, abs=1e-7)
+    assert slope[4:, 1].abs().max() == 0
+    each = loss(x, reduction="none")
+    mean = loss(x, reduction="mean")
+    tt.testing.assert_close(mean, (each / tt.tensor([3.0, 2.0], dtype=tt.float64)).mean())
+    flat = F.ctc_loss(x.log_softmax(-1), tt.tensor([1, 1, 3, 2, 3]), [6, 4], [3, 2], 0, "sum")
+    tt.testing.assert_close(flat, each.sum())
+
+
+def test_ctc_loss_of_impossible_targets_and_second_derivatives():
+    x = tt.randn(2, 1, 3).log_softmax(-1).detach().requires_grad_()
+    arguments = (tt.tensor([[1, 1, 1]]), [2], [3])
+    assert F.ctc_loss(x, *arguments).item() == math.inf
+    loss = F.ctc_loss(x, *arguments, zero_infinity=True)
+    assert loss.item() == 0 and grad(loss, x).abs().max() == 0
+    loss = F.ctc_loss(x, tt.tensor([[1]]), [2], [1])
+    (first,) = tt.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(RuntimeError):
+        tt.autograd.grad(first.sum(), x)
+    with pytest.raises((RuntimeError, IndexError), match="targets"):
+        F.ctc_loss(x, tt.tensor([[7]]), [2], [1])
+    with pytest.raises((RuntimeError, IndexError), match="input_lengths"):
+        F.ctc_loss(x, tt.tensor([[1]]), [9], [1])
+
+
+def test_fold_is_the_sum_of_unfolded_windows():
+    x = tt.arange(2 * 3 * 5 * 4, dtype=tt.float32).reshape(2, 3, 5, 4)
+    columns = F.unfold(x, (2, 3), padding=(1, 0), stride=(2, 1))
+    assert columns.shape == (2, 18, 6)
+    counts = F.fold(
+        F.unfold(tt.ones_like(x), (2, 3), 1, (1, 0), (2, 1)), (5, 4), (2, 3), 1, (1, 0), (2, 1)
+    )
+    back = F.fold(columns, (5, 4), (2, 3), padding=(1, 0), stride=(2, 1))
+    tt.testing.assert_close(back, x * counts)
+
+
+def test_triplet_margin_with_distance_loss():
+    a, p, n = tt.randn(3, 4, 5, dtype=tt.float64)
+    expected = F.triplet_margin_loss(a, p, n, swap=True)
+    tt.testing.assert_close(F.triplet_margin_with_distance_loss(a, p, n, swap=True), expected)
+    loss = F.triplet_margin_with_distance_loss(
+        a, p, n, distance_function=lambda x, y: (x - y).abs().sum(-1), reduction="none"
+    )
+    near, far = (a - p).abs().sum(-1), (a - n).abs().sum(-1)
+    tt.testing.assert_close(loss, (1 + near - far).clamp(min=0))
+    with pytest.raises(ValueError, match="margin"):
+        F.triplet_margin_with_distance_loss(a, p, n, margin=0)
+
+
+def test_fractional_max_pool_draws_windows():
+    x = tt.arange(49.0).reshape(1, 1, 7, 7)
+    y, indices = F.fractional_max_pool2d(x, 2, output_ratio=0.5, return_indices=True)
+    assert y.shape == (1, 1, 3, 3) and tt.equal(y.flatten(), x.flatten()[indices.flatten()])
+    assert y[0, 0, 2, 2] == 48
+    assert F.fractional_max_pool3d(tt.randn(2, 5, 5, 5), 2, 3).shape == (2, 3, 3, 3)
+    with pytest.raises(ValueError, match="either output_size or output_ratio"):
+        F.fractional_max_pool2d(x, 2)
+
+
+def test_gaussian_nll_loss_takes_a_number_and_refuses_negative_variances():
+    x, y = tt.randn(2, 3, 4)
+    expected = F.gaussian_nll_loss(x, y, tt.full((3, 4), 2.0))
+    tt.testing.assert_close(F.gaussian_nll_loss(x, y, 2.0), expected)
+    with pytest.raises(ValueError, match="negative"):
+        F.gaussian_nll_loss(x, y, tt.full((3, 4), -1.0))
+
+
+def test_interpolate_of_bytes_and_antialiasing():
+    x = tt.arange(8, dtype=tt.uint8).reshape(1, 1, 2, 2, 2)
+    y = F.interpolate(x, scale_factor=2)
+    assert y.dtype == tt.uint8 and y[0, 0, 0, 0].tolist() == [0, 0, 1, 1]
+    line = tt.tensor([[0.0, 0, 0, 8, 0, 0, 0, 0]]).reshape(1, 1, 1, 8)
+    y = F.interpolate(line, size=(1, 2), mode="bilinear", antialias=True)
+    # The filter is a triangle of 4 elements to each side, normalised.
+    weights = [1 - abs(i + 0.5 - 2) / 4 for i in range(6)]
+    assert y[0, 0, 0, 0].item() == pytest.approx(8 * weights[3] / sum(weights))
+    with pytest.raises((ValueError, RuntimeError), match="antialias"):
+        F.interpolate(line, size=(1, 2), antialias=True)
+
+
+def test_adaptive_pooling_keeps_sizes_that_are_none():
+    x = tt.randn(2, 3, 4, 5, 6)
+    assert F.adaptive_avg_pool3d(x, (2, None, 3)).shape == (2, 3, 2, 5, 3)
+    values, indices = F.adaptive_max_pool3d(x, (None, 2, 2), return_indices=True)
+    assert tt.equal(values, x.flatten(2).gather(2, indices.flatten(2)).reshape(values.shape))
+    values, indices = F.max_pool3d(x, 2, return_indices=True)
+    assert tt.equal(F.max_unpool3d(values, indices, 2, output_size=(4, 5, 6)).sum(), values.sum())
+
+
+def test_grid_sample_of_the_identity():
+    x = tt.randn(2, 3, 4, 5)
+    theta = tt.tensor([[1.0, 0, 0], [0, 1, 0]]).expand(2, 2, 3)
+    for align in (False, True):
+        grid = F.affine_grid(theta, (2, 3, 4, 5), align_corners=align)
+        tt.testing.assert_close(F.grid_sample(x, grid, align_corners=align), x)
+    outside = tt.full((2, 1, 2, 2), math.nan)
+    assert F.grid_sample(x, outside).abs().max() == 0
+    assert F.grid_sample(x, outside, padding_mode="border").isfinite().all()
