@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from . import safetensors as safetensors
     from . import serialization as serialization
     from . import special as special
+    from . import sparse as sparse
     from . import testing as testing
     from . import utils as utils
     from . import version as version
@@ -135,13 +136,16 @@ if TYPE_CHECKING:
     from .random import set_rng_state as set_rng_state
     from .serialization import load as load
     from .serialization import save as save
+    from .sparse import sparse_coo_tensor as sparse_coo_tensor
+    from .sparse import sparse_csr_tensor as sparse_csr_tensor
+    from .sparse import spmm as spmm
     from ._ops.functions import *  # noqa: F403
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator array_api autograd backends compiler cpu cuda distributed distributions errors futures fx "
     "hub jit library linalg mps multiprocessing nn onnx optim profiler random runtime safetensors "
-    "serialization special testing utils version xpu"
+    "serialization sparse special testing utils version xpu"
 )
 # module -> names of it that users find here
 ELSEWHERE = {
@@ -173,6 +177,7 @@ ELSEWHERE = {
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state"
     ),
     "serialization": "load save",
+    "sparse": "sparse_coo_tensor sparse_csr_tensor spmm",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
 OWN = (

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._tensor import Tensor
+    from .sparse import SparseTensor
     from ._types import device as _device
 
     _Function = Callable[..., Any]
@@ -166,6 +167,22 @@ class TensorLayout:
                 return self.new_tensor(args[0], device=device)
             args = tuple(args[0])
         return self.new_empty(args or (0,), device=device)
+
+    def to_sparse(
+        self: Any, sparse_dim: int | None = None, *, layout: _Layout | None = None
+    ) -> SparseTensor:
+        """Returns self as a sparse tensor: see tt.sparse."""
+        from . import sparse
+
+        return sparse.to_sparse(self, sparse_dim, layout)
+
+    def to_sparse_coo(self: Any) -> SparseTensor:
+        """Returns self as a sparse tensor of coordinates: see tt.sparse."""
+        return self.to_sparse()
+
+    def to_sparse_csr(self: Any) -> SparseTensor:
+        """Returns a matrix as a sparse one of compressed rows: see tt.sparse."""
+        return self.to_sparse(layout=sparse_csr)
 
     def to_dense(self) -> Self:
         """Returns self, which is dense."""

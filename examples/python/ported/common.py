@@ -11,8 +11,11 @@ if os.environ.get("PORT") == "torch":
     import torch
 else:
     sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bindings/python"))
-    import tt as torch
+    import tt
 
+    torch = tt.as_torch()  # from here on `import torch` is tt
+
+DIGITS = Path(__file__).resolve().parents[2] / "data/digits.csv"
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 
 
@@ -36,9 +39,23 @@ def same_start(model):
         for i, (name, p) in enumerate(model.named_parameters()):
             if p.dim() > 1:
                 p.copy_(filled(*p.shape, seed=i + 1) * math.sqrt(3.0 / math.prod(p.shape[1:])))
-            elif name.endswith("bias"):
+            elif "bias" in name:
                 p.copy_(filled(*p.shape, seed=i + 1) * 0.1)
     return model
+
+
+def digits(n):
+    """n of the 8 x 8 digits: images (n, 1, 8, 8) in [0, 1] and labels (n)."""
+    with open(DIGITS) as file:
+        rows = [list(map(int, next(file).split(","))) for _ in range(n)]
+    images = torch.tensor([row[:64] for row in rows], dtype=torch.float32) / 16
+    return images.view(-1, 1, 8, 8), torch.tensor([row[64] for row in rows])
+
+
+def characters(text):
+    """(the sorted characters of a text, the index of each)."""
+    found = sorted(set(text))
+    return found, {c: i for i, c in enumerate(found)}
 
 
 def report(step, loss):

@@ -1,4 +1,4 @@
-"""OneHotCategorical, and the relaxed distributions RelaxedOneHotCategorical and RelaxedBernoulli."""
+"""OneHotCategorical, RelaxedOneHotCategorical and RelaxedBernoulli."""
 from __future__ import annotations
 
 from .. import _ops as ops

@@ -1,0 +1,461 @@
+"""Sparse matrices times dense ones, by the names of torch.sparse.
+
+A SparseTensor is a Python object that holds a dense tensor of indices and one of values, whose
+gradients are computed as those of any tensor: it is no tt.Tensor. Products gather rows of the dense
+matrix, multiply them and add them up, so they take memory for one row per value.
+"""
+from __future__ import annotations
+
+from math import prod
+
+from . import _ops as ops
+from ._convert import instance, is_number
+from ._create import as_tensor
+from ._layout import layout as Layout
+from ._layout import sparse_coo, sparse_csr
+from ._tensor import Tensor
+from ._types import Size, int64
+from .errors import InvalidArgumentError, OutOfRangeError, ShapeError, UnimplementedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._types import device as Device
+    from ._types import dtype as DType
+
+__all__ = [
+    "SparseTensor",
+    "addmm",
+    "log_softmax",
+    "mm",
+    "softmax",
+    "sparse_coo_tensor",
+    "sparse_csr_tensor",
+    "spmm",
+    "sum",
+    "to_sparse",
+]
+
+
+class SparseTensor:
+    """The elements of a tensor that are listed; all others are 0.
+
+    indices: (sparse_dim, n), the place of each value. values: (n, …): with more dims than one, each
+    place has a dense tensor. In the layout sparse_csr, which is for matrices, crow gives where each
+    row begins.
+    """
+
+    is_sparse = True
+    is_cpu = property(lambda self: self._values.is_cpu)
+
+    def __init__(
+        self,
+        indices: Tensor,
+        values: Tensor,
+        size: Any,
+        is_coalesced: bool = False,
+        crow: Tensor | None = None,
+    ) -> None:
+        self._indices_, self._values_ = indices, values
+        self.shape = Size(size)
+        self._coalesced, self._crow = is_coalesced, crow
+
+    # ---- parts ----
+
+    @property
+    def layout(self) -> Layout:
+        return sparse_coo if self._crow is None else sparse_csr
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        return self._crow is not None
+
+    @property
+    def dtype(self) -> DType:
+        return self._values_.dtype
+
+    @property
+    def device(self) -> Device:
+        return self._values_.device
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._values_.requires_grad
+
+    def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
+        """Sets whether the values require gradients. Returns self."""
+        self._values_.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def grad(self) -> SparseTensor | None:
+        """The gradient of the values, at their places, or None."""
+        grad = self._values_.grad
+        return None if grad is None else self._with(grad)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """Returns the size of all dimensions, or of one."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        return prod(self.shape)
+
+    def sparse_dim(self) -> int:
+        return self._indices_.shape[0]
+
+    def dense_dim(self) -> int:
+        return self._values_.ndim - 1
+
+    def is_coalesced(self) -> bool:
+        """Returns whether the places are sorted and all different."""
+        return self._coalesced
+
+    def _nnz(self) -> int:
+        return self._values_.shape[0]
+
+    def _indices(self) -> Tensor:
+        return self._indices_
+
+    def _values(self) -> Tensor:
+        return self._values_
+
+    def indices(self) -> Tensor:
+        """Returns the places, of a coalesced tensor."""
+        return self._known("indices")._indices_
+
+    def values(self) -> Tensor:
+        """Returns the values, of a coalesced tensor."""
+        return self._known("values")._values_
+
+    def _known(self, what: str) -> SparseTensor:
+        if not self._coalesced:
+            raise InvalidArgumentError(f"{what}: self is not coalesced: call coalesce() first")
+        return self
+
+    def crow_indices(self) -> Tensor:
+        """Returns where each row begins, of a sparse_csr matrix."""
+        return instance(Tensor, self._crow, "crow_indices", "self: a sparse_csr matrix")
+
+    def col_indices(self) -> Tensor:
+        """Returns the columns, of a sparse_csr matrix."""
+        instance(Tensor, self._crow, "col_indices", "self: a sparse_csr matrix")
+        return self._indices_[1]
+
+    # ---- conversions ----
+
+    def _with(self, values: Tensor) -> SparseTensor:
+        return SparseTensor(self._indices_, values, self.shape, self._coalesced, self._crow)
+
+    def coalesce(self) -> SparseTensor:
+        """Returns self with sorted places; values at the same place are added."""
+        if self._coalesced:
+            return self
+        n = self.sparse_dim()
+        sizes = self.shape[:n]
+        flat = ops.zeros(self._nnz(), dtype=int64, device=self.device)
+        for row, size in zip(self._indices_, sizes):
+            flat = flat * size + row
+        places, which = ops.unique(flat, return_inverse=True)
+        zeros = ops.zeros(
+            (places.shape[0], *self._values_.shape[1:]), dtype=self.dtype, device=self.device
+        )
+        values = ops.index_add(zeros, 0, which, self._values_)
+        rows = []
+        for size in reversed(sizes):
+            rows.append(places % max(size, 1))
+            places = ops.floor_divide(places, max(size, 1))
+        return SparseTensor(ops.stack(rows[::-1]), values, self.shape, True)
+
+    def to_dense(self) -> Tensor:
+        """Returns all elements."""
+        zeros = ops.zeros(self.shape, dtype=self.dtype, device=self.device)
+        places = tuple(self._indices_.unbind(0))
+        return ops.index_put(zeros, places, self._values_, True)
+
+    def to_sparse(self, *args: Any, layout: Any = None) -> SparseTensor:
+        """Returns self in the layout sparse_coo, or sparse_csr."""
+        if layout is sparse_csr:
+            return self.to_sparse_csr()
+        return SparseTensor(self._indices_, self._values_, self.shape, self._coalesced)
+
+    to_sparse_coo = to_sparse
+
+    def to_sparse_csr(self) -> SparseTensor:
+        """Returns a matrix in the layout sparse_csr."""
+        if self.ndim != 2 or self.sparse_dim() != 2:
+            raise ShapeError(f"to_sparse_csr: self is {list(self.shape)}: must be a matrix")
+        found = self.coalesce()
+        counts = ops.bincount(found._indices_[0], minlength=self.shape[0])
+        zero = ops.zeros(1, dtype=int64, device=self.device)
+        crow = ops.cat([zero, ops.cumsum(counts, 0)])
+        return SparseTensor(found._indices_, found._values_, self.shape, True, crow)
+
+    def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
+        """Converts the values and moves all parts: see Tensor.to."""
+        values = self._values_.to(*args, **kwargs)
+        indices = self._indices_.to(values.device)
+        crow = None if self._crow is None else self._crow.to(values.device)
+        return SparseTensor(indices, values, self.shape, self._coalesced, crow)
+
+    def cpu(self) -> SparseTensor:
+        return self.to("cpu")
+
+    def cuda(self, device: int = 0) -> SparseTensor:
+        return self.to(f"cuda:{device}")
+
+    def float(self) -> SparseTensor:
+        return self._with(self._values_.float())
+
+    def double(self) -> SparseTensor:
+        return self._with(self._values_.double())
+
+    def detach(self) -> SparseTensor:
+        return self._with(self._values_.detach())
+
+    def clone(self) -> SparseTensor:
+        return self._with(self._values_.clone())
+
+    def transpose(self, dim0: int, dim1: int) -> SparseTensor:
+        """Returns the tensor with two of its sparse dimensions exchanged."""
+        n = self.sparse_dim()
+        a, b = (d + self.ndim if d < 0 else d for d in (dim0, dim1))
+        if not 0 <= a < n or not 0 <= b < n:
+            raise OutOfRangeError(f"transpose: dims are {dim0}, {dim1}: self has {n} sparse dims")
+        order, size = list(range(n)), list(self.shape)
+        order[a], order[b] = order[b], order[a]
+        size[a], size[b] = size[b], size[a]
+        return SparseTensor(self._indices_[order], self._values_, size)
+
+    def t(self) -> SparseTensor:
+        """Returns the transposed matrix."""
+        return self.transpose(0, 1)
+
+    # ---- arithmetic ----
+
+    def mm(self, mat2: Tensor) -> Tensor:
+        return mm(self, mat2)
+
+    matmul = spmm = mm
+
+    def __matmul__(self, other: Tensor) -> Tensor:
+        return mm(self, other) if isinstance(other, Tensor) else NotImplemented
+
+    def __rmatmul__(self, other: Tensor) -> Tensor:
+        return mm(self.t(), other.t()).t()
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        """Returns the product with a number, or with a dense tensor of the same shape."""
+        if isinstance(other, Tensor) and other.ndim:
+            if other.shape != self.shape:
+                raise ShapeError(f"mul: self is {list(self.shape)}, other {list(other.shape)}")
+            return self._with(self._values_ * other[tuple(self._indices_.unbind(0))])
+        return self._with(self._values_ * other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        return self._with(self._values_ / other)
+
+    def __neg__(self) -> SparseTensor:
+        return self._with(-self._values_)
+
+    def __add__(self, other: Any) -> Any:
+        """Returns the sum with a sparse tensor, sparse, or with a dense one, dense."""
+        if isinstance(other, Tensor):
+            return self.to_dense() + other
+        if not isinstance(other, SparseTensor):
+            return NotImplemented
+        if other.shape != self.shape:
+            raise ShapeError(f"add: self is {list(self.shape)}, other {list(other.shape)}")
+        indices = ops.cat([self._indices_, other._indices_], 1)
+        values = ops.cat([self._values_, other._values_])
+        return SparseTensor(indices, values, self.shape).coalesce()
+
+    __radd__ = __add__
+
+    def sum(self, dim: int | None = None) -> Tensor:
+        """Returns the sum of all elements, or dense sums along a dimension."""
+        if dim is None:
+            return self._values_.sum()
+        return self.to_dense().sum(dim)
+
+    def __repr__(self) -> str:
+        return (
+            f"tensor(indices={self._indices_},\n       values={self._values_},\n       "
+            f"size={tuple(self.shape)}, nnz={self._nnz()}, layout={self.layout})"
+        )
+
+
+# ---- construction ----
+
+
+def sparse_coo_tensor(
+    indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> SparseTensor:
+    """Returns a sparse tensor of values at indices, (sparse_dim, n). Values at the same place are
+    added.
+
+    size: by default just large enough. Raises IndexError for indices out of it.
+    """
+    places = as_tensor(indices, device=device).to(int64)
+    found = as_tensor(values, dtype=dtype, device=device)
+    if not found.ndim and places.ndim == 2:
+        found = found.expand(places.shape[1])
+    if places.ndim != 2 or found.ndim < 1 or places.shape[1] != found.shape[0]:
+        raise ShapeError(
+            f"sparse_coo_tensor: indices are {list(places.shape)}, values {list(found.shape)}: "
+            "must be (sparse_dim, n) and (n, …)"
+        )
+    n = places.shape[1]
+    tops = (places.amax(1) + 1).tolist() if n else [0] * places.shape[0]
+    shape = tuple(size) if size is not None else (*tops, *found.shape[1:])
+    if len(shape) != len(tops) + found.ndim - 1 or shape[len(tops) :] != tuple(found.shape[1:]):
+        raise ShapeError(
+            f"sparse_coo_tensor: size is {list(shape)}, indices are {list(places.shape)}, values "
+            f"{list(found.shape)}: size must be sparse_dim sizes and those of a value"
+        )
+    if n and (int(places.min()) < 0 or any(top > most for top, most in zip(tops, shape))):
+        raise OutOfRangeError(
+            f"sparse_coo_tensor: indices reach {[top - 1 for top in tops]}: must be within "
+            f"{list(shape[: len(tops)])}"
+        )
+    made = SparseTensor(places, found, shape, bool(is_coalesced))
+    return made.requires_grad_() if requires_grad else made
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: DType | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> SparseTensor:
+    """Returns a sparse matrix: row i has the values crow_indices[i] … crow_indices[i + 1] - 1, in
+    the columns col_indices."""
+    crow = as_tensor(crow_indices, device=device).to(int64)
+    columns = as_tensor(col_indices, device=device).to(int64)
+    if crow.ndim != 1 or columns.ndim != 1 or not crow.numel():
+        raise ShapeError("sparse_csr_tensor: crow_indices and col_indices must be vectors")
+    counts = crow[1:] - crow[:-1]
+    bounds = int(crow[0]), int(crow[-1])
+    if bounds != (0, columns.numel()) or bool((counts < 0).any()):
+        raise InvalidArgumentError(
+            f"sparse_csr_tensor: crow_indices go from {bounds[0]} to {bounds[1]}: must grow from 0 "
+            f"to the {columns.numel()} values"
+        )
+    rows = ops.repeat_interleave(ops.arange(counts.numel(), device=crow.device), counts)
+    if size is None:
+        size = (counts.numel(), int(columns.max()) + 1 if columns.numel() else 0)
+    made = sparse_coo_tensor(
+        ops.stack([rows, columns]),
+        values,
+        size,
+        dtype=dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+    if len(size) != 2 or size[0] != counts.numel():
+        raise ShapeError(
+            f"sparse_csr_tensor: size is {list(size)}: must be {counts.numel()} rows and columns"
+        )
+    return SparseTensor(made._indices_, made._values_, size, True, crow)
+
+
+def to_sparse(x: Tensor, sparse_dim: int | None = None, layout: Any = None) -> SparseTensor:
+    """Returns the elements of a dense tensor that differ from 0. See Tensor.to_sparse."""
+    n = x.ndim if sparse_dim is None else sparse_dim
+    if not 1 <= n <= x.ndim:
+        raise OutOfRangeError(f"to_sparse: sparse_dim is {n}: self has {x.ndim} dimensions")
+    there = x.detach() != 0
+    if n < x.ndim:
+        there = there.flatten(n).any(-1)
+    places = ops.nonzero(there)
+    values = x[tuple(places.unbind(1))]
+    found = SparseTensor(places.t().contiguous(), values, x.shape, True)
+    return found.to_sparse_csr() if layout is sparse_csr else found
+
+
+# ---- functions ----
+
+
+def mm(mat1: Any, mat2: Any) -> Tensor:
+    """Returns the product of a sparse matrix and a dense matrix or vector. Gradients flow to the
+    values and to the dense matrix."""
+    if isinstance(mat2, SparseTensor):
+        if isinstance(mat1, SparseTensor):
+            raise UnimplementedError("sparse.mm: both are sparse: make one of them dense")
+        return mm(mat2.t(), mat1.t()).t()
+    if not isinstance(mat1, SparseTensor):
+        return ops.matmul(mat1, mat2)
+    dense = instance(Tensor, mat2, "sparse.mm", "mat2")
+    if mat1.ndim != 2 or mat1.dense_dim() or dense.ndim not in (1, 2):
+        raise ShapeError(
+            f"sparse.mm: mat1 is {list(mat1.shape)}, mat2 {list(dense.shape)}: must be matrices"
+        )
+    if mat1.shape[1] != dense.shape[0]:
+        raise ShapeError(
+            f"sparse.mm: mat1 is {list(mat1.shape)}, mat2 {list(dense.shape)}: mat1.shape[1] must "
+            "equal mat2.shape[0]"
+        )
+    rows, columns = mat1._indices_.unbind(0)
+    values = mat1._values_ if dense.ndim == 1 else mat1._values_.unsqueeze(1)
+    terms = values * ops.index_select(dense, 0, columns)
+    zeros = ops.zeros((mat1.shape[0], *dense.shape[1:]), dtype=terms.dtype, device=terms.device)
+    return ops.index_add(zeros, 0, rows, terms)
+
+
+spmm = mm
+
+
+def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:
+    """Returns beta * mat + alpha * (mat1 @ mat2), where mat1 is sparse."""
+    product = mm(mat1, mat2)
+    if not (is_number(beta) and is_number(alpha)):
+        raise TypeError("sparse.addmm(): beta and alpha must be numbers")
+    return beta * mat + alpha * product
+
+
+def sum(input: SparseTensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
+    """Returns the sum of all elements, or dense sums along a dimension."""
+    found = instance(SparseTensor, input, "sparse.sum", "input")
+    return (found if dtype is None else found.to(dtype)).sum(dim)
+
+
+def softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:
+    """Returns the softmax along a dimension of a matrix, over the elements that are listed."""
+    logs = log_softmax(input, dim, dtype=dtype)
+    return logs._with(logs._values_.exp())
+
+
+def log_softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:
+    """Returns the logarithms of softmax's values."""
+    x = instance(SparseTensor, input, "sparse.softmax", "input").coalesce()
+    if x.ndim != 2 or x.dense_dim() or not -2 <= dim < 2:
+        raise ShapeError(f"sparse.softmax: input is {list(x.shape)}, dim {dim}: must be a matrix")
+    values = x._values_ if dtype is None else x._values_.to(dtype)
+    group = x._indices_[1 - dim % 2]  # elements with this index in common add up to 1
+    zeros = ops.zeros(x.shape[1 - dim % 2], dtype=values.dtype, device=values.device)
+    top = ops.scatter_reduce(zeros, 0, group, values.detach(), "amax", include_self=False)
+    shifted = values - top[group]
+    total = ops.index_add(zeros, 0, group, shifted.exp())
+    return x._with(shifted - total[group].log())
