@@ -9,13 +9,15 @@
 
 TT_ISA_BEGIN
 
-// Hidden units [unit, unit + count) of a row; dh has `count` values.
+// Hidden units [unit, unit + count) of a row; dh has `count` values. kWhole: count is the number of
+// lanes, which the compiler then knows.
 struct BackwardRow {
   int64_t row, unit, count;
 };
 
-template <class T>
+template <class T, bool kWhole>
 TT_INLINE void lstm_row(const RecurrentPlan& p, const BackwardRow& b, const T* TT_RESTRICT dh) {
+  const int64_t count = kWhole ? kRecurrentBackwardLanes : b.count;
   const int64_t at = b.row * p.hidden + b.unit;
   const int64_t gates = b.row * 4 * p.hidden + b.unit;
   const T* TT_RESTRICT i = as_values<T>(p.saved) + gates;
@@ -30,11 +32,11 @@ TT_INLINE void lstm_row(const RecurrentPlan& p, const BackwardRow& b, const T* T
   T* TT_RESTRICT dg = df + p.hidden;
   T* TT_RESTRICT d_o = dg + p.hidden;
   alignas(64) T t[kRecurrentBackwardLanes] = {};
-  copy_run(t, as_values<T>(p.cells) + at, b.count);
+  copy_run(t, as_values<T>(p.cells) + at, count);
   tanh_run(t, kRecurrentBackwardLanes);
-  if (dcells) add_run(carry, dcells, b.count);
+  if (dcells) add_run(carry, dcells, count);
   TT_VECTORIZE
-  for (int64_t l = 0; l < b.count; l++) {
+  for (int64_t l = 0; l < count; l++) {
     const T dc = carry[l] + dh[l] * o[l] * (1 - t[l] * t[l]);
     di[l] = dc * g[l] * (i[l] * (1 - i[l]));
     df[l] = dc * before[l] * (f[l] * (1 - f[l]));
@@ -44,8 +46,9 @@ TT_INLINE void lstm_row(const RecurrentPlan& p, const BackwardRow& b, const T* T
   }
 }
 
-template <class T>
+template <class T, bool kWhole>
 TT_INLINE void gru_row(const RecurrentPlan& p, const BackwardRow& b, const T* TT_RESTRICT dh) {
+  const int64_t count = kWhole ? kRecurrentBackwardLanes : b.count;
   const int64_t at = b.row * p.hidden + b.unit;
   const T* TT_RESTRICT r = as_values<T>(p.saved) + b.row * 4 * p.hidden + b.unit;
   const T* TT_RESTRICT z = r + p.hidden;
@@ -60,7 +63,7 @@ TT_INLINE void gru_row(const RecurrentPlan& p, const BackwardRow& b, const T* TT
   T* TT_RESTRICT hz = hr + p.hidden;
   T* TT_RESTRICT hn = hz + p.hidden;
   TT_VECTORIZE
-  for (int64_t l = 0; l < b.count; l++) {
+  for (int64_t l = 0; l < count; l++) {
     const T d = dh[l] + carry[l];
     const T of_n = d * (1 - z[l]) * (1 - n[l] * n[l]);
     const T of_z = d * (before[l] - n[l]) * (z[l] * (1 - z[l]));
@@ -73,25 +76,26 @@ TT_INLINE void gru_row(const RecurrentPlan& p, const BackwardRow& b, const T* TT
   }
 }
 
-template <class T>
+template <class T, bool kWhole>
 TT_INLINE void rnn_row(const RecurrentPlan& p, const BackwardRow& b, const T* TT_RESTRICT dh) {
+  const int64_t count = kWhole ? kRecurrentBackwardLanes : b.count;
   const int64_t at = b.row * p.hidden + b.unit;
   const T* TT_RESTRICT h = as_values<T>(p.output_read) + at;
   T* TT_RESTRICT dx = as_values<T>(p.dgates) + at;
   if (p.mode == kRnnTanh) {
     TT_VECTORIZE
-    for (int64_t l = 0; l < b.count; l++) dx[l] = dh[l] * (1 - h[l] * h[l]);
+    for (int64_t l = 0; l < count; l++) dx[l] = dh[l] * (1 - h[l] * h[l]);
     return;
   }
   TT_VECTORIZE
-  for (int64_t l = 0; l < b.count; l++) dx[l] = h[l] <= 0 ? T(0) : dh[l];
+  for (int64_t l = 0; l < count; l++) dx[l] = h[l] <= 0 ? T(0) : dh[l];
 }
 
-template <class T>
+template <class T, bool kWhole>
 TT_INLINE void gate_gradients(const RecurrentPlan& p, const BackwardRow& b, const T* dh) {
-  if (p.mode == kLstm) lstm_row(p, b, dh);
-  else if (p.mode == kGru) gru_row(p, b, dh);
-  else rnn_row(p, b, dh);
+  if (p.mode == kLstm) lstm_row<T, kWhole>(p, b, dh);
+  else if (p.mode == kGru) gru_row<T, kWhole>(p, b, dh);
+  else rnn_row<T, kWhole>(p, b, dh);
 }
 
 // dh of a block of the state, then the gradients of the gates or, with a projection, dh itself.
@@ -116,7 +120,8 @@ template <class T> TT_NOINLINE void state_block(const RecurrentPlan& p, int64_t 
       const int64_t at = b.row * p.state + b.unit;
       if (p.grad) add_run(dh, as_values<T>(p.grad) + at, b.count);
       if (p.projects) copy_run(as_values<T>(p.dhidden) + at, dh, b.count);
-      else gate_gradients(p, b, dh);
+      else if (b.count == kColumns) gate_gradients<T, true>(p, b, dh);
+      else gate_gradients<T, false>(p, b, dh);
     }
   }
 }
@@ -135,7 +140,8 @@ template <class T> TT_NOINLINE void unprojected_block(const RecurrentPlan& p, in
                        kColumns);
     for (int64_t r = 0; r < rows; r++) {
       b.row = row + r;
-      lstm_row(p, b, tile + r * kColumns);
+      if (b.count == kColumns) lstm_row<T, true>(p, b, tile + r * kColumns);
+      else lstm_row<T, false>(p, b, tile + r * kColumns);
     }
   }
 }

@@ -3,27 +3,29 @@
 
 TT_ISA_BEGIN
 
-// Hidden units [unit, unit + count) of rows [row, row + rows).
+// Hidden units [unit, unit + count) of rows [row, row + rows). kWhole: count is the number of lanes,
+// which the compiler then knows.
 struct ForwardBlock {
   int64_t row, rows, unit, count;
 };
 
 // x_gate += the gate's products of the input.
-template <class T, int kGates, int kLanes>
+template <class T, int kGates, int kLanes, bool kWhole>
 TT_INLINE void add_gates(const RecurrentPlan& p, const ForwardBlock& b, int64_t row, T* x) {
+  const int64_t n = kWhole ? kLanes : b.count;
   const T* gates = as_values<T>(p.gates) + row * kGates * p.hidden + b.unit;
-  for (int g = 0; g < kGates; g++) add_run(x + g * kLanes, gates + g * p.hidden, b.count);
+  for (int g = 0; g < kGates; g++) add_run(x + g * kLanes, gates + g * p.hidden, n);
 }
 
-template <class T>
+template <class T, bool kWhole>
 TT_INLINE void finish_lstm(const RecurrentPlan& p, const ForwardBlock& b, T* tile) {
   constexpr int kL = recurrent_lanes(kLstm);
-  const int64_t n = b.count;
+  const int64_t n = kWhole ? kL : b.count;
   T* h_out = as_values<T>(p.projects ? p.middle : p.output);
   for (int64_t r = 0; r < b.rows; r++) {
     const int64_t row = b.row + r;
     T* x = tile + r * 4 * kL;
-    add_gates<T, 4, kL>(p, b, row, x);
+    add_gates<T, 4, kL, kWhole>(p, b, row, x);
     sigmoid_run(x, 2 * kL);
     tanh_run(x + 2 * kL, kL);
     sigmoid_run(x + 3 * kL, kL);
@@ -41,10 +43,10 @@ TT_INLINE void finish_lstm(const RecurrentPlan& p, const ForwardBlock& b, T* til
   }
 }
 
-template <class T>
+template <class T, bool kWhole>
 TT_INLINE void finish_gru(const RecurrentPlan& p, const ForwardBlock& b, T* tile) {
   constexpr int kL = recurrent_lanes(kGru);
-  const int64_t n = b.count;
+  const int64_t n = kWhole ? kL : b.count;
   for (int64_t r = 0; r < b.rows; r++) {
     const int64_t row = b.row + r;
     T* x = tile + r * 3 * kL;
@@ -74,14 +76,14 @@ TT_INLINE void finish_gru(const RecurrentPlan& p, const ForwardBlock& b, T* tile
   }
 }
 
-template <class T>
+template <class T, bool kWhole>
 TT_INLINE void finish_rnn(const RecurrentPlan& p, const ForwardBlock& b, T* tile) {
   constexpr int kL = recurrent_lanes(kRnnTanh);
-  const int64_t n = b.count;
+  const int64_t n = kWhole ? kL : b.count;
   for (int64_t r = 0; r < b.rows; r++) {
     const int64_t row = b.row + r;
     T* x = tile + r * kL;
-    add_gates<T, 1, kL>(p, b, row, x);
+    add_gates<T, 1, kL, kWhole>(p, b, row, x);
     T* h = as_values<T>(p.output) + row * p.hidden + b.unit;
     if (p.mode == kRnnTanh) {
       tanh_run(x, kL);
@@ -91,6 +93,13 @@ TT_INLINE void finish_rnn(const RecurrentPlan& p, const ForwardBlock& b, T* tile
     TT_VECTORIZE
     for (int64_t l = 0; l < n; l++) h[l] = x[l] < 0 ? T(0) : x[l];
   }
+}
+
+template <class T, bool kWhole>
+TT_INLINE void finish(const RecurrentPlan& p, const ForwardBlock& b, T* tile) {
+  if (p.mode == kLstm) finish_lstm<T, kWhole>(p, b, tile);
+  else if (p.mode == kGru) finish_gru<T, kWhole>(p, b, tile);
+  else finish_rnn<T, kWhole>(p, b, tile);
 }
 
 // tile = the state before of rows [row, row + rows) times a panel. Rows that the step before lacks
@@ -117,9 +126,8 @@ template <class T> TT_NOINLINE void hidden_block(const RecurrentPlan& p, int64_t
   for (b.row = 0; b.row < p.rows; b.row += kRecurrentRows) {
     b.rows = min(kRecurrentRows, p.rows - b.row);
     multiply_state(p, b, panel, columns, tile);
-    if (p.mode == kLstm) finish_lstm(p, b, tile);
-    else if (p.mode == kGru) finish_gru(p, b, tile);
-    else finish_rnn(p, b, tile);
+    if (b.count == lanes) finish<T, true>(p, b, tile);
+    else finish<T, false>(p, b, tile);
   }
 }
 
