@@ -95,7 +95,7 @@ typedef enum Order { kFirst, kSecond } Order;
 /* The function that is differentiated: the weighted sum of the results, or of their gradients. */
 static double differentiated(const Sample* s, Order order) {
   Sample t = *s;
-  tt_tensor* tensors[kMaxOuts];
+  tt_tensor* tensors[kMaxLeaves]; /* results, or gradients of all leaves */
   tt_tensor* total;
   int n;
   OK(tt_scope_push(c));
