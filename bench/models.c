@@ -39,15 +39,6 @@ static tt_status mha_forward(tt_ctx* c, model* m, tt_tensor** out) {
   return tt_nn_multihead_attention_forward(c, m->net, m->x, m->x, m->x, &o, out, NULL);
 }
 
-static tt_status recurrent_forward(tt_ctx* c, model* m, tt_tensor** out) {
-  const tt_tensor* x = m->x;
-  tt_tensor* outs[3]; /* the output and the last states */
-  int64_t n;
-  TRY(tt_module_forward(c, m->net, &x, 1, outs, 3, &n));
-  *out = outs[0];
-  return TT_OK;
-}
-
 static tt_status attention(tt_ctx* c, const block* b, const tt_tensor* x, tt_tensor** out) {
   const int64_t batch = tt_tensor_size(x, 0);
   const int64_t apart[5] = {batch, LENGTH, 3, HEADS, WIDTH / HEADS};
@@ -171,18 +162,8 @@ static tt_status build_gpt(tt_ctx* c, model* m) {
   return tt_randint(c, 0, VOCAB, &n, 1, NULL, &m->y);
 }
 
-static tt_status build_recurrent(tt_ctx* c, int lstm, model* m) {
-  const int64_t shape[3] = {64, 32, WIDTH};
-  m->forward = recurrent_forward;
-  TRY(tt_randn(c, shape, 3, NULL, &m->x));
-  return lstm ? tt_nn_lstm(c, WIDTH, WIDTH, NULL, &m->net)
-              : tt_nn_gru(c, WIDTH, WIDTH, NULL, &m->net);
-}
-
 static tt_status build(tt_ctx* c, const char* net, model* m) {
   m->forward = plain_forward;
-  if (strcmp(net, "lstm") == 0) return build_recurrent(c, 1, m);
-  if (strcmp(net, "gru") == 0) return build_recurrent(c, 0, m);
   if (strcmp(net, "gpt") == 0) return build_gpt(c, m);
   if (strcmp(net, "mha") == 0) {
     const int64_t shape[3] = {8, LENGTH, WIDTH};

@@ -529,19 +529,16 @@ static int run_model(work* w) { return model_run(c, w->model); }
 static void list_models(void) {
   static const char* const nets[] = {"tiny", "mlp", "lenet", "cnn", "gpt"};
   static const char* const modes[] = {"fwd", "sgd", "adam"};
-  static const char* const layers[] = {"mha", "lstm", "gru"};
-  char name[32];
-  for (int i = 0; i < 15; i++) {
-    snprintf(name, sizeof name, "train_%s_%s", nets[i / 3], modes[i % 3]);
+  for (int i = 0; i < 17; i++) {
+    char name[32];
+    const int attention = i > 14;
+    const int mha_mode = i == 15 ? MODEL_FORWARD : MODEL_SGD;
+    const int mode = attention ? mha_mode : i % 3;
+    if (attention) snprintf(name, sizeof name, "mha%s", mode ? "_fb" : "");
+    else snprintf(name, sizeof name, "train_%s_%s", nets[i / 3], modes[mode]);
     add_work(name, make_model, run_model, 1, 0, 0);
-    works[n_works - 1].net = nets[i / 3];
-    works[n_works - 1].mode = i % 3;
-  }
-  for (int i = 0; i < 6; i++) { /* without an optimizer: forward, or forward and backward */
-    snprintf(name, sizeof name, "%s%s", layers[i / 2], i % 2 ? "_fb" : "");
-    add_work(name, make_model, run_model, 1, 0, 0);
-    works[n_works - 1].net = layers[i / 2];
-    works[n_works - 1].mode = i % 2 ? MODEL_SGD : MODEL_FORWARD;
+    works[n_works - 1].net = attention ? "mha" : nets[i / 3];
+    works[n_works - 1].mode = mode;
   }
 }
 

@@ -424,6 +424,7 @@ int32_t tt_tensor_is_leaf(const tt_tensor *t);
 int32_t tt_tensor_requires_grad(const tt_tensor *t);
 
 /* Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay valid.
+   A view of a tensor without a gradient becomes a tensor of its own.
    A graph that needs the leaf in its former shape, dtype or device fails with TT_AUTOGRAD in
    backward. */
 tt_status tt_tensor_set_data(tt_ctx *c, tt_tensor *leaf, const tt_tensor *src);

@@ -37,6 +37,7 @@ enum { TT_NONLINEARITY_TANH = 0, TT_NONLINEARITY_RELU = 1 };
 enum { TT_GRIDMODE_BILINEAR = 0, TT_GRIDMODE_NEAREST = 1, TT_GRIDMODE_BICUBIC = 2 };
 enum { TT_GRIDPADDING_ZEROS = 0, TT_GRIDPADDING_BORDER = 1, TT_GRIDPADDING_REFLECTION = 2 };
 enum { TT_BAGMODE_SUM = 0, TT_BAGMODE_MEAN = 1, TT_BAGMODE_MAX = 2 };
+enum { TT_FFTNORM_BACKWARD = 0, TT_FFTNORM_ORTHO = 1, TT_FFTNORM_FORWARD = 2 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.
@@ -1683,6 +1684,17 @@ tt_status tt_fill_f64_(tt_ctx *c, tt_tensor *self, double value);
 tt_status tt_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t value);
 tt_status tt_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *value);
 
+/* Returns a tensor with the shape and dtype of self, filled with value. The strides of a dense
+   self are kept. */
+tt_status tt_fill_f64(tt_ctx *c, const tt_tensor *self, double value, tt_tensor **out);
+tt_status tt_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t value, tt_tensor **out);
+tt_status tt_fill_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *value, tt_tensor **out);
+
+/* Returns a tensor with the shape and dtype of self, filled with the element of a 0-dim tensor.
+   The strides of a dense self are kept.
+     value: 0-dim */
+tt_status tt_fill_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *value, tt_tensor **out);
+
 /* Returns an uninitialized tensor.
      dtype: dtype of the result; default: float32
      device: device of the result; default: CPU */
@@ -1695,6 +1707,20 @@ typedef struct tt_empty_opts {
 #define TT_EMPTY_DEVICE (UINT64_C(1) << 1)
 tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empty_opts *opts,
                    tt_tensor **out);
+
+/* Returns an uninitialized tensor with the given strides.
+     stride: distances of neighbours along each dimension, in elements, not negative
+     dtype: dtype of the result; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_empty_strided_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* dtype of the result; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_empty_strided_opts;
+#define TT_EMPTY_STRIDED_DTYPE (UINT64_C(1) << 0)
+#define TT_EMPTY_STRIDED_DEVICE (UINT64_C(1) << 1)
+tt_status tt_empty_strided(tt_ctx *c, const int64_t *size, int64_t n_size, const int64_t *stride,
+                           int64_t n_stride, const tt_empty_strided_opts *opts, tt_tensor **out);
 
 /* Returns a tensor filled with 0.
      dtype: dtype of the result; default: float32
@@ -2010,6 +2036,594 @@ typedef struct tt_kaiser_window_opts {
 #define TT_KAISER_WINDOW_DEVICE (UINT64_C(1) << 3)
 tt_status tt_kaiser_window(tt_ctx *c, int64_t window_length, const tt_kaiser_window_opts *opts,
                            tt_tensor **out);
+
+/* Computes the discrete Fourier transform y[k] = sum_j x[j] exp(-2 pi i j k / n) along a
+   dimension. The result is complex.
+     n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+     dim: dimension to transform
+     norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
+       forward: 1 / n */
+typedef struct tt_fft_fft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
+                of dim */
+  int64_t dim; /* dimension to transform; default: -1 */
+  int32_t norm; /* what a transform with the sign - is multiplied by: backward: 1; ortho: 1 /
+                   sqrt(n); forward: 1 / n; default: "backward" */
+} tt_fft_fft_opts;
+#define TT_FFT_FFT_N (UINT64_C(1) << 0)
+#define TT_FFT_FFT_DIM (UINT64_C(1) << 1)
+#define TT_FFT_FFT_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_fft(tt_ctx *c, const tt_tensor *self, const tt_fft_fft_opts *opts,
+                     tt_tensor **out);
+tt_status tt_fft_fft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_fft_opts *opts,
+                          tt_tensor *dst);
+
+/* Computes the inverse discrete Fourier transform y[k] = 1/n sum_j x[j] exp(2 pi i j k / n)
+   along a dimension. The result is complex.
+     n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+     dim: dimension to transform
+     norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
+       sqrt(n); forward: 1 */
+typedef struct tt_fft_ifft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
+                of dim */
+  int64_t dim; /* dimension to transform; default: -1 */
+  int32_t norm; /* what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
+                   sqrt(n); forward: 1; default: "backward" */
+} tt_fft_ifft_opts;
+#define TT_FFT_IFFT_N (UINT64_C(1) << 0)
+#define TT_FFT_IFFT_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IFFT_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_ifft(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft_opts *opts,
+                      tt_tensor **out);
+tt_status tt_fft_ifft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft_opts *opts,
+                           tt_tensor *dst);
+
+/* Computes the discrete Fourier transform of real numbers along a dimension: its first n / 2 + 1
+   elements, of which the others are the conjugates.
+     n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+     dim: dimension to transform
+     norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
+       forward: 1 / n */
+typedef struct tt_fft_rfft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
+                of dim */
+  int64_t dim; /* dimension to transform; default: -1 */
+  int32_t norm; /* what a transform with the sign - is multiplied by: backward: 1; ortho: 1 /
+                   sqrt(n); forward: 1 / n; default: "backward" */
+} tt_fft_rfft_opts;
+#define TT_FFT_RFFT_N (UINT64_C(1) << 0)
+#define TT_FFT_RFFT_DIM (UINT64_C(1) << 1)
+#define TT_FFT_RFFT_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_rfft(tt_ctx *c, const tt_tensor *self, const tt_fft_rfft_opts *opts,
+                      tt_tensor **out);
+tt_status tt_fft_rfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_rfft_opts *opts,
+                           tt_tensor *dst);
+
+/* Computes the inverse of fft_rfft: real numbers from the first n / 2 + 1 elements of their
+   spectrum along a dimension.
+     n: number of real elements; default: 2 (m - 1) for size m of dim
+     dim: dimension to transform
+     norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
+       sqrt(n); forward: 1 */
+typedef struct tt_fft_irfft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t n; /* number of real elements; default: 2 (m - 1) for size m of dim */
+  int64_t dim; /* dimension to transform; default: -1 */
+  int32_t norm; /* what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
+                   sqrt(n); forward: 1; default: "backward" */
+} tt_fft_irfft_opts;
+#define TT_FFT_IRFFT_N (UINT64_C(1) << 0)
+#define TT_FFT_IRFFT_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IRFFT_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_irfft(tt_ctx *c, const tt_tensor *self, const tt_fft_irfft_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_irfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_irfft_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the discrete Fourier transform of a signal with the symmetry x[n - j] = conj x[j]
+   along a dimension, given by its first n / 2 + 1 elements. The result is real.
+     n: number of real elements; default: 2 (m - 1) for size m of dim
+     dim: dimension to transform
+     norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
+       forward: 1 / n */
+typedef struct tt_fft_hfft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t n; /* number of real elements; default: 2 (m - 1) for size m of dim */
+  int64_t dim; /* dimension to transform; default: -1 */
+  int32_t norm; /* what a transform with the sign - is multiplied by: backward: 1; ortho: 1 /
+                   sqrt(n); forward: 1 / n; default: "backward" */
+} tt_fft_hfft_opts;
+#define TT_FFT_HFFT_N (UINT64_C(1) << 0)
+#define TT_FFT_HFFT_DIM (UINT64_C(1) << 1)
+#define TT_FFT_HFFT_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_hfft(tt_ctx *c, const tt_tensor *self, const tt_fft_hfft_opts *opts,
+                      tt_tensor **out);
+tt_status tt_fft_hfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_hfft_opts *opts,
+                           tt_tensor *dst);
+
+/* Computes the inverse of fft_hfft: the first n / 2 + 1 elements of the inverse transform of
+   real numbers along a dimension.
+     n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+     dim: dimension to transform
+     norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
+       sqrt(n); forward: 1 */
+typedef struct tt_fft_ihfft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
+                of dim */
+  int64_t dim; /* dimension to transform; default: -1 */
+  int32_t norm; /* what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
+                   sqrt(n); forward: 1; default: "backward" */
+} tt_fft_ihfft_opts;
+#define TT_FFT_IHFFT_N (UINT64_C(1) << 0)
+#define TT_FFT_IHFFT_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IHFFT_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_ihfft(tt_ctx *c, const tt_tensor *self, const tt_fft_ihfft_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_ihfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ihfft_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the discrete Fourier transform along two dimensions. The result is complex.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last two
+     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+       ortho: 1 / sqrt(N); forward: 1 / N */
+typedef struct tt_fft_fft2_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last two */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
+                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+} tt_fft_fft2_opts;
+#define TT_FFT_FFT2_S (UINT64_C(1) << 0)
+#define TT_FFT_FFT2_DIM (UINT64_C(1) << 1)
+#define TT_FFT_FFT2_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_fft2(tt_ctx *c, const tt_tensor *self, const tt_fft_fft2_opts *opts,
+                      tt_tensor **out);
+tt_status tt_fft_fft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_fft2_opts *opts,
+                           tt_tensor *dst);
+
+/* Computes the inverse discrete Fourier transform along two dimensions. The result is complex.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last two
+     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
+       / N; ortho: 1 / sqrt(N); forward: 1 */
+typedef struct tt_fft_ifft2_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last two */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
+                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+} tt_fft_ifft2_opts;
+#define TT_FFT_IFFT2_S (UINT64_C(1) << 0)
+#define TT_FFT_IFFT2_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IFFT2_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_ifft2(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft2_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_ifft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft2_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the discrete Fourier transform of real numbers along two dimensions, of the last one
+   only the first n / 2 + 1 elements.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last two
+     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+       ortho: 1 / sqrt(N); forward: 1 / N */
+typedef struct tt_fft_rfft2_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last two */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
+                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+} tt_fft_rfft2_opts;
+#define TT_FFT_RFFT2_S (UINT64_C(1) << 0)
+#define TT_FFT_RFFT2_DIM (UINT64_C(1) << 1)
+#define TT_FFT_RFFT2_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_rfft2(tt_ctx *c, const tt_tensor *self, const tt_fft_rfft2_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_rfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_rfft2_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, of
+   the last one only given by the first n / 2 + 1 elements.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+     dim: dimensions to transform; default: the last two
+     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
+       / N; ortho: 1 / sqrt(N); forward: 1 */
+typedef struct tt_fft_irfft2_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self, for the last one
+                       2 (m - 1) for size m */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last two */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
+                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+} tt_fft_irfft2_opts;
+#define TT_FFT_IRFFT2_S (UINT64_C(1) << 0)
+#define TT_FFT_IRFFT2_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IRFFT2_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_irfft2(tt_ctx *c, const tt_tensor *self, const tt_fft_irfft2_opts *opts,
+                        tt_tensor **out);
+tt_status tt_fft_irfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_irfft2_opts *opts,
+                             tt_tensor *dst);
+
+/* Computes the discrete Fourier transform of a signal with Hermitian symmetry along two
+   dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+     dim: dimensions to transform; default: the last two
+     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+       ortho: 1 / sqrt(N); forward: 1 / N */
+typedef struct tt_fft_hfft2_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self, for the last one
+                       2 (m - 1) for size m */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last two */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
+                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+} tt_fft_hfft2_opts;
+#define TT_FFT_HFFT2_S (UINT64_C(1) << 0)
+#define TT_FFT_HFFT2_DIM (UINT64_C(1) << 1)
+#define TT_FFT_HFFT2_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_hfft2(tt_ctx *c, const tt_tensor *self, const tt_fft_hfft2_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_hfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_hfft2_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the inverse of fft_hfft2: the inverse transform of real numbers along two dimensions,
+   of the last one only the first n / 2 + 1 elements.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last two
+     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
+       / N; ortho: 1 / sqrt(N); forward: 1 */
+typedef struct tt_fft_ihfft2_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last two */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
+                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+} tt_fft_ihfft2_opts;
+#define TT_FFT_IHFFT2_S (UINT64_C(1) << 0)
+#define TT_FFT_IHFFT2_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IHFFT2_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_ihfft2(tt_ctx *c, const tt_tensor *self, const tt_fft_ihfft2_opts *opts,
+                        tt_tensor **out);
+tt_status tt_fft_ihfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ihfft2_opts *opts,
+                             tt_tensor *dst);
+
+/* Computes the discrete Fourier transform along several dimensions. The result is complex.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
+       all
+     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+       ortho: 1 / sqrt(N); forward: 1 / N */
+typedef struct tt_fft_fftn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
+                         without s all */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
+                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+} tt_fft_fftn_opts;
+#define TT_FFT_FFTN_S (UINT64_C(1) << 0)
+#define TT_FFT_FFTN_DIM (UINT64_C(1) << 1)
+#define TT_FFT_FFTN_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_fftn(tt_ctx *c, const tt_tensor *self, const tt_fft_fftn_opts *opts,
+                      tt_tensor **out);
+tt_status tt_fft_fftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_fftn_opts *opts,
+                           tt_tensor *dst);
+
+/* Computes the inverse discrete Fourier transform along several dimensions. The result is
+   complex.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
+       all
+     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
+       / N; ortho: 1 / sqrt(N); forward: 1 */
+typedef struct tt_fft_ifftn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
+                         without s all */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
+                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+} tt_fft_ifftn_opts;
+#define TT_FFT_IFFTN_S (UINT64_C(1) << 0)
+#define TT_FFT_IFFTN_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IFFTN_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_ifftn(tt_ctx *c, const tt_tensor *self, const tt_fft_ifftn_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_ifftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ifftn_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the discrete Fourier transform of real numbers along several dimensions, of the last
+   one only the first n / 2 + 1 elements.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
+       all
+     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+       ortho: 1 / sqrt(N); forward: 1 / N */
+typedef struct tt_fft_rfftn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
+                         without s all */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
+                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+} tt_fft_rfftn_opts;
+#define TT_FFT_RFFTN_S (UINT64_C(1) << 0)
+#define TT_FFT_RFFTN_DIM (UINT64_C(1) << 1)
+#define TT_FFT_RFFTN_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_rfftn(tt_ctx *c, const tt_tensor *self, const tt_fft_rfftn_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_rfftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_rfftn_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the inverse of fft_rfftn: real numbers from their spectrum along several dimensions,
+   of the last one only given by the first n / 2 + 1 elements.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
+       all
+     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
+       / N; ortho: 1 / sqrt(N); forward: 1 */
+typedef struct tt_fft_irfftn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self, for the last one
+                       2 (m - 1) for size m */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
+                         without s all */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
+                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+} tt_fft_irfftn_opts;
+#define TT_FFT_IRFFTN_S (UINT64_C(1) << 0)
+#define TT_FFT_IRFFTN_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IRFFTN_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_irfftn(tt_ctx *c, const tt_tensor *self, const tt_fft_irfftn_opts *opts,
+                        tt_tensor **out);
+tt_status tt_fft_irfftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_irfftn_opts *opts,
+                             tt_tensor *dst);
+
+/* Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
+   dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
+       all
+     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+       ortho: 1 / sqrt(N); forward: 1 / N */
+typedef struct tt_fft_hfftn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self, for the last one
+                       2 (m - 1) for size m */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
+                         without s all */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
+                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+} tt_fft_hfftn_opts;
+#define TT_FFT_HFFTN_S (UINT64_C(1) << 0)
+#define TT_FFT_HFFTN_DIM (UINT64_C(1) << 1)
+#define TT_FFT_HFFTN_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_hfftn(tt_ctx *c, const tt_tensor *self, const tt_fft_hfftn_opts *opts,
+                       tt_tensor **out);
+tt_status tt_fft_hfftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_hfftn_opts *opts,
+                            tt_tensor *dst);
+
+/* Computes the inverse of fft_hfftn: the inverse transform of real numbers along several
+   dimensions, of the last one only the first n / 2 + 1 elements.
+     s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
+       except where one is -1; default: the sizes of self
+     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
+       all
+     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
+       / N; ortho: 1 / sqrt(N); forward: 1 */
+typedef struct tt_fft_ihfftn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
+                       to them, except where one is -1; default: the sizes of self */
+  int64_t n_s;
+  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
+                         without s all */
+  int64_t n_dim;
+  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
+                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+} tt_fft_ihfftn_opts;
+#define TT_FFT_IHFFTN_S (UINT64_C(1) << 0)
+#define TT_FFT_IHFFTN_DIM (UINT64_C(1) << 1)
+#define TT_FFT_IHFFTN_NORM (UINT64_C(1) << 2)
+tt_status tt_fft_ihfftn(tt_ctx *c, const tt_tensor *self, const tt_fft_ihfftn_opts *opts,
+                        tt_tensor **out);
+tt_status tt_fft_ihfftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ihfftn_opts *opts,
+                             tt_tensor *dst);
+
+/* Returns the frequencies of the elements of a transform of length n: 0, 1, …, then the negative
+   ones, divided by n d.
+     n: length of the transform
+     d: distance between the elements of the signal
+     dtype: dtype of the result; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_fft_fftfreq_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* dtype of the result; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_fft_fftfreq_opts;
+#define TT_FFT_FFTFREQ_DTYPE (UINT64_C(1) << 0)
+#define TT_FFT_FFTFREQ_DEVICE (UINT64_C(1) << 1)
+tt_status tt_fft_fftfreq(tt_ctx *c, int64_t n, double d, const tt_fft_fftfreq_opts *opts,
+                         tt_tensor **out);
+tt_status tt_fft_fftfreq_into(tt_ctx *c, int64_t n, double d, const tt_fft_fftfreq_opts *opts,
+                              tt_tensor *dst);
+
+/* Returns the frequencies of the elements of a transform of n real numbers: 0, 1, …, n / 2,
+   divided by n d.
+     n: number of real elements
+     d: distance between the elements of the signal
+     dtype: dtype of the result; default: float32
+     device: device of the result; default: CPU */
+typedef struct tt_fft_rfftfreq_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_dtype dtype; /* dtype of the result; default: float32 */
+  tt_device device; /* device of the result; default: CPU */
+} tt_fft_rfftfreq_opts;
+#define TT_FFT_RFFTFREQ_DTYPE (UINT64_C(1) << 0)
+#define TT_FFT_RFFTFREQ_DEVICE (UINT64_C(1) << 1)
+tt_status tt_fft_rfftfreq(tt_ctx *c, int64_t n, double d, const tt_fft_rfftfreq_opts *opts,
+                          tt_tensor **out);
+tt_status tt_fft_rfftfreq_into(tt_ctx *c, int64_t n, double d, const tt_fft_rfftfreq_opts *opts,
+                               tt_tensor *dst);
+
+/* Moves the frequency 0 of a spectrum to the middle: rolls each listed dimension by half its
+   size.
+     dim: dimensions to roll; default: all */
+typedef struct tt_fft_fftshift_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dim; /* dimensions to roll; default: all */
+  int64_t n_dim;
+} tt_fft_fftshift_opts;
+#define TT_FFT_FFTSHIFT_DIM (UINT64_C(1) << 0)
+tt_status tt_fft_fftshift(tt_ctx *c, const tt_tensor *self, const tt_fft_fftshift_opts *opts,
+                          tt_tensor **out);
+
+/* Computes the inverse of fft_fftshift: moves the middle to the front.
+     dim: dimensions to roll; default: all */
+typedef struct tt_fft_ifftshift_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dim; /* dimensions to roll; default: all */
+  int64_t n_dim;
+} tt_fft_ifftshift_opts;
+#define TT_FFT_IFFTSHIFT_DIM (UINT64_C(1) << 0)
+tt_status tt_fft_ifftshift(tt_ctx *c, const tt_tensor *self, const tt_fft_ifftshift_opts *opts,
+                           tt_tensor **out);
+
+/* Computes the short-time Fourier transform: the spectra of overlapping frames of a signal, each
+   multiplied by a window.
+     self: signals of shape (n) or (batch, n)
+     n_fft: length of the transform of a frame
+     hop_length: distance between frames; default: n_fft / 4
+     win_length: length of the window, which is filled with zeros on both sides to n_fft;
+       default: n_fft
+     window: 1-D, win_length elements; default: ones
+     center: whether n_fft / 2 elements are added on both ends of the signal, so that frame t has
+       element t * hop_length in its middle
+     pad_mode: what these elements are
+     normalized: whether the result is divided by sqrt(n_fft)
+     onesided: whether only the n_fft / 2 + 1 first frequencies are returned, for real signals
+       and windows; default: true for these
+     return_complex: whether the result is complex; else its last dimension holds pairs of parts.
+       Required for real signals and windows
+     align_to_window: without center: whether frame t begins its window, not its transform, at
+       element t * hop_length; default: false */
+typedef struct tt_stft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t hop_length; /* distance between frames; default: n_fft / 4 */
+  int64_t win_length; /* length of the window, which is filled with zeros on both sides to n_fft;
+                         default: n_fft */
+  const tt_tensor *window; /* 1-D, win_length elements; default: ones */
+  int32_t center; /* whether n_fft / 2 elements are added on both ends of the signal, so that frame
+                     t has element t * hop_length in its middle; default: true */
+  int32_t pad_mode; /* what these elements are; default: "reflect" */
+  int32_t normalized; /* whether the result is divided by sqrt(n_fft); default: false */
+  int32_t onesided; /* whether only the n_fft / 2 + 1 first frequencies are returned, for real
+                       signals and windows; default: true for these */
+  int32_t return_complex; /* whether the result is complex; else its last dimension holds pairs of
+                             parts. Required for real signals and windows; default: none */
+  int32_t align_to_window; /* without center: whether frame t begins its window, not its transform,
+                              at element t * hop_length; default: false */
+} tt_stft_opts;
+#define TT_STFT_HOP_LENGTH (UINT64_C(1) << 0)
+#define TT_STFT_WIN_LENGTH (UINT64_C(1) << 1)
+#define TT_STFT_WINDOW (UINT64_C(1) << 2)
+#define TT_STFT_CENTER (UINT64_C(1) << 3)
+#define TT_STFT_PAD_MODE (UINT64_C(1) << 4)
+#define TT_STFT_NORMALIZED (UINT64_C(1) << 5)
+#define TT_STFT_ONESIDED (UINT64_C(1) << 6)
+#define TT_STFT_RETURN_COMPLEX (UINT64_C(1) << 7)
+#define TT_STFT_ALIGN_TO_WINDOW (UINT64_C(1) << 8)
+tt_status tt_stft(tt_ctx *c, const tt_tensor *self, int64_t n_fft, const tt_stft_opts *opts,
+                  tt_tensor **out);
+
+/* Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of
+   its frames.
+     self: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
+     n_fft: length of the transform of a frame
+     hop_length: distance between frames; default: n_fft / 4
+     win_length: length of the window, which is filled with zeros on both sides to n_fft;
+       default: n_fft
+     window: 1-D, win_length elements; default: ones
+     center: whether the signal had n_fft / 2 elements added on both ends, which are cut off
+     normalized: whether the spectra were divided by sqrt(n_fft)
+     onesided: whether the spectra have the first n_fft / 2 + 1 frequencies only; default: if
+       they have fewer than n_fft
+     length: length of the signal; default: what the frames cover
+     return_complex: whether the signal is complex */
+typedef struct tt_istft_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t hop_length; /* distance between frames; default: n_fft / 4 */
+  int64_t win_length; /* length of the window, which is filled with zeros on both sides to n_fft;
+                         default: n_fft */
+  const tt_tensor *window; /* 1-D, win_length elements; default: ones */
+  int32_t center; /* whether the signal had n_fft / 2 elements added on both ends, which are cut
+                     off; default: true */
+  int32_t normalized; /* whether the spectra were divided by sqrt(n_fft); default: false */
+  int32_t onesided; /* whether the spectra have the first n_fft / 2 + 1 frequencies only; default:
+                       if they have fewer than n_fft */
+  int64_t length; /* length of the signal; default: what the frames cover */
+  int32_t return_complex; /* whether the signal is complex; default: false */
+} tt_istft_opts;
+#define TT_ISTFT_HOP_LENGTH (UINT64_C(1) << 0)
+#define TT_ISTFT_WIN_LENGTH (UINT64_C(1) << 1)
+#define TT_ISTFT_WINDOW (UINT64_C(1) << 2)
+#define TT_ISTFT_CENTER (UINT64_C(1) << 3)
+#define TT_ISTFT_NORMALIZED (UINT64_C(1) << 4)
+#define TT_ISTFT_ONESIDED (UINT64_C(1) << 5)
+#define TT_ISTFT_LENGTH (UINT64_C(1) << 6)
+#define TT_ISTFT_RETURN_COMPLEX (UINT64_C(1) << 7)
+tt_status tt_istft(tt_ctx *c, const tt_tensor *self, int64_t n_fft, const tt_istft_opts *opts,
+                   tt_tensor **out);
 
 /* Returns the elements of each window of the last two dimensions as a column.
      self: (N, C, H, W) or (C, H, W)
@@ -3963,6 +4577,42 @@ typedef struct tt_exponential__opts {
 tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd,
                           const tt_exponential__opts *opts);
 
+/* Fills self with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma (1
+   + ((x - median) / sigma)^2)).
+     median: median
+     sigma: half width at half of the maximum, greater than 0
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_cauchy__opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_cauchy__opts;
+#define TT_CAUCHY__GENERATOR (UINT64_C(1) << 0)
+tt_status tt_cauchy_(tt_ctx *c, tt_tensor *self, double median, double sigma,
+                     const tt_cauchy__opts *opts);
+
+/* Fills self with random numbers whose logarithms have a normal distribution.
+     mean: mean of the logarithms
+     std: standard deviation of the logarithms, greater than 0
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_log_normal__opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_log_normal__opts;
+#define TT_LOG_NORMAL__GENERATOR (UINT64_C(1) << 0)
+tt_status tt_log_normal_(tt_ctx *c, tt_tensor *self, double mean, double std,
+                         const tt_log_normal__opts *opts);
+
+/* Fills self with the number of trials up to the first success: k = 1, 2, … with probability (1
+   - p)^(k - 1) p.
+     p: probability of success, in (0, 1)
+     generator: random number generator; default: the one of the ctx */
+typedef struct tt_geometric__opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_generator *generator; /* random number generator; default: the one of the ctx */
+} tt_geometric__opts;
+#define TT_GEOMETRIC__GENERATOR (UINT64_C(1) << 0)
+tt_status tt_geometric_(tt_ctx *c, tt_tensor *self, double p, const tt_geometric__opts *opts);
+
 /* Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input
    itself if p is 0 or train is false.
      p: probability of zeroing an element, in [0, 1]
@@ -4910,6 +5560,43 @@ tt_status tt_cummin_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tenso
 tt_status tt_logcumsumexp(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **out);
 tt_status tt_logcumsumexp_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst);
 
+/* Estimates the derivative of a function along each dimension from its values at equal
+   distances: by central differences, at the borders by one-sided ones.
+     self: values of the function
+     spacing: distance of neighbours
+     dim: dimensions; default: all
+     edge_order: 1 or 2: the order of the one-sided differences */
+typedef struct tt_gradient_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_scalar spacing; /* distance of neighbours; default: 1 */
+  const int64_t *dim; /* dimensions; default: all */
+  int64_t n_dim;
+  int64_t edge_order; /* 1 or 2: the order of the one-sided differences; default: 1 */
+} tt_gradient_opts;
+#define TT_GRADIENT_SPACING (UINT64_C(1) << 0)
+#define TT_GRADIENT_DIM (UINT64_C(1) << 1)
+#define TT_GRADIENT_EDGE_ORDER (UINT64_C(1) << 2)
+tt_status tt_gradient(tt_ctx *c, const tt_tensor *self, const tt_gradient_opts *opts,
+                      tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Estimates the derivative of a function along each dimension from its values at given points:
+   by differences of second order, at the borders by one-sided ones.
+     self: values of the function
+     spacing: the points along each listed dimension, 1-D
+     dim: dimensions; default: all
+     edge_order: 1 or 2: the order of the one-sided differences */
+typedef struct tt_gradient_points_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dim; /* dimensions; default: all */
+  int64_t n_dim;
+  int64_t edge_order; /* 1 or 2: the order of the one-sided differences; default: 1 */
+} tt_gradient_points_opts;
+#define TT_GRADIENT_POINTS_DIM (UINT64_C(1) << 0)
+#define TT_GRADIENT_POINTS_EDGE_ORDER (UINT64_C(1) << 1)
+tt_status tt_gradient_points(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *spacing,
+                             int64_t n_spacing, const tt_gradient_points_opts *opts,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
 /* Computes exp(x) / sum(exp(x)) along dim, without overflow.
      dim: dimension along which the result sums to 1
      dtype: dtype to which self is converted first; default: no conversion */
@@ -5270,6 +5957,53 @@ tt_status tt_histc(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts, 
 tt_status tt_histc_into(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts,
                         tt_tensor *dst);
 
+/* Counts the elements in bins of equal width, or adds up their weights. A bin has its left edge,
+   the last one both. Elements outside the range are not counted.
+     bins: number of bins, at least 1
+     lower: lower end of the range; default: the smallest element
+     upper: upper end of the range, given with lower; default: the largest element
+     weight: weights of the elements, of the shape and dtype of self; default: 1 each
+     density: whether the result is divided so that its integral over the range is 1 */
+typedef struct tt_histogram_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lower; /* lower end of the range; default: the smallest element */
+  double upper; /* upper end of the range, given with lower; default: the largest element */
+  const tt_tensor *weight; /* weights of the elements, of the shape and dtype of self; default: 1
+                              each */
+  int32_t density; /* whether the result is divided so that its integral over the range is 1;
+                      default: false */
+} tt_histogram_opts;
+#define TT_HISTOGRAM_LOWER (UINT64_C(1) << 0)
+#define TT_HISTOGRAM_UPPER (UINT64_C(1) << 1)
+#define TT_HISTOGRAM_WEIGHT (UINT64_C(1) << 2)
+#define TT_HISTOGRAM_DENSITY (UINT64_C(1) << 3)
+tt_status tt_histogram(tt_ctx *c, const tt_tensor *self, int64_t bins,
+                       const tt_histogram_opts *opts, tt_tensor **hist, tt_tensor **bin_edges);
+tt_status tt_histogram_into(tt_ctx *c, const tt_tensor *self, int64_t bins,
+                            const tt_histogram_opts *opts, tt_tensor *dst_hist,
+                            tt_tensor *dst_bin_edges);
+
+/* Counts the elements in bins with the given edges, or adds up their weights. A bin has its left
+   edge, the last one both. Elements outside the edges are not counted.
+     bins: ascending edges, 1-D, of the dtype of self
+     weight: weights of the elements, of the shape and dtype of self; default: 1 each
+     density: whether the result is divided so that its integral over the range is 1 */
+typedef struct tt_histogram_edges_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weight; /* weights of the elements, of the shape and dtype of self; default: 1
+                              each */
+  int32_t density; /* whether the result is divided so that its integral over the range is 1;
+                      default: false */
+} tt_histogram_edges_opts;
+#define TT_HISTOGRAM_EDGES_WEIGHT (UINT64_C(1) << 0)
+#define TT_HISTOGRAM_EDGES_DENSITY (UINT64_C(1) << 1)
+tt_status tt_histogram_edges(tt_ctx *c, const tt_tensor *self, const tt_tensor *bins,
+                             const tt_histogram_edges_opts *opts, tt_tensor **hist,
+                             tt_tensor **bin_edges);
+tt_status tt_histogram_edges_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *bins,
+                                  const tt_histogram_edges_opts *opts, tt_tensor *dst_hist,
+                                  tt_tensor *dst_bin_edges);
+
 /* Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers. */
 tt_status tt_lgamma(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_lgamma_(tt_ctx *c, tt_tensor *self);
@@ -5378,6 +6112,7 @@ tt_status tt_xlog1py_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scal
      self: shape parameter a, not negative
      other: upper bound x of the integral, not negative */
 tt_status tt_igamma(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_igamma_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_igamma_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
@@ -5385,6 +6120,7 @@ tt_status tt_igamma_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *othe
      self: shape parameter a, not negative
      other: lower bound x of the integral, not negative */
 tt_status tt_igammac(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
+tt_status tt_igammac_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_igammac_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self

@@ -115,6 +115,22 @@ void fill_(Call, Tensor& self, const Scalar& value) {
 }
 void zero_(Call c, Tensor& self) { fill_(c, self, 0); }
 
+static TensorRef empty_copy(const Tensor& self) {
+  return new_strided(self.sizes(), self.dense() ? self.strides() : Ints{}, self.dtype, self.device);
+}
+TensorRef fill(Call, const Tensor& self, const Scalar& value) {
+  check_fits(value, self.dtype, "value");
+  TensorRef out = empty_copy(self);
+  fill_elements(*out, value);
+  return out;
+}
+TensorRef fill_tensor(Call, const Tensor& self, const Tensor& value) {
+  if (value.ndim) fail_arg(TT_SHAPE, "value", "value is {}: must be 0-dim", value.sizes());
+  TensorRef out = empty_copy(self);
+  copy_elements(*out, *moved(value, self.device));
+  return out;
+}
+
 }  // namespace TT_NS::impl
 
 namespace TT_NS {

@@ -11,21 +11,15 @@ struct RecurrentStep {
   int64_t at, rows;
 };
 
-// The number of steps of `total` rows. A single batch size is that of all steps.
-inline int64_t recurrent_steps(Span<const int64_t> batch_sizes, int64_t total) {
-  if (batch_sizes.n != 1) return batch_sizes.n;
-  return batch_sizes[0] > 0 ? total / batch_sizes[0] : 0;
-}
-
-// The steps in the order in which a direction computes them; there must be one.
+// Steps 0 … n - 1 in the order in which a direction computes them.
 class RecurrentWalk {
  public:
   RecurrentWalk(Span<const int64_t> batch_sizes, int64_t total, bool reverse)
-      : sizes_(batch_sizes), steps_(recurrent_steps(batch_sizes, total)), reverse_(reverse) {
-    t_ = reverse ? steps_ - 1 : 0;
-    at_ = reverse ? total - size(t_) : 0;
+      : sizes_(batch_sizes), reverse_(reverse) {
+    t_ = reverse ? sizes_.n - 1 : 0;
+    at_ = reverse ? total - sizes_[t_] : 0;
   }
-  RecurrentStep now() const { return {at_, size(t_)}; }
+  RecurrentStep now() const { return {at_, sizes_[t_]}; }
   // The step computed before this one; it has no rows if this is the first.
   RecurrentStep before() const { return neighbour(!reverse_); }
   RecurrentStep after() const { return neighbour(reverse_); }
@@ -34,24 +28,21 @@ class RecurrentWalk {
 
  private:
   RecurrentStep neighbour(bool lower) const {
-    if (lower ? t_ == 0 : t_ == steps_ - 1) return {at_, 0};
-    if (lower) return {at_ - size(t_ - 1), size(t_ - 1)};
-    return {at_ + size(t_), size(t_ + 1)};
+    if (lower ? t_ == 0 : t_ == sizes_.n - 1) return {at_, 0};
+    if (lower) return {at_ - sizes_[t_ - 1], sizes_[t_ - 1]};
+    return {at_ + sizes_[t_], sizes_[t_ + 1]};
   }
   void move(bool lower) {
     if (lower) {
       t_--;
-      if (t_ >= 0) at_ -= size(t_);
+      if (t_ >= 0) at_ -= sizes_[t_];
     } else {
-      at_ += size(t_);
+      at_ += sizes_[t_];
       t_++;
     }
   }
 
-  int64_t size(int64_t t) const { return sizes_[sizes_.n == 1 ? 0 : t]; }
-
   const Span<const int64_t> sizes_;
-  const int64_t steps_;
   const bool reverse_;
   int64_t t_, at_;
 };

@@ -15,6 +15,7 @@ WORDS = {
     "contiguous": "a memory format",
     "eq": "a method that Python's object has",
     "full": "a filler of samples",
+    "gradient": "a flag of samples",
     "index": "a family",
     "matmul": "a family",
     "max": "a limit of a dtype",

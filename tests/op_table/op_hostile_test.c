@@ -13,7 +13,7 @@ enum {
   kSamplesPerRow = SLOW_BUILD ? 4 : 8,
   kSecondsPerCall = 30,
   kTrials = SLOW_BUILD ? 100 : 300,
-  kDoing = 4096 /* samples and what becomes of up to kMaxItems tensors */
+  kDoing = 512
 };
 static const int64_t kMemoryLimit = (int64_t)48 << 20;
 

@@ -299,7 +299,15 @@ static void check_leaf(const Sample* s) {
 
 /* ---- rows ---- */
 
-static int takes_self(const Row* r) { return r->inplace || r->n_outs == 0; }
+/* A first argument without a gradient has no history to overwrite: a call with one is refused. */
+static int takes_self(const Row* r) {
+  const char* const* without = row_samples(r)->no_gradient;
+  int i;
+  if (!r->inplace && r->n_outs) return 0;
+  for (i = 0; i < kMaxNoGradient && without[i]; i++)
+    if (r->n_args && strcmp(r->args[0].name, without[i]) == 0) return 0;
+  return 1;
+}
 
 static void check_sample(const Sample* s, void* user) {
   const tt_tensor* self = s->args[0].tensor;

@@ -124,9 +124,8 @@ def test_errors():
         nn.LSTM(2, 3, proj_size=3)
     with pytest.raises(RuntimeError, match="at least one step"):
         layer(tt.zeros(0, 5, 2))
-    for sizes in ([2, 2], [3, 3], [2], [3, 1], [2, -1, 2]):
-        with pytest.raises(ValueError, match="add up|increase"):
-            layer(rnn.PackedSequence(tt.zeros(3, 2), tt.tensor(sizes)))
+    with pytest.raises(ValueError, match="add up"):
+        layer(rnn.PackedSequence(tt.zeros(3, 2), tt.tensor([2, 2])))
 
 
 def test_dropout_between_layers():

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from . import distributed as distributed
     from . import distributions as distributions
     from . import errors as errors
+    from . import fft as fft
     from . import futures as futures
     from . import fx as fx
     from . import hub as hub
@@ -143,9 +144,9 @@ if TYPE_CHECKING:
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
-    "accelerator array_api autograd backends compiler cpu cuda distributed distributions errors futures fx "
-    "hub jit library linalg mps multiprocessing nn onnx optim profiler random runtime safetensors "
-    "serialization sparse special testing utils version xpu"
+    "accelerator array_api autograd backends compiler cpu cuda distributed distributions errors "
+    "fft futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler random "
+    "runtime safetensors serialization sparse special testing utils version xpu"
 )
 # module -> names of it that users find here
 ELSEWHERE = {

@@ -63,6 +63,11 @@ TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const
                                          Ints dilation, bool transposed, Ints output_padding,
                                          int64_t groups, Needs needs);
 
+// ---- fft ----
+TensorRef fft_c2c_backward(const Tensor& g, int64_t dim, bool inverse, double scale);
+TensorRef fft_r2c_backward(const Tensor& g, Ints size, int64_t dim, bool inverse, double scale);
+TensorRef fft_c2r_backward(const Tensor& g, int64_t dim, int64_t n, bool inverse, double scale);
+
 // ---- fold ----
 TensorRef im2col_backward(const Tensor& g, Ints self_sizes, Ints kernel_size, Ints dilation,
                           Ints padding, Ints stride);

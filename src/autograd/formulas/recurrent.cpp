@@ -134,8 +134,7 @@ StepGradients through_time(const Recomputed& layer, TensorSpan g, Ints sizes, bo
   TensorList dgates, dhidden, finished;
   TensorRef later, carry;  // of the step after: gradients of the products with w_hh, and of c or h
   RecurrentWalk walk(sizes, layer.output.size(0), !reverse);
-  const int64_t steps = recurrent_steps(sizes, layer.output.size(0));
-  for (int64_t k = 0; k < steps; k++, walk.next()) {
+  for (int64_t k = 0; k < sizes.n; k++, walk.next()) {
     const RecurrentStep at = walk.now();
     TensorRef dh = g[0] ? rows_at(*g[0], at) : TensorRef();
     if (later) dh = sum_or_one(std::move(dh), resized_rows(op::matmul(later, layer.w_hh), at.rows));
@@ -172,7 +171,7 @@ RecurrentGrads recurrent_layer_grads(TensorSpan g, const Tensor& gates, const Te
   StepGradients made;
   TensorRef o, tanh_c;  // lstm with a projection
   const int64_t hidden = w_hh.size(0) / recurrent_gates(int32_t(mode));
-  if (ctx().exclude & bit(kKeyAutograd) || output.size(0) == 0) {
+  if (ctx().exclude & bit(kKeyAutograd)) {
     TensorTriple all = op::recurrent_layer_backward(g[0], g[1], h0, c0, w_hh, w_hr, output, cells,
                                                     saved, batch_sizes, mode, reverse);
     made = {std::move(all.first), std::move(all.second), std::move(all.third)};

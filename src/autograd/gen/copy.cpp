@@ -253,4 +253,80 @@ static constexpr OpSchema fill__schema =
 constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&,
     const Scalar&>(&fill__schema, impl::fill_, fill__autograd);
 
+// ---- fill ----
+struct fill_saved {
+};
+static void fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<fill_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType fill_type = {"fill", fill_apply, destroy_saved<fill_saved>,
+                                             sizeof(fill_saved), false};
+static TensorRef fill_autograd(Call c, const Tensor& self, const Scalar& value) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_fill, c.keys & kBelowAutograd, self, value);
+  NodeRef node = new_node(&fill_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) fill_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  auto out = redispatch(op_fill, c.keys & kBelowAutograd, self, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo fill_args[] = {{"self", ArgType::kTensor, false, false},
+                                        {"value", ArgType::kScalar, false, false}};
+static constexpr OpSchema fill_schema =
+    {"fill", "fill", "fill(self: Tensor, value: Scalar) -> Tensor", fill_args, 2, 1, true, false,
+     false, false};
+constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fill = make_op<TensorRef, const Tensor&,
+    const Scalar&>(&fill_schema, impl::fill, fill_autograd);
+
+// ---- fill_tensor ----
+struct fill_tensor_saved {
+  Dtype value_dtype;
+};
+static void fill_tensor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<fill_tensor_saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+  if (n.needs(1)) {
+    const Tensor& g0 = *grads[0];
+    out[1] = op::to_dtype(op::sum(g0), s.value_dtype);
+  }
+}
+static constinit const NodeType fill_tensor_type = {"fill", fill_tensor_apply,
+                                                    destroy_saved<fill_tensor_saved>,
+                                                    sizeof(fill_tensor_saved), false};
+static TensorRef fill_tensor_autograd(Call c, const Tensor& self, const Tensor& value) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(value);
+  if (!(n0 | n1)) return redispatch(op_fill_tensor, c.keys & kBelowAutograd, self, value);
+  NodeRef node = new_node(&fill_tensor_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) fill_tensor_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, value);
+  s.value_dtype = value.dtype;
+  auto out = redispatch(op_fill_tensor, c.keys & kBelowAutograd, self, value);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"value", ArgType::kTensor, false, false}};
+static constexpr OpSchema fill_tensor_schema = {"fill_tensor", "fill_tensor",
+    "fill_tensor(self: Tensor, value: Tensor) -> Tensor", fill_tensor_args, 2, 1, true, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fill_tensor =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&fill_tensor_schema, impl::fill_tensor,
+                                                     fill_tensor_autograd);
+
 }  // namespace TT_NS

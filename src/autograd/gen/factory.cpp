@@ -18,6 +18,17 @@ static constexpr OpSchema empty_schema =
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_empty = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&empty_schema, impl::empty, nullptr);
 
+// ---- empty_strided ----
+static constexpr ArgInfo empty_strided_args[] = {{"size", ArgType::kSize, false, false},
+                                                 {"stride", ArgType::kShape, false, false},
+                                                 {"dtype", ArgType::kDtype, false, true},
+                                                 {"device", ArgType::kDevice, false, true}};
+static constexpr OpSchema empty_strided_schema = {"empty_strided", "empty_strided",
+    "empty_strided(size: Size, stride: Shape, dtype: DType? = None, device: Device? = None) -> "
+    "Tensor", empty_strided_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(Ints, Ints, Dtype, Opt<Device>)> op_empty_strided = make_op<TensorRef, Ints,
+    Ints, Dtype, Opt<Device>>(&empty_strided_schema, impl::empty_strided, nullptr);
+
 // ---- zeros ----
 static constexpr ArgInfo zeros_args[] = {{"size", ArgType::kSize, false, false},
                                          {"dtype", ArgType::kDtype, false, true},

@@ -507,6 +507,122 @@ static constexpr OpSchema exponential__schema = {"exponential_", "exponential_",
 constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double,
     Generator*>(&exponential__schema, impl::exponential_, exponential__autograd);
 
+// ---- cauchy_ ----
+struct cauchy__saved {
+};
+static void cauchy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cauchy__saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType cauchy__type = {"cauchy_", cauchy__apply,
+                                                destroy_saved<cauchy__saved>, sizeof(cauchy__saved),
+                                                false};
+static void cauchy__autograd(Call c, Tensor& self, double median, double sigma,
+                             Generator* generator) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cauchy_, c.keys & kBelowAutograd, self, median, sigma, generator);
+  NodeRef node = new_node(&cauchy__type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cauchy__saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_cauchy_, c.keys & kBelowAutograd, self, median, sigma, generator);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo cauchy__args[] = {{"self", ArgType::kTensor, true, false},
+                                           {"median", ArgType::kFloat, false, true, 0,
+                                            ArgDefault::kFloat, {.f = 0.0}},
+                                           {"sigma", ArgType::kFloat, false, true, 0,
+                                            ArgDefault::kFloat, {.f = 1.0}},
+                                           {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema cauchy__schema = {"cauchy_", "cauchy_",
+    "cauchy_(self: Tensor!, median: Float = 0.0, sigma: Float = 1.0, generator: Generator = None) "
+    "-> ()", cauchy__args, 4, 0, true, true, false, false};
+constinit Op<void(Tensor&, double, double, Generator*)> op_cauchy_ = make_op<void, Tensor&, double,
+    double, Generator*>(&cauchy__schema, impl::cauchy_, cauchy__autograd);
+
+// ---- log_normal_ ----
+struct log_normal__saved {
+};
+static void log_normal__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<log_normal__saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType log_normal__type = {"log_normal_", log_normal__apply,
+                                                    destroy_saved<log_normal__saved>,
+                                                    sizeof(log_normal__saved), false};
+static void log_normal__autograd(Call c, Tensor& self, double mean, double std,
+                                 Generator* generator) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_log_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
+  NodeRef node = new_node(&log_normal__type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) log_normal__saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_log_normal_, c.keys & kBelowAutograd, self, mean, std, generator);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo log_normal__args[] = {{"self", ArgType::kTensor, true, false},
+                                               {"mean", ArgType::kFloat, false, true, 0,
+                                                ArgDefault::kFloat, {.f = 1.0}},
+                                               {"std", ArgType::kFloat, false, true, 0,
+                                                ArgDefault::kFloat, {.f = 2.0}},
+                                               {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema log_normal__schema = {"log_normal_", "log_normal_",
+    "log_normal_(self: Tensor!, mean: Float = 1.0, std: Float = 2.0, generator: Generator = None) "
+    "-> ()", log_normal__args, 4, 0, true, true, false, false};
+constinit Op<void(Tensor&, double, double, Generator*)> op_log_normal_ = make_op<void, Tensor&,
+    double, double, Generator*>(&log_normal__schema, impl::log_normal_, log_normal__autograd);
+
+// ---- geometric_ ----
+struct geometric__saved {
+};
+static void geometric__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<geometric__saved>();
+  if (n.needs(0)) {
+    const Tensor& g0 = *grads[0];
+    out[0] = op::zeros_like(g0);
+  }
+}
+static constinit const NodeType geometric__type = {"geometric_", geometric__apply,
+                                                   destroy_saved<geometric__saved>,
+                                                   sizeof(geometric__saved), false};
+static void geometric__autograd(Call c, Tensor& self, double p, Generator* generator) {
+  check_tracked(self);
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_geometric_, c.keys & kBelowAutograd, self, p, generator);
+  NodeRef node = new_node(&geometric__type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) geometric__saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  NodeRef prepared = prepare_inplace(self, node);
+  redispatch(op_geometric_, c.keys & kBelowAutograd, self, p, generator);
+  commit_inplace(self, std::move(prepared));
+}
+static constexpr ArgInfo geometric__args[] = {{"self", ArgType::kTensor, true, false},
+                                              {"p", ArgType::kFloat, false, false},
+                                              {"generator", ArgType::kGenerator, false, true}};
+static constexpr OpSchema geometric__schema = {"geometric_", "geometric_",
+    "geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()", geometric__args, 3, 0,
+    true, true, false, false};
+constinit Op<void(Tensor&, double, Generator*)> op_geometric_ = make_op<void, Tensor&, double,
+    Generator*>(&geometric__schema, impl::geometric_, geometric__autograd);
+
 // ---- native_dropout ----
 struct native_dropout_saved {
   double p;

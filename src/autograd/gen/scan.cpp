@@ -401,4 +401,31 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_logcumsumexp_into =
                                                    logcumsumexp_into_impl,
                                                    logcumsumexp_into_autograd);
 
+// ---- gradient ----
+static constexpr ArgInfo gradient_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"spacing", ArgType::kScalar, false, true, 0,
+                                             ArgDefault::kInt, {.i = 1}},
+                                            {"dim", ArgType::kDims, false, true},
+                                            {"edge_order", ArgType::kInt, false, true, 0,
+                                             ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema gradient_schema = {"gradient", "gradient",
+    "gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> Tensor[]",
+    gradient_args, 4, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, const Scalar&, Ints, int64_t)> op_gradient =
+    make_op<TensorList, const Tensor&, const Scalar&, Ints, int64_t>(&gradient_schema,
+    impl::gradient, nullptr);
+
+// ---- gradient_points ----
+static constexpr ArgInfo gradient_points_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"spacing", ArgType::kTensorList, false, false},
+                                                   {"dim", ArgType::kDims, false, true},
+                                                   {"edge_order", ArgType::kInt, false, true, 0,
+                                                    ArgDefault::kInt, {.i = 1}}};
+static constexpr OpSchema gradient_points_schema = {"gradient_points", "gradient_points",
+    "gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = 1) -> "
+    "Tensor[]", gradient_points_args, 4, -1, false, false, false, true};
+constinit Op<TensorList(const Tensor&, TensorSpan, Ints, int64_t)> op_gradient_points =
+    make_op<TensorList, const Tensor&, TensorSpan, Ints, int64_t>(&gradient_points_schema,
+    impl::gradient_points, nullptr);
+
 }  // namespace TT_NS

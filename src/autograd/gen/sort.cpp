@@ -750,4 +750,76 @@ constinit Op<void(const Tensor&, int64_t, double, double, Tensor&)> op_histc_int
     make_op<void, const Tensor&, int64_t, double, double, Tensor&>(&histc_into_schema,
     histc_into_impl, histc_into_autograd);
 
+// ---- histogram ----
+static constexpr ArgInfo histogram_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"bins", ArgType::kInt, false, true, 0,
+                                              ArgDefault::kInt, {.i = 100}},
+                                             {"lower", ArgType::kOptFloat, false, true},
+                                             {"upper", ArgType::kOptFloat, false, true},
+                                             {"weight", ArgType::kOptTensor, false, true},
+                                             {"density", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 0}},
+                                             {"dst_hist", ArgType::kTensor, true, false},
+                                             {"dst_bin_edges", ArgType::kTensor, true, false}};
+static constexpr OpSchema histogram_schema = {"histogram", "histogram",
+    "histogram(self: Tensor, bins: Int = 100, lower: Float? = None, upper: Float? = None, weight: "
+    "Tensor? = None, density: Bool = false) -> (hist: PlainTensor, bin_edges: PlainTensor)",
+    histogram_args, 6, 2, false, false, false, false};
+constinit Op<TensorPair(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*,
+                        bool)> op_histogram = make_op<TensorPair, const Tensor&, int64_t,
+                                                      Opt<double>, Opt<double>, const Tensor*,
+                                                      bool>(&histogram_schema, impl::histogram,
+    nullptr);
+static void histogram_into_autograd(Call c, const Tensor& self, int64_t bins, Opt<double> lower,
+                                    Opt<double> upper, const Tensor* weight, bool density,
+                                    Tensor& dst_hist, Tensor& dst_bin_edges) {
+  if (needs_grad(self) || needs_grad(weight) || needs_grad(dst_hist)
+      || needs_grad(dst_bin_edges)) fail_into_grad();
+  redispatch(op_histogram_into, c.keys & kBelowAutograd, self, bins, lower, upper, weight, density,
+             dst_hist, dst_bin_edges);
+}
+static constexpr OpSchema histogram_into_schema = {"histogram_into", "histogram_into",
+    "histogram(self: Tensor, bins: Int = 100, lower: Float? = None, upper: Float? = None, weight: "
+    "Tensor? = None, density: Bool = false) -> (hist: PlainTensor, bin_edges: PlainTensor)",
+    histogram_args, 8, 0, false, false, false, false};
+constinit Op<void(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*, bool, Tensor&,
+                  Tensor&)> op_histogram_into = make_op<void, const Tensor&, int64_t, Opt<double>,
+                                                        Opt<double>, const Tensor*, bool, Tensor&,
+                                                        Tensor&>(&histogram_into_schema,
+    histogram_into_impl, histogram_into_autograd);
+
+// ---- histogram_edges ----
+static constexpr ArgInfo histogram_edges_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"bins", ArgType::kTensor, false, false},
+                                                   {"weight", ArgType::kOptTensor, false, true},
+                                                   {"density", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 0}},
+                                                   {"dst_hist", ArgType::kTensor, true, false},
+                                                   {"dst_bin_edges", ArgType::kTensor, true,
+                                                    false}};
+static constexpr OpSchema histogram_edges_schema = {"histogram_edges", "histogram_edges",
+    "histogram_edges(self: Tensor, bins: Tensor, weight: Tensor? = None, density: Bool = false) "
+    "-> (hist: PlainTensor, bin_edges: PlainTensor)", histogram_edges_args, 4, 2, false, false,
+    false, false};
+constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, bool)> op_histogram_edges =
+    make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, bool>(&histogram_edges_schema,
+    impl::histogram_edges, nullptr);
+static void histogram_edges_into_autograd(Call c, const Tensor& self, const Tensor& bins,
+                                          const Tensor* weight, bool density, Tensor& dst_hist,
+                                          Tensor& dst_bin_edges) {
+  if (needs_grad(self) || needs_grad(bins) || needs_grad(weight) || needs_grad(dst_hist)
+      || needs_grad(dst_bin_edges)) fail_into_grad();
+  redispatch(op_histogram_edges_into, c.keys & kBelowAutograd, self, bins, weight, density,
+             dst_hist, dst_bin_edges);
+}
+static constexpr OpSchema histogram_edges_into_schema = {"histogram_edges_into",
+    "histogram_edges_into",
+    "histogram_edges(self: Tensor, bins: Tensor, weight: Tensor? = None, density: Bool = false) "
+    "-> (hist: PlainTensor, bin_edges: PlainTensor)", histogram_edges_args, 6, 0, false, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor*, bool, Tensor&,
+                  Tensor&)> op_histogram_edges_into = make_op<void, const Tensor&, const Tensor&,
+    const Tensor*, bool, Tensor&, Tensor&>(&histogram_edges_into_schema, histogram_edges_into_impl,
+                                           histogram_edges_into_autograd);
+
 }  // namespace TT_NS

@@ -1076,13 +1076,45 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into
     xlog1py_scalar_into_impl, xlog1py_scalar_into_autograd);
 
 // ---- igamma ----
-struct igamma_saved {
+static constexpr ArgInfo igamma_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"other", ArgType::kTensor, false, false},
+                                          {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema igamma_schema = {"igamma", "igamma",
+                                           "igamma(self: Tensor, other: Tensor) -> Tensor",
+                                           igamma_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&igamma_schema, igamma_impl, nullptr);
+static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
+  if (!(needs_grad(other))) return redispatch(op_igamma_, c.keys & kBelowAutograd, self, other);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_igamma, *before, other));
+}
+static constexpr ArgInfo igamma__args[] = {{"self", ArgType::kTensor, true, false},
+                                           {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema igamma__schema = {"igamma_", "igamma_",
+                                            "igamma(self: Tensor, other: Tensor) -> Tensor",
+                                            igamma__args, 2, 0, true, false, false, true};
+constinit Op<void(Tensor&, const Tensor&)> op_igamma_ = make_op<void, Tensor&,
+    const Tensor&>(&igamma__schema, igamma__impl, igamma__autograd);
+static void igamma_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_igamma_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema igamma_into_schema = {"igamma_into", "igamma_into",
+                                                "igamma(self: Tensor, other: Tensor) -> Tensor",
+                                                igamma_args, 3, 0, true, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&igamma_into_schema, igamma_into_impl,
+    igamma_into_autograd);
+
+// ---- igamma_kernel ----
+struct igamma_kernel_saved {
   Saved self;
   Saved other;
 };
-static void igamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void igamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<igamma_saved>();
+  [[maybe_unused]] auto& s = n.saved_as<igamma_kernel_saved>();
   if (n.needs(0)) {
     const TensorRef self_ref = s.self.get(n);
     const Tensor& self = *self_ref;
@@ -1092,50 +1124,73 @@ static void igamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::mul(g0, formula::igamma_slope(self, other));
   }
 }
-static constinit const NodeType igamma_type = {"igamma", igamma_apply, destroy_saved<igamma_saved>,
-                                               sizeof(igamma_saved), false};
-static TensorRef igamma_autograd(Call c, const Tensor& self, const Tensor& other) {
+static constinit const NodeType igamma_kernel_type = {"igamma_kernel", igamma_kernel_apply,
+                                                      destroy_saved<igamma_kernel_saved>,
+                                                      sizeof(igamma_kernel_saved), false};
+static TensorRef igamma_kernel_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(other);
-  if (!(n0)) return redispatch(op_igamma, c.keys & kBelowAutograd, self, other);
+  if (!(n0)) return redispatch(op_igamma_kernel, c.keys & kBelowAutograd, self, other);
   if (needs_grad(self)) fail_no_formula("self");
-  NodeRef node = new_node(&igamma_type, 1, 1);
+  NodeRef node = new_node(&igamma_kernel_type, 1, 1);
   Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) igamma_saved;
+  [[maybe_unused]] auto& s = *new (n.saved()) igamma_kernel_saved;
   n.released = false;
   if (n0) n.set_edge(0, other);
   s.self.save(self);
   s.other.save(other);
-  auto out = redispatch(op_igamma, c.keys & kBelowAutograd, self, other);
+  auto out = redispatch(op_igamma_kernel, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo igamma_args[] = {{"self", ArgType::kTensor, false, false},
-                                          {"other", ArgType::kTensor, false, false},
-                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema igamma_schema = {"igamma", "igamma",
-                                           "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                           igamma_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma = make_op<TensorRef, const Tensor&,
-    const Tensor&>(&igamma_schema, igamma_impl, igamma_autograd);
-static void igamma_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
-  if (needs_grad(other) || needs_grad(dst)) fail_into_grad();
-  redispatch(op_igamma_into, c.keys & kBelowAutograd, self, other, dst);
-}
-static constexpr OpSchema igamma_into_schema = {"igamma_into", "igamma_into",
-                                                "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                                igamma_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into =
-    make_op<void, const Tensor&, const Tensor&, Tensor&>(&igamma_into_schema, igamma_into_impl,
-    igamma_into_autograd);
+static constexpr ArgInfo igamma_kernel_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema igamma_kernel_schema = {"igamma_kernel", "igamma_kernel",
+    "igamma_kernel(self: Tensor, other: Tensor) -> Tensor", igamma_kernel_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&igamma_kernel_schema, igamma_kernel_impl,
+                                                     igamma_kernel_autograd);
 
 // ---- igammac ----
-struct igammac_saved {
+static constexpr ArgInfo igammac_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"other", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema igammac_schema = {"igammac", "igammac",
+                                            "igammac(self: Tensor, other: Tensor) -> Tensor",
+                                            igammac_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&igammac_schema, igammac_impl, nullptr);
+static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
+  if (!(needs_grad(other))) return redispatch(op_igammac_, c.keys & kBelowAutograd, self, other);
+  const TensorRef before = overwritten(self);
+  replace_values(self, *dispatch(op_igammac, *before, other));
+}
+static constexpr ArgInfo igammac__args[] = {{"self", ArgType::kTensor, true, false},
+                                            {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema igammac__schema = {"igammac_", "igammac_",
+                                             "igammac(self: Tensor, other: Tensor) -> Tensor",
+                                             igammac__args, 2, 0, true, false, false, true};
+constinit Op<void(Tensor&, const Tensor&)> op_igammac_ = make_op<void, Tensor&,
+    const Tensor&>(&igammac__schema, igammac__impl, igammac__autograd);
+static void igammac_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_igammac_into, c.keys & kBelowAutograd, self, other, dst);
+}
+static constexpr OpSchema igammac_into_schema = {"igammac_into", "igammac_into",
+                                                 "igammac(self: Tensor, other: Tensor) -> Tensor",
+                                                 igammac_args, 3, 0, true, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&igammac_into_schema, igammac_into_impl,
+    igammac_into_autograd);
+
+// ---- igammac_kernel ----
+struct igammac_kernel_saved {
   Saved self;
   Saved other;
 };
-static void igammac_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void igammac_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<igammac_saved>();
+  [[maybe_unused]] auto& s = n.saved_as<igammac_kernel_saved>();
   if (n.needs(0)) {
     const TensorRef self_ref = s.self.get(n);
     const Tensor& self = *self_ref;
@@ -1145,42 +1200,32 @@ static void igammac_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::neg(op::mul(g0, formula::igamma_slope(self, other)));
   }
 }
-static constinit const NodeType igammac_type = {"igammac", igammac_apply,
-                                                destroy_saved<igammac_saved>, sizeof(igammac_saved),
-                                                false};
-static TensorRef igammac_autograd(Call c, const Tensor& self, const Tensor& other) {
+static constinit const NodeType igammac_kernel_type = {"igammac_kernel", igammac_kernel_apply,
+                                                       destroy_saved<igammac_kernel_saved>,
+                                                       sizeof(igammac_kernel_saved), false};
+static TensorRef igammac_kernel_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(other);
-  if (!(n0)) return redispatch(op_igammac, c.keys & kBelowAutograd, self, other);
+  if (!(n0)) return redispatch(op_igammac_kernel, c.keys & kBelowAutograd, self, other);
   if (needs_grad(self)) fail_no_formula("self");
-  NodeRef node = new_node(&igammac_type, 1, 1);
+  NodeRef node = new_node(&igammac_kernel_type, 1, 1);
   Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) igammac_saved;
+  [[maybe_unused]] auto& s = *new (n.saved()) igammac_kernel_saved;
   n.released = false;
   if (n0) n.set_edge(0, other);
   s.self.save(self);
   s.other.save(other);
-  auto out = redispatch(op_igammac, c.keys & kBelowAutograd, self, other);
+  auto out = redispatch(op_igammac_kernel, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo igammac_args[] = {{"self", ArgType::kTensor, false, false},
-                                           {"other", ArgType::kTensor, false, false},
-                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema igammac_schema = {"igammac", "igammac",
-                                            "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                            igammac_args, 2, 1, true, false, false, false};
-constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac = make_op<TensorRef, const Tensor&,
-    const Tensor&>(&igammac_schema, igammac_impl, igammac_autograd);
-static void igammac_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
-  if (needs_grad(other) || needs_grad(dst)) fail_into_grad();
-  redispatch(op_igammac_into, c.keys & kBelowAutograd, self, other, dst);
-}
-static constexpr OpSchema igammac_into_schema = {"igammac_into", "igammac_into",
-                                                 "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                                 igammac_args, 3, 0, true, false, false, false};
-constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into =
-    make_op<void, const Tensor&, const Tensor&, Tensor&>(&igammac_into_schema, igammac_into_impl,
-    igammac_into_autograd);
+static constexpr ArgInfo igammac_kernel_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema igammac_kernel_schema = {"igammac_kernel", "igammac_kernel",
+    "igammac_kernel(self: Tensor, other: Tensor) -> Tensor", igammac_kernel_args, 2, 1, true, false,
+    true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&igammac_kernel_schema, igammac_kernel_impl,
+                                                     igammac_kernel_autograd);
 
 // ---- zeta ----
 static constexpr ArgInfo zeta_args[] = {{"self", ArgType::kTensor, false, false},

@@ -56,3 +56,17 @@ tt_status tt_fill_i64_(tt_ctx *c, tt_tensor *self, int64_t value) {
 tt_status tt_fill_scalar_(tt_ctx *c, tt_tensor *self, const tt_scalar *value) {
   return call_for_none<tt_tensor*, const tt_scalar*>(c, self, value, op_fill_);
 }
+tt_status tt_fill_f64(tt_ctx *c, const tt_tensor *self, double value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, double>(c, self, value, out, op_fill);
+}
+tt_status tt_fill_i64(tt_ctx *c, const tt_tensor *self, int64_t value, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, value, out, op_fill);
+}
+tt_status tt_fill_scalar(tt_ctx *c, const tt_tensor *self, const tt_scalar *value,
+                         tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_scalar*>(c, self, value, out, op_fill);
+}
+tt_status tt_fill_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *value,
+                         tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, value, out, op_fill_tensor);
+}

@@ -26,6 +26,7 @@ constinit const Enumeration enumerations[] = {
     {3, "bilinear\0nearest\0bicubic"},
     {3, "zeros\0border\0reflection"},
     {3, "sum\0mean\0max"},
+    {3, "backward\0ortho\0forward"},
 };
 
 }  // namespace TT_NS

@@ -17,6 +17,19 @@ tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empt
     give(ctx, out, op::empty(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
+tt_status tt_empty_strided(tt_ctx *c, const int64_t *size, int64_t n_size, const int64_t *stride,
+                           int64_t n_stride, const tt_empty_strided_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "empty_strided", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 2) : Dtype::kNone;
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    give(ctx, out, op::empty_strided(ints_arg(size, n_size, "size", 0),
+                                     ints_arg(stride, n_stride, "stride", 1), o_dtype, o_device));
+  });
+}
 tt_status tt_zeros(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_zeros_opts *opts,
                    tt_tensor **out) {
   clear_out(out);

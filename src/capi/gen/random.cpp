@@ -242,6 +242,32 @@ tt_status tt_exponential_(tt_ctx *c, tt_tensor *self, double lambd,
     op::exponential_(mutable_arg(self, "self", 0), lambd, o_generator);
   });
 }
+tt_status tt_cauchy_(tt_ctx *c, tt_tensor *self, double median, double sigma,
+                     const tt_cauchy__opts *opts) {
+  return api_call(c, "cauchy_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    op::cauchy_(mutable_arg(self, "self", 0), median, sigma, o_generator);
+  });
+}
+tt_status tt_log_normal_(tt_ctx *c, tt_tensor *self, double mean, double std,
+                         const tt_log_normal__opts *opts) {
+  return api_call(c, "log_normal_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 3)
+        : nullptr;
+    op::log_normal_(mutable_arg(self, "self", 0), mean, std, o_generator);
+  });
+}
+tt_status tt_geometric_(tt_ctx *c, tt_tensor *self, double p, const tt_geometric__opts *opts) {
+  return api_call(c, "geometric_", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    Generator* o_generator = opts_has(opts, 0) ? generator_arg(opts->generator, "generator", 2)
+        : nullptr;
+    op::geometric_(mutable_arg(self, "self", 0), p, o_generator);
+  });
+}
 tt_status tt_dropout(tt_ctx *c, const tt_tensor *input, const tt_dropout_opts *opts,
                      tt_tensor **out) {
   clear_out(out);

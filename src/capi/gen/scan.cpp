@@ -146,3 +146,32 @@ tt_status tt_logcumsumexp_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt
   return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, dim, dst,
       op_logcumsumexp_into);
 }
+tt_status tt_gradient(tt_ctx *c, const tt_tensor *self, const tt_gradient_opts *opts,
+                      tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "gradient", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Scalar o_spacing = opts_has(opts, 0) ? scalar_arg(&opts->spacing, "spacing", 1)
+        : kScalar<1>;
+    const Ints o_dim = opts_has(opts, 1) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const int64_t o_edge_order = opts_has(opts, 2) ? int64_t(opts->edge_order) : int64_t(1);
+    check_list(outs, cap, n_outs);
+    give_list(ctx, outs, cap, n_outs, op::gradient(tensor_arg(self, "self", 0), o_spacing, o_dim,
+                                                   o_edge_order));
+  });
+}
+tt_status tt_gradient_points(tt_ctx *c, const tt_tensor *self, const tt_tensor *const *spacing,
+                             int64_t n_spacing, const tt_gradient_points_opts *opts,
+                             tt_tensor **outs, int64_t cap, int64_t *n_outs) {
+  clear_list(outs, cap, n_outs);
+  return api_call(c, "gradient_points", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Ints o_dim = opts_has(opts, 0) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const int64_t o_edge_order = opts_has(opts, 1) ? int64_t(opts->edge_order) : int64_t(1);
+    check_list(outs, cap, n_outs);
+    give_list(ctx, outs, cap, n_outs, op::gradient_points(tensor_arg(self, "self", 0),
+        tensors_arg(spacing, n_spacing, "spacing", 1, false), o_dim, o_edge_order));
+  });
+}

@@ -394,3 +394,59 @@ tt_status tt_histc_into(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *o
     op::histc_into(tensor_arg(self, "self", 0), o_bins, o_min, o_max, mutable_arg(dst, "dst", 4));
   });
 }
+tt_status tt_histogram(tt_ctx *c, const tt_tensor *self, int64_t bins,
+                       const tt_histogram_opts *opts, tt_tensor **hist, tt_tensor **bin_edges) {
+  clear_out(hist);clear_out(bin_edges);
+  return api_call(c, "histogram", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(hist, "hist", 6);
+    out_arg(bin_edges, "bin_edges", 7);
+    check_opts(opts, 4);
+    const Opt<double> o_lower = opts_has(opts, 0) ? Opt<double>(opts->lower) : Opt<double>();
+    const Opt<double> o_upper = opts_has(opts, 1) ? Opt<double>(opts->upper) : Opt<double>();
+    const Tensor* o_weight = opts_has(opts, 2) ? optional_arg(opts->weight, "weight", 4) : nullptr;
+    const bool o_density = opts_has(opts, 3) ? bool(opts->density != 0) : bool(false);
+    give(ctx, hist, bin_edges, op::histogram(tensor_arg(self, "self", 0), bins, o_lower, o_upper,
+                                             o_weight, o_density));
+  });
+}
+tt_status tt_histogram_into(tt_ctx *c, const tt_tensor *self, int64_t bins,
+                            const tt_histogram_opts *opts, tt_tensor *dst_hist,
+                            tt_tensor *dst_bin_edges) {
+  return api_call(c, "histogram_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 4);
+    const Opt<double> o_lower = opts_has(opts, 0) ? Opt<double>(opts->lower) : Opt<double>();
+    const Opt<double> o_upper = opts_has(opts, 1) ? Opt<double>(opts->upper) : Opt<double>();
+    const Tensor* o_weight = opts_has(opts, 2) ? optional_arg(opts->weight, "weight", 4) : nullptr;
+    const bool o_density = opts_has(opts, 3) ? bool(opts->density != 0) : bool(false);
+    op::histogram_into(tensor_arg(self, "self", 0), bins, o_lower, o_upper, o_weight, o_density,
+                       mutable_arg(dst_hist, "dst_hist", 6),
+                       mutable_arg(dst_bin_edges, "dst_bin_edges", 7));
+  });
+}
+tt_status tt_histogram_edges(tt_ctx *c, const tt_tensor *self, const tt_tensor *bins,
+                             const tt_histogram_edges_opts *opts, tt_tensor **hist,
+                             tt_tensor **bin_edges) {
+  clear_out(hist);clear_out(bin_edges);
+  return api_call(c, "histogram_edges", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(hist, "hist", 4);
+    out_arg(bin_edges, "bin_edges", 5);
+    check_opts(opts, 2);
+    const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
+    const bool o_density = opts_has(opts, 1) ? bool(opts->density != 0) : bool(false);
+    give(ctx, hist, bin_edges, op::histogram_edges(tensor_arg(self, "self", 0),
+                                                   tensor_arg(bins, "bins", 1), o_weight,
+                                                   o_density));
+  });
+}
+tt_status tt_histogram_edges_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *bins,
+                                  const tt_histogram_edges_opts *opts, tt_tensor *dst_hist,
+                                  tt_tensor *dst_bin_edges) {
+  return api_call(c, "histogram_edges_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 2) : nullptr;
+    const bool o_density = opts_has(opts, 1) ? bool(opts->density != 0) : bool(false);
+    op::histogram_edges_into(tensor_arg(self, "self", 0), tensor_arg(bins, "bins", 1), o_weight,
+                             o_density, mutable_arg(dst_hist, "dst_hist", 4),
+                             mutable_arg(dst_bin_edges, "dst_bin_edges", 5));
+  });
+}

@@ -189,12 +189,18 @@ tt_status tt_xlog1py_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scal
 tt_status tt_igamma(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_igamma);
 }
+tt_status tt_igamma_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_igamma_);
+}
 tt_status tt_igamma_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
   return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, other, dst,
       op_igamma_into);
 }
 tt_status tt_igammac(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out) {
   return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, other, out, op_igammac);
+}
+tt_status tt_igammac_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
+  return call_for_none<tt_tensor*, const tt_tensor*>(c, self, other, op_igammac_);
 }
 tt_status tt_igammac_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                           tt_tensor *dst) {

@@ -45,6 +45,26 @@ static TensorRef filled(TensorRef t, const Scalar& value) {
 TensorRef empty(Call, Ints size, Dtype dtype, Opt<Device> device) {
   return make(size, or_f32(dtype), or_cpu(device));
 }
+TensorRef empty_strided(Call, Ints size, Ints stride, Dtype dtype, Opt<Device> device) {
+  dtype = or_f32(dtype);
+  if (size.n != stride.n)
+    fail_arg(TT_INVALID_ARG, "stride", "stride is {}, size is {}: must have as many entries",
+             stride, size);
+  const bool some = checked_numel(size, dtype, "size") > 0;
+  int64_t span = some;  // elements of the memory
+  bool fits = true;
+  for (int64_t d = 0; d < size.n; d++) {
+    if (stride[d] < 0)
+      fail_arg(TT_INVALID_ARG, "stride", "stride is {}: must not be negative", stride);
+    int64_t length;
+    if (!some || size[d] == 1) continue;
+    fits = fits && !__builtin_mul_overflow(size[d] - 1, stride[d], &length) &&
+           !__builtin_add_overflow(span, length, &span);
+  }
+  if (!fits) fail_arg(TT_OOM, "stride", "size is {}, stride is {}: too large", size, stride);
+  TensorRef memory = make(Ints(&span, 1), dtype, or_cpu(device));
+  return new_alias(*memory, size, usable_strides(size, stride));
+}
 TensorRef zeros(Call, Ints size, Dtype dtype, Opt<Device> device) {
   return filled(make(size, or_f32(dtype), or_cpu(device)), 0);
 }

@@ -164,6 +164,7 @@ constinit OpInfo* const all_ops[] = {
     &op_cartesian_prod.info,
     &op_cat.info,
     &op_cat_into.info,
+    &op_cauchy_.info,
     &op_cdist.info,
     &op_ceil.info,
     &op_ceil_.info,
@@ -317,6 +318,7 @@ constinit OpInfo* const all_ops[] = {
     &op_embedding_renorm_.info,
     &op_empty.info,
     &op_empty_like.info,
+    &op_empty_strided.info,
     &op_entr.info,
     &op_entr_into.info,
     &op_eq.info,
@@ -350,7 +352,54 @@ constinit OpInfo* const all_ops[] = {
     &op_eye.info,
     &op_feature_alpha_dropout.info,
     &op_feature_alpha_dropout_.info,
+    &op_fft_c2c.info,
+    &op_fft_c2r.info,
+    &op_fft_fft.info,
+    &op_fft_fft2.info,
+    &op_fft_fft2_into.info,
+    &op_fft_fft_into.info,
+    &op_fft_fftfreq.info,
+    &op_fft_fftfreq_into.info,
+    &op_fft_fftn.info,
+    &op_fft_fftn_into.info,
+    &op_fft_fftshift.info,
+    &op_fft_hfft.info,
+    &op_fft_hfft2.info,
+    &op_fft_hfft2_into.info,
+    &op_fft_hfft_into.info,
+    &op_fft_hfftn.info,
+    &op_fft_hfftn_into.info,
+    &op_fft_ifft.info,
+    &op_fft_ifft2.info,
+    &op_fft_ifft2_into.info,
+    &op_fft_ifft_into.info,
+    &op_fft_ifftn.info,
+    &op_fft_ifftn_into.info,
+    &op_fft_ifftshift.info,
+    &op_fft_ihfft.info,
+    &op_fft_ihfft2.info,
+    &op_fft_ihfft2_into.info,
+    &op_fft_ihfft_into.info,
+    &op_fft_ihfftn.info,
+    &op_fft_ihfftn_into.info,
+    &op_fft_irfft.info,
+    &op_fft_irfft2.info,
+    &op_fft_irfft2_into.info,
+    &op_fft_irfft_into.info,
+    &op_fft_irfftn.info,
+    &op_fft_irfftn_into.info,
+    &op_fft_r2c.info,
+    &op_fft_rfft.info,
+    &op_fft_rfft2.info,
+    &op_fft_rfft2_into.info,
+    &op_fft_rfft_into.info,
+    &op_fft_rfftfreq.info,
+    &op_fft_rfftfreq_into.info,
+    &op_fft_rfftn.info,
+    &op_fft_rfftn_into.info,
+    &op_fill.info,
     &op_fill_.info,
+    &op_fill_tensor.info,
     &op_flatten.info,
     &op_flip.info,
     &op_fliplr.info,
@@ -410,7 +459,10 @@ constinit OpInfo* const all_ops[] = {
     &op_gelu_into.info,
     &op_gelu_tanh.info,
     &op_gelu_tanh_backward.info,
+    &op_geometric_.info,
     &op_glu.info,
+    &op_gradient.info,
+    &op_gradient_points.info,
     &op_grid_sample.info,
     &op_group_norm.info,
     &op_gru.info,
@@ -440,6 +492,10 @@ constinit OpInfo* const all_ops[] = {
     &op_hinge_embedding_loss.info,
     &op_histc.info,
     &op_histc_into.info,
+    &op_histogram.info,
+    &op_histogram_edges.info,
+    &op_histogram_edges_into.info,
+    &op_histogram_into.info,
     &op_hsplit.info,
     &op_hsplit_indices.info,
     &op_hstack.info,
@@ -460,9 +516,13 @@ constinit OpInfo* const all_ops[] = {
     &op_i1e.info,
     &op_i1e_into.info,
     &op_igamma.info,
+    &op_igamma_.info,
     &op_igamma_into.info,
+    &op_igamma_kernel.info,
     &op_igammac.info,
+    &op_igammac_.info,
     &op_igammac_into.info,
+    &op_igammac_kernel.info,
     &op_im2col.info,
     &op_imag.info,
     &op_index.info,
@@ -498,6 +558,7 @@ constinit OpInfo* const all_ops[] = {
     &op_isposinf.info,
     &op_isposinf_into.info,
     &op_isreal.info,
+    &op_istft.info,
     &op_kaiser_window.info,
     &op_kl_div.info,
     &op_kron.info,
@@ -551,6 +612,7 @@ constinit OpInfo* const all_ops[] = {
     &op_log_into.info,
     &op_log_ndtr.info,
     &op_log_ndtr_into.info,
+    &op_log_normal_.info,
     &op_log_softmax.info,
     &op_log_softmax_backward.info,
     &op_log_softmax_into.info,
@@ -914,6 +976,7 @@ constinit OpInfo* const all_ops[] = {
     &op_std.info,
     &op_std_into.info,
     &op_std_mean.info,
+    &op_stft.info,
     &op_sub.info,
     &op_sub_.info,
     &op_sub_into.info,
@@ -1011,7 +1074,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeta.info,
     &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 1004;
+constinit const int64_t num_all_ops = 1067;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -1527,9 +1590,18 @@ constinit const char manifest_packed[] =
         "\351.\205zero_\206zero_\204zero_(\213\203!\273()\222\351\202\210zero_\200\223\211Sets "
         "every\251\225\213\3700.\205fill_\206fill_\204fill_(\213\203!\214\334\224\244\273()\222"
         "\351\202\210fill\360_\240fill\361_\240fill\226_\200\223\211Sets "
-        "every\251\225\213\370\334.\205empty\206empty\204empty(\276\224\371\214\252\224\277\220"
-        "\214\274\224\322\220)\201\374\202\210empty\200\216\211Returns an uninitialized "
-        "\331.\205zeros\206zeros\204zeros(\276\224\371\214\252\224\277\220\214\274\224\322\220)"
+        "every\251\225\213\370\334.\205fill\206fill\204fill(\213\203\214\334\224\244)\201\"\351"
+        "\202\210fill\360\240fill\361\240fill\226\200\223\211Returns a \331 \266 "
+        "\233\373\253\252\225\213\214filled \266 \334. \254\330s\225a dense "
+        "\213\323kept.\205fill_\331\206fill\204fill_\331(\213\203\214\334\203)\201\"\351\202\210fi"
+        "ll_\331\200\223\211Returns a \331 \266 \233\373\253\252\225\213\214filled \266 "
+        "\233element\225a 0-\250 \331. \254\330s\225a dense "
+        "\213\323kept.\205empty\206empty\204empty(\276\224\371\214\252\224\277\220\214\274\224\322"
+        "\220)\201\374\202\210empty\200\216\211Returns an uninitialized "
+        "\331.\205empty_\330d\206empty_\330d\204empty_\330d(\276\224\371\214\330\224Shape\214\252"
+        "\224\277\220\214\274\224\322\220)\201\374\202\210empty_\330d\200\216\211Returns an "
+        "uninitialized \331 \266 \233given "
+        "\330s.\205zeros\206zeros\204zeros(\276\224\371\214\252\224\277\220\214\274\224\322\220)"
         "\201\374\202\210zeros\200\216\211Returns a \331 filled \266 "
         "0.\205ones\206ones\204ones(\276\224\371\214\252\224\277\220\214\274\224\322\220)\201\374"
         "\202\210ones\200\216\211Returns a \331 filled \266 "
@@ -1547,17 +1619,15 @@ constinit const char manifest_packed[] =
         "\233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205ones\321\206ones\321\204ones\321(\213\203\214\252\224\277\220\214\274"
         "\224\322\220)\201\374\202\210ones\321\200\216\211Returns a \331\225ones \266 "
-        "\233\373\225\213. \254\330s\225a dense "
-        "\213\323kept.\205full\321\206full\321\204full\321(\213\203\214fill_\334\224\244\214\252"
-        "\224\277\220\214\274\224\322\220)\201\374\202\210full\321\360\240full\321\361\240full\321"
-        "\226\200\216\211Returns a \331 \266 \233\373\225\213\214filled \266 fill_\334. "
-        "\254\330s\225a dense "
+        "\233\373\225\213. \254\330s\225a dense \213\323kept.\205ful"
+    "l\321\206full\321\204full\321(\213\203\214fill_\334\224\244\214\252\224\277\220\214\274\224"
+        "\322\220)\201\374\202\210full\321\360\240full\321\361\240full\321\226\200\216\211Returns "
+        "a \331 \266 \233\373\225\213\214filled \266 fill_\334. \254\330s\225a dense "
         "\213\323kept.\205eye\206eye\204eye(n\224\342\214m\224\342?\220\214\252\224\277\220\214"
         "\274\224\322\220)\201\374\202\210eye\200\216\211Returns a matrix \266 ones on \233main "
         "\353\253zeros elsewhere.\205linspace\206linspace\204linspace(start\224\244\214end\224\244"
         "\214steps\224\342\214\252\224\277\220\214\274\224\322\220)\201\374\202\210linspace\200"
-        "\216\211Returns `steps` evenly sp"
-    "aced \334s from start\370end\214both "
+        "\216\211Returns `steps` evenly spaced \334s from start\370end\214both "
         "included.\205tril_\262\206tril_\262\204tril_\262(row\224\342\214col\224\342\214offset\224"
         "\342\2410\214\252\224\277\220\214\274\224\322\220)\201\374\202\210tril_\262\200\216\211Re"
         "turns \233\262\225\233lower triangle\225a matrix in row-major order\224\233rows\214then "
@@ -1585,9 +1655,104 @@ constinit const char manifest_packed[] =
         "1|.\205kaiser_window\206kaiser_window\204kaiser_window(window_length\224\342\214periodic"
         "\224\344\241true\214beta\224\246\24112.0\214\252\224\277\220\214\274\224\322\220)\201\374"
         "\202\210kaiser_window\200\216\211Returns a Kaiser window\224I0(beta sqrt(1 - (2 i / n - "
-        "1)^2)) / I0(beta).\205im2col\206im2col\204im2col(\213\203\214kernel_\276\224\237\214\326"
-        "\224\237\2411\214\255\224\237\2410\214\330\224\237\2411)\201\"fold\202\210im2col\200\223"
-        "\211Returns \233elements\225\272 window\225\233last two\235 as a "
+        "1)^2)) / I0(beta).\205fft_fft\206fft_fft\204fft_fft(\213\203\214n\224\342?\220\214\250"
+        "\224\336\241-1\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_fft"
+        "\200\216\211Computes \233discrete Fourier transform y[k]\241sum_j x[j] exp(-2 pi i j k / "
+        "n)\366a \250\352. \254result\300complex.\205fft_ifft\206fft_ifft\204fft_ifft(\213\203\214"
+        "n\224\342?\220\214\250\224\336\241-1\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"f"
+        "ft\202\243\210fft_ifft\200\216\211Computes \233inverse discrete Fourier transform "
+        "y[k]\2411/n sum_j x[j] exp(2 pi i j k / n)\366a \250\352. "
+        "\254result\300complex.\205fft_rfft\206fft_rfft\204fft_rfft(\213\203\214n\224\342?\220\214"
+        "\250\224\336\241-1\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_"
+        "rfft\200\216\211Computes \233discrete Fourier transform\225real\324\366a \250\352\224its "
+        "first n / 2 + 1\247\214of which "
+        "\233\230s\323\233conjugates.\205fft_irfft\206fft_irfft\204fft_irfft(\213\203\214n\224\342"
+        "?\220\214\250\224\336\241-1\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202"
+        "\243\210fft_irfft\200\216\211Computes \233inverse\225fft_rfft\224real\324 from \233first "
+        "n / 2 + 1\247\225their spectrum\366a \250\352.\205fft_hfft\206fft_hfft\204f"
+    "ft_hfft(\213\203\214n\224\342?\220\214\250\224\336\241-1\214\275\224Enum<FftNorm>\241\\\"back"
+        "ward\\\")\201\"fft\202\243\210fft_hfft\200\216\211Computes \233discrete Fourier "
+        "transform\225a signal \266 \233symmetry x[n - j]\241conj x[j]\366a \250\352\214given by "
+        "its first n / 2 + 1\247. "
+        "\254result\300real.\205fft_ihfft\206fft_ihfft\204fft_ihfft(\213\203\214n\224\342?\220\214"
+        "\250\224\336\241-1\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_"
+        "ihfft\200\216\211Computes \233inverse\225fft_hfft\224\233first n / 2 + "
+        "1\247\225\233inverse transform\225real\324\366a "
+        "\250\352.\205fft_fft2\206fft_fft2\204fft_fft2(\213\203\214s\224\237\220\214\250\224\336s"
+        "\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_fft2\200\216"
+        "\211Computes \233discrete Fourier transform\366two\235. "
+        "\254result\300complex.\205fft_ifft2\206fft_ifft2\204fft_ifft2(\213\203\214s\224\237\220"
+        "\214\250\224\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243"
+        "\210fft_ifft2\200\216\211Computes \233inverse discrete Fourier transform\366two\235. "
+        "\254result\300complex.\205fft_rfft2\206fft_rfft2\204fft_rfft2(\213\203\214s\224\237\220"
+        "\214\250\224\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243"
+        "\210fft_rfft2\200\216\211Computes \233discrete Fourier "
+        "transform\225real\324\366two\235\214of \233last one only \233first n / 2 + "
+        "1\247.\205fft_irfft2\206fft_irfft2\204fft_irfft2(\213\203\214s\224\237\220\214\250\224"
+        "\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_irfft2"
+        "\200\216\211Computes \233inverse\225fft_rfft2\224real\324 from their "
+        "spectrum\366two\235\214of \233last one only given by \233first n / 2 + "
+        "1\247.\205fft_hfft2\206fft_hfft2\204fft_hfft2(\213\203\214s\224\237\220\214\250\224\336s"
+        "\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_hfft2\200"
+        "\216\211Computes \233discrete Fourier transform\225a signal \266 Hermitian "
+        "symmetry\366two\235\214of \233last one only given by \233first n / 2 + 1\247. "
+        "\254result\300real.\205fft_ihfft2\206fft_ihfft2\204fft_ihfft2(\213\203\214s\224\237\220"
+        "\214\250\224\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243"
+        "\210fft_ihfft2\200\216\211Computes \233inverse\225fft_hfft2\224\233inverse "
+        "transform\225real\324\366two\235\214of \233last one only \233first n / 2 + "
+        "1\247.\205fft_fftn\206fft_fftn\204fft_fftn(\213\203\214s\224\237\220\214\250\224\336s\241"
+        "[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_fftn\200\216\211"
+        "Computes \233discrete Fourier transform\366several\235. "
+        "\254result\300complex.\205fft_ifftn\206fft_ifftn\204fft_ifftn(\213\203\214s\224\237\220"
+        "\214\250\224\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243"
+        "\210fft_ifftn\200\216\211Computes \233inverse discrete Fourier transform\366several\235. "
+        "\254result\300complex.\205fft_rfftn\206fft_rfftn\204fft_rfftn(\213\203\214s\224\237\220"
+        "\214\250\224\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243"
+        "\210fft_rfftn\200\216\211Computes \233discrete Fourier "
+        "transform\225real\324\366several\235\214of \233last one only \233first n / 2 + "
+        "1\247.\205fft_irfftn\206fft_irfftn\204fft_irfftn(\213\203\214s\224\237\220\214\250\224"
+        "\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_irfftn"
+        "\200\216\211Computes \233inverse\225fft_rfftn\224real\324 from their "
+        "spectrum\366several\235\214of \233last one only given by \233first n / 2 + "
+        "1\247.\205fft_hfftn\206fft_hfftn\204fft_hfftn(\213\203\214s\224\237\220\214\250\224\336s"
+        "\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243\210fft_hfftn\200"
+        "\216\211Computes \233discrete Fourier transform\225a signal \266 Hermitian "
+        "symmetry\366several\235\214of \233last one only given by \233first n / 2 + 1\247. "
+        "\254result\300real.\205fft_ihfftn\206fft_ihfftn\204fft_ihfftn(\213\203\214s\224\237\220"
+        "\214\250\224\336s\241[]\214\275\224Enum<FftNorm>\241\\\"backward\\\")\201\"fft\202\243"
+        "\210fft_ihfftn\200\216\211Computes"
+    " \233inverse\225fft_hfftn\224\233inverse transform\225real\324\366several\235\214of \233last "
+        "one only \233first n / 2 + "
+        "1\247.\205fft_fftfreq\206fft_fftfreq\204fft_fftfreq(n\224\342\214d\224\246\2411.0\214\252"
+        "\224\277\220\214\274\224\322\220)\201\"fft\202\243\210fft_fftfreq\200\216\211Returns "
+        "\233frequencies\225\233elements\225a transform\225length n\2240\2141\214\\u2026\214then "
+        "\233\314 ones\214divided by n "
+        "d.\205fft_rfftfreq\206fft_rfftfreq\204fft_rfftfreq(n\224\342\214d\224\246\2411.0\214\252"
+        "\224\277\220\214\274\224\322\220)\201\"fft\202\243\210fft_rfftfreq\200\216\211Returns "
+        "\233frequencies\225\233elements\225a transform\225n real\324\2240\2141\214\\u2026\214n / "
+        "2\214divided by n d.\205fft_fftshift\206fft_fftshift\204fft_fftshift(\213\203\214\250\224"
+        "\336s\241[])\201\"fft\202\210fft_fftshift\200\216\211Moves \233frequency 0\225a "
+        "spectrum\370\233middle\224rolls \272 listed \250\352 by half its "
+        "\276.\205fft_ifftshift\206fft_ifftshift\204fft_ifftshift(\213\203\214\250\224\336s\241[])"
+        "\201\"fft\202\210fft_ifftshift\200\216\211Computes \233inverse\225fft_fftshift\224moves "
+        "\233middle\370\233front.\205stft\206stft\204stft(\213\203\214n_fft\224\342\214hop_length"
+        "\224\342?\220\214win_length\224\342?\220\214window\203?\220\214center\224\344\241true\214"
+        "pad_mode\224Enum<Padding>\241\\\"reflect\\\"\214\275alized\224\227\214onesided\224\344?"
+        "\220\214return_complex\224\344?\220\214align_to_window\224\344?\220)\201\"fft\202\210stft"
+        "\200\216\211Computes \233short-time Fourier transform\224\233spectra\225overlapping "
+        "frames\225a signal\214\272 multiplied by a "
+        "window.\205istft\206istft\204istft(\213\203\214n_fft\224\342\214hop_length\224\342?\220"
+        "\214win_length\224\342?\220\214window\203?\220\214center\224\344\241true\214\275alized"
+        "\224\227\214onesided\224\344?\220\214length\224\342?\220\214return_complex\224\227)\201\""
+        "fft\202\210istft\200\216\211Computes \233inverse\225stft\224\233signal\345fits "
+        "best\214by least squares\214to \233spectra\225its "
+        "frames.\205fft_c2c\206fft_c2c\204fft_c2c(\213\203\214\250\224\336\214inverse\224\344\214"
+        "\365\224\246)\201\"fft\202\221\207\211\205fft_r2c\206fft_r2c\204fft_r2c(\213\203\214\250"
+        "\224\336\214inverse\224\344\214\365\224\246)\201\"fft\202\221\207\211\205fft_c2r\206fft_c"
+        "2r\204fft_c2r(\213\203\214\250\224\336\214length\224\342\214inverse\224\344\214\365\224"
+        "\246)\201\"fft\202\221\207\211\205im2col\206im2col\204im2col(\213\203\214kernel_\276\224"
+        "\237\214\326\224\237\2411\214\255\224\237\2410\214\330\224\237\2411)\201\"fold\202\210im2"
+        "col\200\223\211Returns \233elements\225\272 window\225\233last two\235 as a "
         "column.\205col2im\206col2im\204col2im(\213\203\214\354\276\224\237\214kernel_\276\224\237"
         "\214\326\224\237\2411\214\255\224\237\2410\214\330\224\237\2411)\201\"fold\202\210col2im"
         "\200\223\211Adds up columns as windows\225an image. Where windows "
@@ -1606,11 +1771,11 @@ constinit const char manifest_packed[] =
         "\351\225\213\370which src\300added\366\250\224out[\234[i][j]][j] += src[i][j]\367\250 "
         "0\214and likewise\367\230\235. Repeated \262 "
         "accumulate.\205\234_\376\206\234_\376\204\234_\376(\213\203\214\250\224\336\214\234\203)"
-        "\201\"\234\202\243\210\234_\376\200\223\211Selects \233entries "
-        "\234[0]\214\234[1]\214\\u2026\225\250\352 "
-        "\250.\205\234_add\206\234_add\204\234_add(\213\203\214\250\224\336\214\234\203\214s"
-    "ource\203\214\355\224\244\2411)\201\"\234\202\215\210\234_add\240\234_add_ex\200\223\211Retur"
-        "ns a \351\225\213 in which \355 * source[i]\300added\370entry \234[i]\225\250. Repeated "
+        "\201\"\234\202\243\210\234_"
+    "\376\200\223\211Selects \233entries \234[0]\214\234[1]\214\\u2026\225\250\352 "
+        "\250.\205\234_add\206\234_add\204\234_add(\213\203\214\250\224\336\214\234\203\214source"
+        "\203\214\355\224\244\2411)\201\"\234\202\215\210\234_add\240\234_add_ex\200\223\211Return"
+        "s a \351\225\213 in which \355 * source[i]\300added\370entry \234[i]\225\250. Repeated "
         "\262 accumulate.\205\234\206\234\204\234(\213\203\214\262\203?[])\201\"\234\202\221\207"
         "\211\205\234_put\206\234_put\204\234_put(\213\203\214\262\203?[]\214\334s\203\214accumula"
         "te\224\227)\201\"\234\202\"_\"\210\234_put\200\223\211Returns a \351\225\213 \266 \334s "
@@ -1656,10 +1821,11 @@ constinit const char manifest_packed[] =
         "order.\205one_hot\206one_hot\204one_hot(\213\203\214num_classes\224\342\241-1\273\270\222"
         "\234\202\210one_hot\200\216\211Encodes \272 class as num_classes \334s\2241 at "
         "\233position\225\233class\2530 elsewhere. \254result has \233\373\225\213 followed by "
-        "num_classes.\205tril\206tril\204tril(\213\203\214\353\224\342\2410)\201\"\234\202\215\210"
-        "tril\200\216\211Returns \233lower triangles\225\233matrices in \233last two\235;\247 abov"
-    "e \233\353\3230.\205triu\206triu\204triu(\213\203\214\353\224\342\2410)\201\"\234\202\215\210"
-        "triu\200\216\211Returns \233upper triangles\225\233matrices in \233last two\235;\247 "
+        "num_classes.\205t"
+    "ril\206tril\204tril(\213\203\214\353\224\342\2410)\201\"\234\202\215\210tril\200\216\211Retur"
+        "ns \233lower triangles\225\233matrices in \233last two\235;\247 above "
+        "\233\353\3230.\205triu\206triu\204triu(\213\203\214\353\224\342\2410)\201\"\234\202\215"
+        "\210triu\200\216\211Returns \233upper triangles\225\233matrices in \233last two\235;\247 "
         "below \233\353\3230.\205where\206where\204where(condition\203\214\213\203\214\230\203)"
         "\201\"\234\202\243\210where\200\223\211Selects \213\304condition\300true\253\230 "
         "elsewhere. All three broadcast; "
@@ -1708,10 +1874,10 @@ constinit const char manifest_packed[] =
         "ooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202"
         "\221\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203"
         "\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204hube"
-        "r\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217"
-        "\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201"
-        "\"\301\202\221\207\211\205\332_"
-    "entropy\206\332_entropy\204\332_entropy(\213\203\214\305\203)\201\"\301\202\221\207\211\205"
+        "r\257(\213\203\214\230\203\214d"
+    "elta\224\246)\201\"\301\202\221\207\211\205huber\257\217\206huber\257\217\204huber\257\217"
+        "\307\203\214\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205\332_entr"
+        "opy\206\332_entropy\204\332_entropy(\213\203\214\305\203)\201\"\301\202\221\207\211\205"
         "\332_entropy\217\206\332_entropy\217\204\332_entropy\217\307\203\214\213\203\214\305\203)"
         "\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204l1_\301(\232\203\214\305\203\214\357"
         "\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301\202\210l1_\301\200\216\211Computes "
@@ -1758,13 +1924,13 @@ constinit const char manifest_packed[] =
         "distribution\224exp(\232) - \305 * \232 or\214\266out log_\232\214\232 - \305 * log(\232 "
         "+ eps),\212\214\316d.\205gaussian_nll_\301\206gaussian_nll_\301\204gaussian_nll_\301(\232"
         "\203\214\305\203\214var\203\214full\224\227\214eps\224\246\2411e-6\214\357\224\313\241\\"
-        "\"\263\\\")\201\"\301\202\210gaussian_nll_\301\200\216\211Negative log likelihood\225a "
-        "\275al distribution\224(log(var) + (\232 - \305)^2 / var) / 2\214\266 var at least "
-        "eps\214\316d.\205hinge_embeddi"
-    "ng_\301\206hinge_embedding_\301\204hinge_embedding_\301(\232\203\214\305\203\214margin\224"
-        "\246\2411.0\214\357\224\313\241\\\"\263\\\")\201\"\301\202\210hinge_embedding_\301\200"
-        "\216\211Computes \232\304\305\3001\253\343(0\214margin - \232)\304it\300-1\214\266 "
-        "broadcasting\214and \316s "
+        "\"\263\\\")\201\"\301\202\210g"
+    "aussian_nll_\301\200\216\211Negative log likelihood\225a \275al distribution\224(log(var) + "
+        "(\232 - \305)^2 / var) / 2\214\266 var at least "
+        "eps\214\316d.\205hinge_embedding_\301\206hinge_embedding_\301\204hinge_embedding_\301("
+        "\232\203\214\305\203\214margin\224\246\2411.0\214\357\224\313\241\\\"\263\\\")\201\"\301"
+        "\202\210hinge_embedding_\301\200\216\211Computes \232\304\305\3001\253\343(0\214margin - "
+        "\232)\304it\300-1\214\266 broadcasting\214and \316s "
         "it.\205cosine_embedding_\301\206cosine_embedding_\301\204cosine_embedding_\301(\2321\203"
         "\214\2322\203\214\305\203\214margin\224\246\2410.0\214\357\224\313\241\\\"\263\\\")\201\""
         "\301\202\210cosine_embedding_\301\200\216\211Computes 1 - c\304\305\3001\253\343(0\214c "
@@ -1808,9 +1974,10 @@ constinit const char manifest_packed[] =
         "\207\211\205ctc_\301\217\206ctc_\301\217\204ctc_\301\217\307\203\214log_probs\203\214\305"
         "s\203\214offsets\203\214\232_lengths\203\214\305_lengths\203\214\301\203\214log_\355\203"
         "\214\343_\305\224\342\214blank\224\342\214zero_infinity\224\344)\201\"\301\202\221\207"
-        "\211\205\350\206\350\204\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211M"
-        "atrix product. A 1-D operand\300a row (\213) or a column (\230)\214an"
-    "d its \250\352\300dropped from \233result; leading\235\323a "
+        "\211\205\350\206\350\204\350("
+    "\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D "
+        "operand\300a row (\213) or a column (\230)\214and its \250\352\300dropped from "
+        "\233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
         "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
@@ -1861,13 +2028,12 @@ constinit const char manifest_packed[] =
         "in \233order\345needs \233fewest "
         "multiplications.\205bilinear\206bilinear\204bilinear(\2321\203\214\2322\203\214\245\203"
         "\214\362\203?\220)\201\"\350\202\210bilinear\200\216\211Computes \2321^T * \245[k] * "
-        "\2322 + \362[k]\367\272 feature "
-        "k.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203!?\220\214runnin"
-        "g_var\203!?\220\214\245\203?"
-    "\220\214\362\203?\220\214training\224\227\214momentum\224\246\2410.1\214eps\224\246\2411e-5)"
-        "\201\"\275\202\210batch_\275\200\216\211Batch \275alization\224(x - \263) / sqrt(\364 + "
-        "eps) * \245 + \362\367\272 channel (\250\352 1). In "
-        "training\214\263\253\364\323those\225\233batch\214and "
+        "\2322 + \362["
+    "k]\367\272 feature k.\205batch_\275\206batch_\275\204batch_\275(\232\203\214running_\263\203!"
+        "?\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214training\224\227\214m"
+        "omentum\224\246\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210batch_\275\200\216\211Bat"
+        "ch \275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362\367\272 channel "
+        "(\250\352 1). In training\214\263\253\364\323those\225\233batch\214and "
         "running_\263\253running_var\323updated; \230wise these "
         "two\323used.\205\264batch_\275\206\264batch_\275\204\264batch_\275(\232\203\214\245\203?"
         "\214\362\203?\214running_\263\203?\214running_var\203?\214training\224\344\214eps\224\246"
@@ -1912,17 +2078,17 @@ constinit const char manifest_packed[] =
         "\233last \250\352.\205\343\260\206\343\260\204\343\260(\213\203\214kernel_\276\224\237"
         "\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214ceil_mode\224\227)\201"
         "\"pool\202\210\343\260\200\223\211Returns \233\343imum\225\272 window\225\233last "
-        "two\235.\335 counts as "
-        "\233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262(\213\203"
-        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410"
-    "\214\326\224\237\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343"
-        "\260_\266_\262\200\223\211Returns \233\343imum\225\272 window\214like \343\260\214and "
-        "its \234 in \233flattened last "
-        "two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214\213\203\214kernel_"
-        "\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_mode\224\344)\201\"p"
-        "ool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317(\213\203\214\354\276"
-        "\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200\216\211Divides "
-        "\233last \250\352 evenly into \354\276 windows\253returns \233\343imum\225\272\253its "
+        "two\235.\335 counts "
+    "as \233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262(\213\203"
+        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214"
+        "ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262\200\223"
+        "\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
+        "\233flattened last two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214"
+        "\213\203\214kernel_\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_m"
+        "ode\224\344)\201\"pool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317("
+        "\213\203\214\354\276\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200"
+        "\216\211Divides \233last \250\352 evenly into \354\276 windows\253returns "
+        "\233\343imum\225\272\253its "
         "\234.\205\271\343\260\206\271\343\260\204\271\343\260(\213\203\214\354\276\224\237\273(ou"
         "t\203\214\262\224\270)\222pool\202\210\271\343\260\200\223\211Divides \233last two\235 "
         "evenly into \354\276 windows\253returns \233\343imum\225\272\253its \234 in "
@@ -1963,12 +2129,12 @@ constinit const char manifest_packed[] =
         "\234 in \233flattened\235.\205\271avg_pool3d\206\271avg_pool3d\204\271avg_pool3d(\213\203"
         "\214\354\276\224\237)\201\"pool\202\210\271avg_pool3d\200\216\211Divides \233last "
         "three\235 evenly into \354\276 windows\253returns "
-        "\233\263\225\272.\205lp\317\206lp\317\204lp\317(\232\203\214\275_type\224\246\214kernel_"
-        "\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\317\200\216"
-        "\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 "
-    "window\225\233last \250\352.\205lp\260\206lp\260\204lp\260(\232\203\214\275_type\224\246\214k"
-        "ernel_\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\260\200"
-        "\216\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
+        "\233\263\225\272.\205lp\317\206lp\317\204lp\317(\232\203\214\275_type\224\246\214k"
+    "ernel_\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\317\200\216"
+        "\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
+        "\250\352.\205lp\260\206lp\260\204lp\260(\232\203\214\275_type\224\246\214kernel_\276\224"
+        "\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\260\200\216\211Returns"
+        " \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
         "two\235.\205lp_pool3d\206lp_pool3d\204lp_pool3d(\232\203\214\275_type\224\246\214kernel_"
         "\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp_pool3d\200\216"
         "\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
@@ -2014,13 +2180,12 @@ constinit const char manifest_packed[] =
         "\303\224\302\220)\201\"\315\202\"_\"\210\332_p\200\223\211Draws 1 \266 probability "
         "p\214else 0\214in \233\373\253\252\225\213. "
         "\254\334s\225\213\323ignored.\205randint\206randint\204randint(low\224\342\214high\224"
-        "\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\""
-        "\315\202\210randint\200\216\211Returns \315 integers\214uniformly distributed in "
-        "[low\214high).\205randint\321\206randint\321\204ra"
-    "ndint\321(\213\203\214low\224\342\214high\224\342\214\252\224\277\220\214\274\224\322\220\214"
-        "\303\224\302\220)\201\"\315\202\210randint\321\200\216\211Returns \315 "
-        "integers\214uniformly distributed in [low\214high)\214in \233\373\225\213. "
-        "\254\330s\225a dense "
+        "\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)"
+    "\201\"\315\202\210randint\200\216\211Returns \315 integers\214uniformly distributed in "
+        "[low\214high).\205randint\321\206randint\321\204randint\321(\213\203\214low\224\342\214hi"
+        "gh\224\342\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\"\315\202\210"
+        "randint\321\200\216\211Returns \315 integers\214uniformly distributed in "
+        "[low\214high)\214in \233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205\315_\206\315_\204\315_(\213\203!\214low\224\342\2410\214high\224\342?"
         "\220\214\303\224\302\220\273()\222\315\202\210\315_\200\223\211Fills \213 \266 \315 "
         "integers\214uniformly distributed in "
@@ -2044,12 +2209,21 @@ constinit const char manifest_packed[] =
         "[low\214high).\205exponential_\206exponential_\204exponential_(\213\203!\214lambd\224\246"
         "\2411.0\214\303\224\302\220\273()\222\315\202\210exponential_\200\223\211Fills \213 \266 "
         "\315\324 from \233exponential distribution\214whose density\300lambd * exp(-lambd * "
-        "x).\205\264dropout\206\264dropout\204\264dropout(\232\203\214p\224\246\214rng\224Rng\273("
-        "out\203\214mask\224\344Tensor)\222\315\202\221\207\211\205mask_\365\206mask_\365\204mask_"
-        "\365(\213\203\214mask\203\214\365\224\246)\201\"\315\202\221\207\211\205dropout\206dropou"
-        "t\204dropout(\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)"
-        "\201\"\315\202\"_\"\210dropout\200\216\211Zeroes \272\251 \266 probability p\253\365s "
-        "\233\230s by 1 / (1 - p). Returns \232 it\213 if p\3000 or "
+        "x).\205cauchy_\206cauchy_\204cauchy_(\213\203!\214median\224\246\2410.0\214sigma\224\246"
+        "\2411.0\214\303\224\302\220\273()\222\315\202\210cauchy_\200\223\211Fills \213 \266 "
+        "\315\324 from \233Cauchy distribution\214whose density\3001 / (pi sigma (1 + ((x - "
+        "median) / sigma)^2)).\205log_\275al_\206log_\275al_\204log_\275al_(\213\203!\214\263\224"
+        "\246\2411.0\214std\224\246\2412.0\214\303\224\302\220\273()\222\315\202\210log_\275al_"
+        "\200\223\211Fills \213 \266 \315\324 whose logarithms have a \275al "
+        "distribution.\205geometric_\206geometric_\204geometric_(\213\203!\214p\224\246\214\303"
+        "\224\302\220\273()\222\315\202\210geometric_\200\223\211Fills \213 \266 "
+        "\233number\225trials up\370\233first success\224k\2411\2142\214\\u2026 \266 probability "
+        "(1 - p)^(k - 1) p.\205\264dropout\206\264dropout\204\264dropout(\232\203\214p\224\246\214"
+        "rng\224Rng\273(out\203\214mask\224\344Tensor)\222\315\202\221\207\211\205mask_\365\206mas"
+        "k_\365\204mask_\365(\213\203\214mask\203\214\365\224\246)\201\"\315\202\221\207\211\205dr"
+        "opout\206dropout\204dropout(\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303"
+        "\224\302\220)\201\"\315\202\"_\"\210dropout\200\216\211Zeroes \272\251 \266 probability "
+        "p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 if p\3000 or "
         "train\300false.\205randperm\206randperm\204randperm(n\224\342\214\252\224\277\220\214\274"
         "\224\322\220\214\303\224\302\220)\201\"\315\202\210randperm\200\216\211Returns a \315 "
         "permutation\225\233integers 0 \\u2026 n - "
@@ -2057,20 +2231,20 @@ constinit const char manifest_packed[] =
         "ement\224\227\214\303\224\302\220\273\270\222\315\202\243\210multinomial\200\216\211Draws"
         " positions from \272 row\225\213 \266 probabilities proportional\370its "
         "\245s.\205dropout1d\206dropout1d\204dropout1d(\232\203\214p\224\246\2410.5\214train\224"
-        "\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout1d\200\216\211Zeroes \272 "
-        "channel \266 probability p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 if "
-        "p\3000 or train\300false.\205dropout2d\206dropout2d\204dropout2d(\232\203\214p\224\246"
-        "\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout2d\200"
+        "\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout"
+    "1d\200\216\211Zeroes \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). "
+        "Returns \232 it\213 if p\3000 or "
+        "train\300false.\205dropout2d\206dropout2d\204dropout2d(\232\203\214p\224\246\2410.5\214tr"
+        "ain\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout2d\200\216\211Zeroe"
+        "s \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 "
+        "if p\3000 or train\300false.\205dropout3d\206dropout3d\204dropout3d(\232\203\214p\224\246"
+        "\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout3d\200"
         "\216\211Zeroes \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). "
         "Returns \232 it\213 if p\3000 or "
-        "train\300false.\205dropout3d\206dropout3d\204dropout3d(\232\203\214p\224\246\2410.5\214tr"
-        "ain\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout3d\200\216\211Zeroe"
-        "s \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 "
-        "if p\3000 or train\300false.\205\355_dropout\206\355_dropout\204\355_dropout(\232\203\214"
-        "p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210\355"
-        "_dropout\200\216\211Sets \272\251\370\233\314 sat"
-    "uration\225selu \266 probability p\214then \365s\253shifts all so\345\263 0\253\364 "
-        "1\323kept. Returns \232 it\213 if p\3000 or "
+        "train\300false.\205\355_dropout\206\355_dropout\204\355_dropout(\232\203\214p\224\246\241"
+        "0.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210\355_dropout\200"
+        "\216\211Sets \272\251\370\233\314 saturation\225selu \266 probability p\214then "
+        "\365s\253shifts all so\345\263 0\253\364 1\323kept. Returns \232 it\213 if p\3000 or "
         "train\300false.\205feature_\355_dropout\206feature_\355_dropout\204feature_\355_dropout("
         "\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202"
         "\"_\"\210feature_\355_dropout\200\216\211Sets \272 channel\370\233\314 "
@@ -2108,21 +2282,21 @@ constinit const char manifest_packed[] =
         "h\203\214w_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_tanh_cell"
         "\200\216\211Computes one step\225an Elman network\224tanh(\232 @ w_ih^T + b_ih + hx @ "
         "w_hh^T + b_hh).\205rnn_relu_cell\206rnn_relu_cell\204rnn_relu_cell(\232\203\214hx\203\214"
-        "w_ih\203\214w_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_relu_ce"
-        "ll\200\216\211Computes one step\225an Elman network\224relu(\232 @ w_ih^T + b_ih + hx @ "
-        "w_hh^T + b_hh).\205recurrent_layer\206recurrent_layer\204recurrent_layer(gates\203\214h0"
-        "\203\214c0\203?\214w_hh\203\214b_hh\203?\214w_hr\203?\214batch_\276s\224Shape\214mode\224"
-        "\342\214reverse\224\344\273(output\203\214cells\203\214saved\224\375)\222recurrent\202"
-        "\221\207\211\205recurrent_layer\217\206recurrent_layer\217\204recurrent_layer\217\307\203"
-        "?\214grad_cells\203?\214h0\203\214c0\203?\214w_hh\203\214w_hr\203?\214output\203\214cells"
-        "\203\214saved\203\214batch_\276s\224Shape\214mode\224\342\214reverse\224\344\273(dgates"
-        "\203\214dhidden\203\214carry\203)\222recurrent\202\221\"internal\"\223\"differentiable\""
-        "\216\211\205sum\206sum\204sum(\213\203\214\252\224\277\220)\201\"\316\202\210sum\200\223"
-        "\211Computes \233sum\225all\247.\205su"
-    "m_\250\206sum\204sum_\250(\213\203\214\250\224\336s\214keep\250\224\227\214\252\224\277\220)"
-        "\201\"\316\202\243\210sum_\250\200\223\211Computes sums over "
-        "\250.\205sum_to_\276\206sum_to_\276\204sum_to_\276(\213\203\214\276\224\371)\201\"\316"
-        "\202\210sum_to_\276\200\216\211Sums \233\250\352s\366which \276 "
+        "w_ih\203\214w_hh\203\214b"
+    "_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_relu_cell\200\216\211Computes one "
+        "step\225an Elman network\224relu(\232 @ w_ih^T + b_ih + hx @ w_hh^T + "
+        "b_hh).\205recurrent_layer\206recurrent_layer\204recurrent_layer(gates\203\214h0\203\214c0"
+        "\203?\214w_hh\203\214b_hh\203?\214w_hr\203?\214batch_\276s\224Shape\214mode\224\342\214re"
+        "verse\224\344\273(output\203\214cells\203\214saved\224\375)\222recurrent\202\221\207\211"
+        "\205recurrent_layer\217\206recurrent_layer\217\204recurrent_layer\217\307\203?\214grad_ce"
+        "lls\203?\214h0\203\214c0\203?\214w_hh\203\214w_hr\203?\214output\203\214cells\203\214save"
+        "d\203\214batch_\276s\224Shape\214mode\224\342\214reverse\224\344\273(dgates\203\214dhidde"
+        "n\203\214carry\203)\222recurrent\202\221\"internal\"\223\"differentiable\"\216\211\205sum"
+        "\206sum\204sum(\213\203\214\252\224\277\220)\201\"\316\202\210sum\200\223\211Computes "
+        "\233sum\225all\247.\205sum_\250\206sum\204sum_\250(\213\203\214\250\224\336s\214keep\250"
+        "\224\227\214\252\224\277\220)\201\"\316\202\243\210sum_\250\200\223\211Computes sums "
+        "over \250.\205sum_to_\276\206sum_to_\276\204sum_to_\276(\213\203\214\276\224\371)\201\""
+        "\316\202\210sum_to_\276\200\216\211Sums \233\250\352s\366which \276 "
         "broadcasts\370\233\373\225\213; "
         "\233adjoint\225expand.\205\263\206\263\204\263(\213\203\214\252\224\277\220)\201\"\316"
         "\202\210\263\200\223\211Computes "
@@ -2160,9 +2334,9 @@ constinit const char manifest_packed[] =
         "equally.\205logsumexp\206logsumexp\204logsumexp(\213\203\214\250\224\336s\214keep\250\224"
         "\227)\201\"\316\202\243\210logsumexp\200\223\211Computes log(sum(exp(x))) over \250 "
         "\266out overflow. \342egers\323converted\370float32.\205var\206var\204var(\213\203\214"
-        "\250\224\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227)\201\"\316\202\243"
-        "\210var\200\216\211Computes \364s over \250\224\233sum\225\233squared distances from "
-        "\233\263\214divided by n - "
+        "\250\224\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227)"
+    "\201\"\316\202\243\210var\200\216\211Computes \364s over \250\224\233sum\225\233squared "
+        "distances from \233\263\214divided by n - "
         "correction.\205std\206std\204std(\213\203\214\250\224\336s\241[]\214correction\224\246"
         "\2411.0\214keep\250\224\227)\201\"\316\202\243\210std\200\216\211Computes \377s over "
         "\250\224\233square roots\225var. "
@@ -2172,8 +2346,8 @@ constinit const char manifest_packed[] =
         "\250.\205prod\206prod\204prod(\213\203\214\252\224\277\220)\201\"\316\202\210prod\200\223"
         "\211Computes \233product\225all\247.\205prod_\250\206prod\204prod_\250(\213\203\214\250"
         "\224\336\214keep\250\224\227\214\252\224\277\220)\201\"\316\202\243\210prod_\250\200\223"
-        "\211Computes products over one"
-    " \250\352.\205argmin\206argmin\204argmin(\213\203\214\250\224\336?\220\214keep\250\224\227"
+        "\211Computes products over one "
+        "\250\352.\205argmin\206argmin\204argmin(\213\203\214\250\224\336?\220\214keep\250\224\227"
         "\273\270\222\316\202\243\210argmin\200\216\211Returns \233\262\225\233minima.\335 counts "
         "as \233minimum; among equal\247 "
         "\233first\300taken.\205\275\206\275\204\275(\213\203\214p\224\246\2412.0\214\250\224\336s"
@@ -2214,24 +2388,25 @@ constinit const char manifest_packed[] =
         "p-\275s.\205re\275\206re\275\204re\275(\213\203\214p\224\246\214\250\224\336\214\343\275"
         "\224\246)\201\"\316\202\215\210re\275\200\216\211Scales every slice\225\250 whose p-\275 "
         "exceeds \343\275 to\345\275.\205cdist\206cdist\204cdist(x1\203\214x2\203\214p\224\246\241"
-        "2.0\214compute_mode\224Enum<CdistMode>\241\\\"use_mm_for_euclid_dist_if_necessary\\\")"
-        "\201\"\316\202\210cdist\200\216\211Computes \233p-\275 distances between \272 "
-        "row\225x1\253\272 row\225x2.\205pdist\206pdist\204pdist(\213\203\214p\224\246\2412.0)\201"
-        "\"\316\202\210pdist\200\216\211Computes \233p-\275 distances between every two rows\225a "
-        "matrix\214in \233order\225\233upper "
+        "2.0"
+    "\214compute_mode\224Enum<CdistMode>\241\\\"use_mm_for_euclid_dist_if_necessary\\\")\201\"\316"
+        "\202\210cdist\200\216\211Computes \233p-\275 distances between \272 row\225x1\253\272 "
+        "row\225x2.\205pdist\206pdist\204pdist(\213\203\214p\224\246\2412.0)\201\"\316\202\210pdis"
+        "t\200\216\211Computes \233p-\275 distances between every two rows\225a matrix\214in "
+        "\233order\225\233upper "
         "triangle.\205trace\206trace\204trace(\213\203)\201\"\316\202\210trace\200\216\211Computes"
         " \233sum\225\233main \353\225a "
         "matrix.\205interpolate\206interpolate\204interpolate(\232\203\214\276\224\237\220\214\365"
         "_factor\224\246?\220\214mode\224Enum<\342erpolation>\241\\\"nearest\\\"\214align_corners"
         "\224\344?\220\214recompute_\365_factor\224\344?\220\214antialias\224\227\214\365_d\224"
         "\246?\220\214\365_h\224\246?\220\214\365_w\224\246?\220)\201\"re\276\202\210interpolate"
-        "\200\216\211Re\276s \233spatial\235\225\232\370`"
-    "\276` or by \365_factor.\205upsample2d\206upsample2d\204upsample2d(\213\203\214\276\224\371"
-        "\214mode\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"re\276\202"
-        "\221\207\211\205upsample2d\217\206upsample2d\217\204upsample2d\217\307\203\214image\224Sh"
-        "ape\214\276\224\371\214mode\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)"
-        "\201\"re\276\202\221\207\211\205cumsum\206cumsum\204cumsum(\213\203\214\250\224\336\214"
-        "\252\224\277\220)\201\"scan\202\215\210cumsum\200\223\211Computes cumulative "
+        "\200\216\211Re\276s \233spatial\235\225\232\370`\276` or by "
+        "\365_factor.\205upsample2d\206upsample2d\204upsample2d(\213\203\214\276\224\371\214mode"
+        "\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"re\276\202\221\207"
+        "\211\205upsample2d\217\206upsample2d\217\204upsample2d\217\307\203\214image\224Shape\214"
+        "\276\224\371\214mode\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"r"
+        "e\276\202\221\207\211\205cumsum\206cumsum\204cumsum(\213\203\214\250\224\336\214\252\224"
+        "\277\220)\201\"scan\202\215\210cumsum\200\223\211Computes cumulative "
         "sums\366\250.\205cumprod\206cumprod\204cumprod(\213\203\214\250\224\336\214\252\224\277"
         "\220)\201\"scan\202\215\210cumprod\200\223\211Computes cumulative "
         "products\366\250.\205diff\206diff\204diff(\213\203\214n\224\342\2411\214\250\224\336\241-"
@@ -2255,10 +2430,18 @@ constinit const char manifest_packed[] =
         "\233minimum.\205logcumsumexp\206logcumsumexp\204logcumsumexp(\213\203\214\250\224\336)"
         "\201\"scan\202\243\210logcumsumexp\200\223\211Computes log(sum(exp(x)))\225\233elements "
         "up\370\272\366\250\214\266out "
-        "overflow.\205\265\206\265\204\265(\213\203\214\250\224\336\214\252\224\277\220)\201\"\265"
-        "\202\243\210\265\200\216\211Computes exp(x) / sum(exp(x))\366\250\214\266out "
+        "overflow.\205\325\206\325\204\325(\213\203\214spacing\224\244\2411\214\250\224\336s\241[]"
+        "\214edge_order\224\342\2411\273Tensor[]\222scan\202\210\325\200\216\211Estimates "
+        "\233derivative\225a function\366\272 \250\352 from its \334s at equal distances\224by "
+        "central differences\214at \233borders by one-sided "
+        "ones.\205\325_points\206\325_points\204\325_points(\213\203\214spacing\203[]\214\250\224"
+        "\336s\241[]\214edge_order\224\342\2411\273Tensor[]\222scan\202\210\325_points\200\216\211"
+        "Estimates \233derivative\225a function\366\272 \250\352 from its \334s at given "
+        "points\224by differences\225second order\214at \233borders by one-sided "
+        "ones.\205\265\206\265\204\265(\213\203\214\250\224\336\214\252\224\277\220)\201\"\265\202"
+        "\243\210\265\200\216\211Computes exp(x) / sum(exp(x))\366\250\214\266out "
         "overflow.\205softmin\206softmin\204softmin(\232\203\214\250\224\336\214\252\224\277\220)"
-        "\201\"\265\202\210softmin\200\223\211Computes exp(-x) / sum(exp(-x))\366\250\214\266out "
+    "\201\"\265\202\210softmin\200\223\211Computes exp(-x) / sum(exp(-x))\366\250\214\266out "
         "overflow.\205\264\265\206\264\265\204\264\265(\213\203\214\250\224\336)\201\"\265\202\221"
         "\207\211\205\265\217\206\265\217\204\265\217\307\203\214y\203\214\250\224\336)\201\"\265"
         "\202\221\207\211\205log_\265\206log_\265\204log_\265(\213\203\214\250\224\336\214\252\224"
@@ -2276,8 +2459,7 @@ constinit const char manifest_packed[] =
         "\230 \334s.\205topk\206topk\204topk(\213\203\214k\224\342\214\250\224\336\241-1\214\363"
         "\224\344\241true\214sorted\224\344\241true\273(\334s\203\214\262\224\270)\222sort\202\243"
         "\210topk\200\223\211Returns \233k \363 (or smallest)\247\366\250\214sorted\214\266 their "
-        "\262.\335\300l"
-    "arger than all \230 "
+        "\262.\335\300larger than all \230 "
         "\334s.\205searchsorted\206searchsorted\204searchsorted(sorted_sequence\203\214\213\203"
         "\214out_int32\224\227\214right\224\227\214side\224Enum<Side>\241\\\"none\\\"\214sorter"
         "\203?\220\273\270\222sort\202\243\210searchsorted\200\216\211Finds \233positions in "
@@ -2308,8 +2490,8 @@ constinit const char manifest_packed[] =
         "\211Returns \233medians\366\250\225\233elements that\323not\335\214\266 their "
         "\262.\205mode\206mode\204mode(\213\203\214\250\224\336\241-1\214keep\250\224\227\273(\334"
         "s\203\214\262\224\270)\222sort\202\243\210mode\200\223\211Returns \233most "
-        "frequent\247\366\250\214\233smallest\225several\214\266 their last "
-        "\262.\205quantile\206quantile\204quantile(\213\203\214q\203\214\250\224\336?\220\214keep"
+        "frequent\247\366\250\214\233smallest\225several\214\266 their la"
+    "st \262.\205quantile\206quantile\204quantile(\213\203\214q\203\214\250\224\336?\220\214keep"
         "\250\224\227\214interpolation\224Enum<Quantile>\241\\\"linear\\\")\201\"sort\202\243\210q"
         "uantile\200\216\211Computes quantiles over \250;\335\367rows "
         "\266\335.\205quantile\226\206quantile\204quantile\226(\213\203\214q\224\246\214\250\224"
@@ -2327,12 +2509,22 @@ constinit const char manifest_packed[] =
         "\224\375\214inverse\224\270\214counts\224\270)\222sort\202\210unique_consecutive\200\216"
         "\211Returns \233first\251\214or slice\225\250\214of \272 run\225equal ones. "
         "Every\335\300a run; results that\323not "
-        "requested\323empty.\205bincount\206bincount\204bincount(\213\203\214\245s\203?\220\214m"
-    "inlength\224\342\2410\273\375\222sort\202\210bincount\200\216\211Counts how often \272 "
+        "requested\323empty.\205bincount\206bincount\204bincount(\213\203\214\245s\203?\220\214min"
+        "length\224\342\2410\273\375\222sort\202\210bincount\200\216\211Counts how often \272 "
         "number occurs\214or sums \233\245s\225its "
         "occurrences.\205histc\206histc\204histc(\213\203\214bins\224\342\241100\214min\224\246"
         "\2410.0\214\343\224\246\2410.0\273\375\222sort\202\243\210histc\200\216\211Counts "
         "\233elements in bins\225equal width from min\370\343\214both included. Other\247\323not "
+        "counted.\205histogram\206histogram\204histogram(\213\203\214bins\224\342\241100\214lower"
+        "\224\246?\220\214upper\224\246?\220\214\245\203?\220\214density\224\227\273(hist\224\375"
+        "\214bin_edges\224\375)\222sort\202\243\210histogram\200\216\211Counts \233elements in "
+        "bins\225equal width\214or adds up their \245s. A bin has its left edge\214\233last one "
+        "both. Elements outside \233range\323not "
+        "counted.\205histogram_edges\206histogram_edges\204histogram_edges(\213\203\214bins\203"
+        "\214\245\203?\220\214density\224\227\273(hist\224\375\214bin_edges\224\375)\222sort\202"
+        "\243\210histogram_edges\200\216\211Counts \233elements in bins \266 \233given "
+        "edges\214or adds up their \245s. A bin has its left edge\214\233last one both. Elements "
+        "outside \233edges\323not "
         "counted.\205lgamma\206lgamma\204lgamma(\213\203)\201\"special\202\215\210lgamma\200\223"
         "\211Computes log(|Gamma(x)|)\214elementwise; inf at 0\253\233\314 "
         "integers.\205digamma\206digamma\204digamma(\213\203)\201\"special\202\215\210digamma\200"
@@ -2350,9 +2542,10 @@ constinit const char manifest_packed[] =
         "mputes exp(x^2) * erfc(x)\214elementwise\214\266out overflow or underflow in "
         "between.\205ndtr\206ndtr\204ndtr(\213\203)\201\"special\202\243\210ndtr\200\223\211Comput"
         "es \233distribution function\225\233standard \275al "
-        "distribution\214elementwise.\205log_ndtr\206log_ndtr\204log_ndtr(\213\203)\201\"special"
-        "\202\243\210log_ndtr\200\223\211Computes \233logarithm\225\233distribution "
-        "function\225\233standard \275al distribution\214elementwise\214\266out "
+        "distribution\214elementwise.\205log_ndtr"
+    "\206log_ndtr\204log_ndtr(\213\203)\201\"special\202\243\210log_ndtr\200\223\211Computes "
+        "\233logarithm\225\233distribution function\225\233standard \275al "
+        "distribution\214elementwise\214\266out "
         "underflow.\205ndtri\206ndtri\204ndtri(\213\203)\201\"special\202\243\210ndtri\200\223\211"
         "Computes \233inverse\225\233distribution function\225\233standard \275al "
         "distribution\214elementwise\224infinite at 0\2531\214nan "
@@ -2379,16 +2572,18 @@ constinit const char manifest_packed[] =
         "\230\224\244)\201\"special\202\243\210xlog1py\360\240xlog1py\361\240xlog1py\226\200\223"
         "\211Computes \213 * log(1 + \230),\212; "
         "0\304\213\3000\253\230\300not\335.\205igamma\206igamma\204igamma(\213\203\214\230\203)"
-        "\201\"special\202\243\210igamma\200\223\211Computes \233regularised lower incomplete "
+        "\201\"special\202\215\210igamma\200\223\211Computes \233regularised lower incomplete "
         "Gamma function P(\213\214\230),\212. \213 has no "
-        "\325.\205igammac\206igammac\204igammac(\213\203\214\230\203)\201\"special\202\243\210i"
-    "gammac\200\223\211Computes \233regularised upper incomplete Gamma function "
+        "\325.\205igamma_kernel\206igamma_kernel\204igamma_kernel(\213\203\214\230\203)\201\"speci"
+        "al\202\221\207\211\205igammac\206igammac\204igammac(\213\203\214\230\203)\201\"special"
+        "\202\215\210igammac\200\223\211Computes \233regularised upper incomplete Gamma function "
         "Q(\213\214\230)\2411 - igamma(\213\214\230),\212. \213 has no "
-        "\325.\205zeta\206zeta\204zeta(\213\203\214\230\203)\201\"special\202\243\210zeta\200\216"
-        "\211Computes Hurwitz' zeta function,\212\224\233sum\225(\230 + k)^-\213 over "
-        "k\2410\2141\214\\u2026\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211C"
-        "omputes e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223"
-        "\211Computes \233natural logarithm\214elementwise; "
+        "\325.\205igammac_kernel\206igammac_kernel\204igammac_kernel(\213\203\214\230\203)\201\"sp"
+        "ecial\202\221\207\211\205zeta\206zeta\204zeta(\213\203\214\230\203)\201\"special\202\243"
+        "\210zeta\200\216\211Computes Hurwitz' zeta function,\212\224\233sum\225(\230 + k)^-\213 "
+        "over k\2410\2141\214\\u2026\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223"
+        "\211Computes e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log"
+        "\200\223\211Computes \233natural logarithm\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205tanh\206tanh\204tanh(\213\203)\201\267\202\215\210tanh"
         "\200\223\211Computes \233hyperbolic "
         "tangent\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202"
@@ -2402,9 +2597,10 @@ constinit const char manifest_packed[] =
         "|x|\214elementwise\214and 0\3670\224\233sign\225real\247\214\233direction\225complex "
         "ones.\205sign\206sign\204sign(\213\203)\201\267\202\215\210sign\200\223\211Computes "
         "\233sign\225\272\251\224-1\2140 or 1\214and 0 for\335. Complex \331s\323not "
-        "supported.\205sqrt\206sqrt\204sqrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes "
-        "\233square root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201"
-        "\267\202\215\210rsqrt\200\223\211Computes 1 / sqrt(x)\214elementwise; "
+        "supported.\205sqrt\206sqrt\204sqrt(\213\203)\201\267\202\215\210sq"
+    "rt\200\223\211Computes \233square "
+        "root\214elementwise;\335\367\314\247.\205rsqrt\206rsqrt\204rsqrt(\213\203)\201\267\202"
+        "\215\210rsqrt\200\223\211Computes 1 / sqrt(x)\214elementwise; "
         "inf\3670\253nan\367\314\247.\205square\206square\204square(\213\203)\201\267\202\215\210s"
         "quare\200\223\211Computes \233square\214elementwise. \254\252\300kept; bool gives "
         "int64.\205reciprocal\206reciprocal\204reciprocal(\213\203)\201\267\202\215\210reciprocal"
@@ -2436,8 +2632,8 @@ constinit const char manifest_packed[] =
         "cosine\214elementwise.\205asinh\206asinh\204asinh(\213\203)\201\267\202\215\210asinh\200"
         "\223\211Computes \233inverse hyperbolic "
         "sine\214elementwise.\205acosh\206acosh\204acosh(\213\203)\201\267\202\215\210acosh\200"
-        "\223\211Computes \233inverse hyperbolic cosine\214elementwise;\335 for\247 "
-    "below 1.\205atanh\206atanh\204atanh(\213\203)\201\267\202\215\210atanh\200\223\211Computes "
+        "\223\211Computes \233inverse hyperbolic cosine\214elementwise;\335 for\247 below "
+        "1.\205atanh\206atanh\204atanh(\213\203)\201\267\202\215\210atanh\200\223\211Computes "
         "\233inverse hyperbolic tangent\214elementwise; infinite at -1\2531\214nan "
         "outside.\205logit\206logit\204logit(\213\203\214eps\224\246?\220)\201\267\202\215\210logi"
         "t\200\223\211Computes log(x / (1 - "
@@ -2458,9 +2654,10 @@ constinit const char manifest_packed[] =
         "\331s\323unchanged.\205trunc\206trunc\204trunc(\213\203)\201\267\202\215\210trunc\200\223"
         "\211Rounds \272\251 toward zero. \342eger "
         "\331s\323unchanged.\205frac\206frac\204frac(\213\203)\201\267\202\215\210frac\200\223\211"
-        "Computes \233fractional part x - trunc(x)\214elementwise\214\266 \233sign\225x. \342eger "
-        "\331s\323not supported.\205positive\206positive\204positive(\213\203)\201\267\202\210posi"
-        "tive\200\216\211Returns \213 it\213. \344 \331s\323not "
+        "Computes \233fractional part x - trunc(x)\214elementwise"
+    "\214\266 \233sign\225x. \342eger \331s\323not "
+        "supported.\205positive\206positive\204positive(\213\203)\201\267\202\210positive\200\216"
+        "\211Returns \213 it\213. \344 \331s\323not "
         "supported.\205round\206round\204round(\213\203\214decimals\224\342\2410)\201\267\202\215"
         "\210round\200\216\211Rounds \272\251\370\233nearest integer\214or\370\233given "
         "number\225decimals; ties\323rounded\370even. \342eger \331s\323unchanged\253take no "
@@ -2490,8 +2687,7 @@ constinit const char manifest_packed[] =
         ")\201\267\202\221\207\211\205replace_inf\206replace_inf\204replace_inf(\213\203\214posinf"
         "\224\246\214neginf\224\246)\201\267\202\221\207\211\205\320\206\320\204\320(\213\203\214"
         "\276\224\371)\201\"\320\202\210\320\200\223\211Returns a \320\225\213 \266 an\230 \373. "
-        "Fails if \233\330s"
-    " do not allow it; re\373 copies "
+        "Fails if \233\330s do not allow it; re\373 copies "
         "in\345case.\205re\373\206re\373\204re\373(\213\203\214\373\224\371)\201\"\320\202\210re"
         "\373\200\216\211Returns \213 \266 an\230 \373\224a \320 if \233\330s allow it\214else a "
         "\351.\205transpose\206transpose\204transpose(\213\203\214\2500\224\336\214\2501\224\336)"
@@ -2512,11 +2708,11 @@ constinit const char manifest_packed[] =
         "1.\205\376\206\376\204\376(\213\203\214\250\224\336\214\234\224Index)\201\"\320\202\210"
         "\376\200\223\211Returns a \320\225one "
         "\234\225\250\214\266out\345\250\352.\205\376\217\206\376\217\204\376\217\307\203\214\276"
-        "\224\371\214\250\224\336\214\234\224Index)\201\"\320\202\221\207\211\205slice\217\206slic"
-        "e\217\204slice\217\307\203\214\276\224\371\214\250\224\336\214start\224Index?\214end\224I"
-        "ndex?\214step\224\342)\201\"\320\202\221\207\211\205detach\206detach\204detach(\213\203)"
-        "\201\"\320\202\210detach\200\216\211Returns a \320\225\213 that\300detached from "
-        "\233autograd graph\253requires no "
+        "\224\371\214\250\224\336\214\234\224I"
+    "ndex)\201\"\320\202\221\207\211\205slice\217\206slice\217\204slice\217\307\203\214\276\224"
+        "\371\214\250\224\336\214start\224Index?\214end\224Index?\214step\224\342)\201\"\320\202"
+        "\221\207\211\205detach\206detach\204detach(\213\203)\201\"\320\202\210detach\200\216\211R"
+        "eturns a \320\225\213 that\300detached from \233autograd graph\253requires no "
         "\325.\205slice\206slice\204slice(\213\203\214\250\224\336\2410\214start\224Index?\220\214"
         "end\224Index?\220\214step\224\342\2411)\201\"\320\202\210slice\200\223\211Returns a "
         "\320\225every step-th \234\225\250 from start up to\214but not including\214end. Both "
@@ -2542,8 +2738,8 @@ constinit const char manifest_packed[] =
         "\250\352\225\233\320.\205\353\217\206\353\217\204\353\217\307\203\214\276\224\371\214offs"
         "et\224\342\214\2501\224\336\214\2502\224\336)\201\"\320\202\221\207\211\205re\330\206re"
         "\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206ravel\204r"
-        "avel(\213\203)\201\"\320\202\210ravel\200\216\211Re"
-    "turns \233elements as a 1-D contiguous \331\224a \320 if \213\300contiguous\214else a "
+        "avel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
+        "contiguous \331\224a \320 if \213\300contiguous\214else a "
         "\351.\205broadcast_to\206broadcast_to\204broadcast_to(\213\203\214\276\224\371)\201\"\320"
         "\202\210broadcast_to\200\223\211Returns a \320\225\213 broadcast\370a \373. It\300expand "
         "as a function.\205broadcast_\331s\206broadcast_\331s\204broadcast_\331s(\331s\203[]\273Te"
@@ -2563,9 +2759,9 @@ constinit const char manifest_packed[] =
         "becomes a row.\205atleast_3d\206atleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atlea"
         "st_3d\200\216\211Returns \213 \266 at least "
         "3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor[]\222"
-        "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least "
-        "3\235.\205adjoint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216\211Ret"
-        "urns \233conjugate transpose\225\233matrices in \233last two\235\224a \320 if "
+        "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least 3\235.\205ad"
+    "joint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216\211Returns "
+        "\233conjugate transpose\225\233matrices in \233last two\235\224a \320 if "
         "they\323real.\205narrow_\351\206narrow_\351\204narrow_\351(\213\203\214\250\224\336\214st"
         "art\224Index\214length\224\342)\201\"\320\202\243\210narrow_\351\200\216\211Returns a "
         "\351\225\233\262 start \\u2026 start + length - "
@@ -2583,6 +2779,6 @@ constinit const char manifest_packed[] =
         "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
         "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[185765];
+char manifest_text[199979];
 
 }  // namespace TT_NS

@@ -26,4 +26,8 @@ namespace TT_NS {
 
 // fill_(self: Tensor!, value: Scalar) -> ()
 
+// fill(self: Tensor, value: Scalar) -> Tensor
+
+// fill_tensor(self: Tensor, value: Tensor) -> Tensor
+
 }  // namespace TT_NS

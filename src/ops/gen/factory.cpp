@@ -11,6 +11,8 @@ namespace TT_NS {
 
 // empty(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor
 
+// empty_strided(size: Size, stride: Shape, dtype: DType? = None, device: Device? = None) -> Tensor
+
 // zeros(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor
 
 // ones(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor

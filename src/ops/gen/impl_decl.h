@@ -329,6 +329,34 @@ void conj_physical__impl(Call c, Tensor& self);
 void conj_physical_into_impl(Call c, const Tensor& self, Tensor& dst);
 TensorRef conj_copy_impl(Call c, const Tensor& self);
 void clone_into_impl(Call c, const Tensor& self, int64_t memory_format, Tensor& dst);
+void fft_fft_into_impl(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                       Tensor& dst);
+void fft_ifft_into_impl(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                        Tensor& dst);
+void fft_rfft_into_impl(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                        Tensor& dst);
+void fft_irfft_into_impl(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                         Tensor& dst);
+void fft_hfft_into_impl(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                        Tensor& dst);
+void fft_ihfft_into_impl(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                         Tensor& dst);
+void fft_fft2_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_ifft2_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_rfft2_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_irfft2_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_hfft2_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_ihfft2_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_fftn_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_ifftn_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_rfftn_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_irfftn_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_hfftn_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_ihfftn_into_impl(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst);
+void fft_fftfreq_into_impl(Call c, int64_t n, double d, Dtype dtype, Opt<Device> device,
+                           Tensor& dst);
+void fft_rfftfreq_into_impl(Call c, int64_t n, double d, Dtype dtype, Opt<Device> device,
+                            Tensor& dst);
 void gather_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);
 void scatter_add__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 void index_select_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
@@ -518,6 +546,11 @@ void nanquantile_into_impl(Call c, const Tensor& self, const Tensor& q, Opt<int6
 void nanquantile_scalar_into_impl(Call c, const Tensor& self, double q, Opt<int64_t> dim,
                                   bool keepdim, int64_t interpolation, Tensor& dst);
 void histc_into_impl(Call c, const Tensor& self, int64_t bins, double min, double max, Tensor& dst);
+void histogram_into_impl(Call c, const Tensor& self, int64_t bins, Opt<double> lower,
+                         Opt<double> upper, const Tensor* weight, bool density, Tensor& dst_hist,
+                         Tensor& dst_bin_edges);
+void histogram_edges_into_impl(Call c, const Tensor& self, const Tensor& bins, const Tensor* weight,
+                               bool density, Tensor& dst_hist, Tensor& dst_bin_edges);
 TensorRef lgamma_impl(Call c, const Tensor& self);
 void lgamma__impl(Call c, Tensor& self);
 void lgamma_into_impl(Call c, const Tensor& self, Tensor& dst);
@@ -564,9 +597,13 @@ void xlog1py_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& 
 TensorRef xlog1py_scalar_impl(Call c, const Tensor& self, const Scalar& other);
 void xlog1py_scalar_into_impl(Call c, const Tensor& self, const Scalar& other, Tensor& dst);
 TensorRef igamma_impl(Call c, const Tensor& self, const Tensor& other);
+void igamma__impl(Call c, Tensor& self, const Tensor& other);
 void igamma_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+TensorRef igamma_kernel_impl(Call c, const Tensor& self, const Tensor& other);
 TensorRef igammac_impl(Call c, const Tensor& self, const Tensor& other);
+void igammac__impl(Call c, Tensor& self, const Tensor& other);
 void igammac_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+TensorRef igammac_kernel_impl(Call c, const Tensor& self, const Tensor& other);
 TensorRef zeta_impl(Call c, const Tensor& self, const Tensor& other);
 void zeta_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 TensorRef exp_impl(Call c, const Tensor& self);

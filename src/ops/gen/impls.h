@@ -137,7 +137,10 @@ TensorRef to(Call c, const Tensor& self, Dtype dtype, Opt<Device> device, bool c
 TensorRef contiguous(Call c, const Tensor& self);
 void zero_(Call c, Tensor& self);
 void fill_(Call c, Tensor& self, const Scalar& value);
+TensorRef fill(Call c, const Tensor& self, const Scalar& value);
+TensorRef fill_tensor(Call c, const Tensor& self, const Tensor& value);
 TensorRef empty(Call c, Ints size, Dtype dtype, Opt<Device> device);
+TensorRef empty_strided(Call c, Ints size, Ints stride, Dtype dtype, Opt<Device> device);
 TensorRef zeros(Call c, Ints size, Dtype dtype, Opt<Device> device);
 TensorRef ones(Call c, Ints size, Dtype dtype, Opt<Device> device);
 TensorRef full(Call c, Ints size, const Scalar& fill_value, Dtype dtype, Opt<Device> device);
@@ -167,6 +170,39 @@ TensorRef bartlett_window(Call c, int64_t window_length, bool periodic, Dtype dt
                           Opt<Device> device);
 TensorRef kaiser_window(Call c, int64_t window_length, bool periodic, double beta, Dtype dtype,
                         Opt<Device> device);
+TensorRef fft_fft(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm);
+TensorRef fft_ifft(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm);
+TensorRef fft_rfft(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm);
+TensorRef fft_irfft(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm);
+TensorRef fft_hfft(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm);
+TensorRef fft_ihfft(Call c, const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm);
+TensorRef fft_fft2(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_ifft2(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_rfft2(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_irfft2(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_hfft2(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_ihfft2(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_fftn(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_ifftn(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_rfftn(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_irfftn(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_hfftn(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_ihfftn(Call c, const Tensor& self, Ints s, Ints dim, int64_t norm);
+TensorRef fft_fftfreq(Call c, int64_t n, double d, Dtype dtype, Opt<Device> device);
+TensorRef fft_rfftfreq(Call c, int64_t n, double d, Dtype dtype, Opt<Device> device);
+TensorRef fft_fftshift(Call c, const Tensor& self, Ints dim);
+TensorRef fft_ifftshift(Call c, const Tensor& self, Ints dim);
+TensorRef stft(Call c, const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length,
+               Opt<int64_t> win_length, const Tensor* window, bool center, int64_t pad_mode,
+               bool normalized, Opt<bool> onesided, Opt<bool> return_complex,
+               Opt<bool> align_to_window);
+TensorRef istft(Call c, const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length,
+                Opt<int64_t> win_length, const Tensor* window, bool center, bool normalized,
+                Opt<bool> onesided, Opt<int64_t> length, bool return_complex);
+TensorRef fft_c2c(Call c, const Tensor& self, int64_t dim, bool inverse, double scale);
+TensorRef fft_r2c(Call c, const Tensor& self, int64_t dim, bool inverse, double scale);
+TensorRef fft_c2r(Call c, const Tensor& self, int64_t dim, int64_t length, bool inverse,
+                  double scale);
 TensorRef im2col(Call c, const Tensor& self, Ints kernel_size, Ints dilation, Ints padding,
                  Ints stride);
 TensorRef col2im(Call c, const Tensor& self, Ints output_size, Ints kernel_size, Ints dilation,
@@ -418,6 +454,9 @@ TensorRef normal_size(Call c, double mean, double std, Ints size, Dtype dtype, O
 void normal_(Call c, Tensor& self, double mean, double std, Generator* generator);
 void uniform_(Call c, Tensor& self, double low, double high, Generator* generator);
 void exponential_(Call c, Tensor& self, double lambd, Generator* generator);
+void cauchy_(Call c, Tensor& self, double median, double sigma, Generator* generator);
+void log_normal_(Call c, Tensor& self, double mean, double std, Generator* generator);
+void geometric_(Call c, Tensor& self, double p, Generator* generator);
 TensorPair native_dropout(Call c, const Tensor& input, double p, const Rng& rng);
 TensorRef dropout(Call c, const Tensor& input, double p, bool train, Generator* generator);
 TensorRef randperm(Call c, int64_t n, Dtype dtype, Opt<Device> device, Generator* generator);
@@ -517,6 +556,10 @@ TensorRef vander(Call c, const Tensor& x, Opt<int64_t> N, bool increasing);
 TensorPair cummax(Call c, const Tensor& self, int64_t dim);
 TensorPair cummin(Call c, const Tensor& self, int64_t dim);
 TensorRef logcumsumexp(Call c, const Tensor& self, int64_t dim);
+TensorList gradient(Call c, const Tensor& self, const Scalar& spacing, Ints dim,
+                    int64_t edge_order);
+TensorList gradient_points(Call c, const Tensor& self, TensorSpan spacing, Ints dim,
+                           int64_t edge_order);
 TensorRef softmax(Call c, const Tensor& self, int64_t dim, Dtype dtype);
 TensorRef native_softmax(Call c, const Tensor& self, int64_t dim);
 TensorRef softmax_backward(Call c, const Tensor& grad, const Tensor& y, int64_t dim);
@@ -551,6 +594,10 @@ TensorTriple unique_consecutive(Call c, const Tensor& self, bool return_inverse,
                                 Opt<int64_t> dim);
 TensorRef bincount(Call c, const Tensor& self, const Tensor* weights, int64_t minlength);
 TensorRef histc(Call c, const Tensor& self, int64_t bins, double min, double max);
+TensorPair histogram(Call c, const Tensor& self, int64_t bins, Opt<double> lower, Opt<double> upper,
+                     const Tensor* weight, bool density);
+TensorPair histogram_edges(Call c, const Tensor& self, const Tensor& bins, const Tensor* weight,
+                           bool density);
 TensorRef polygamma(Call c, int64_t n, const Tensor& self);
 TensorRef mvlgamma(Call c, const Tensor& self, int64_t p);
 TensorRef positive(Call c, const Tensor& self);

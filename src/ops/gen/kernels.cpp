@@ -235,6 +235,7 @@ int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -469,6 +470,7 @@ int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -703,6 +705,7 @@ int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -1198,5 +1201,6 @@ constinit const Kernel kernel_recurrent_step =
 constinit const Kernel kernel_recurrent_step_backward =
     {{baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
       TT_AVX512(recurrent_step_backward)}, 230, "recurrent_step_backward"};
+constinit const Kernel kernel_fft = {{baseline::fft, TT_AVX2(fft), TT_AVX512(fft)}, 231, "fft"};
 
 }  // namespace TT_NS

@@ -236,7 +236,8 @@ extern const Kernel kernel_cummax;
 extern const Kernel kernel_logcumsumexp;
 extern const Kernel kernel_recurrent_step;
 extern const Kernel kernel_recurrent_step_backward;
+extern const Kernel kernel_fft;
 
-constexpr int32_t kNumKernels = 231;
+constexpr int32_t kNumKernels = 232;
 
 }  // namespace TT_NS

@@ -419,7 +419,10 @@ extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to;
 extern Op<TensorRef(const Tensor&)> op_contiguous;
 extern Op<void(Tensor&)> op_zero_;
 extern Op<void(Tensor&, const Scalar&)> op_fill_;
+extern Op<TensorRef(const Tensor&, const Scalar&)> op_fill;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_fill_tensor;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>)> op_empty;
+extern Op<TensorRef(Ints, Ints, Dtype, Opt<Device>)> op_empty_strided;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>)> op_zeros;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>)> op_ones;
 extern Op<TensorRef(Ints, const Scalar&, Dtype, Opt<Device>)> op_full;
@@ -438,6 +441,55 @@ extern Op<TensorRef(int64_t, bool, double, double, Dtype, Opt<Device>)> op_hammi
 extern Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_blackman_window;
 extern Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_bartlett_window;
 extern Op<TensorRef(int64_t, bool, double, Dtype, Opt<Device>)> op_kaiser_window;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_fft;
+extern Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_fft_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ifft;
+extern Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ifft_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_rfft;
+extern Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_rfft_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_irfft;
+extern Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_irfft_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_hfft;
+extern Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_hfft_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ihfft;
+extern Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ihfft_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fft2;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fft2_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifft2;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifft2_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfft2;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfft2_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfft2;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfft2_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfft2;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfft2_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfft2;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfft2_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fftn;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fftn_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifftn;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifftn_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfftn;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfftn_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfftn;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfftn_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfftn;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfftn_into;
+extern Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfftn;
+extern Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfftn_into;
+extern Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_fftfreq;
+extern Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_fftfreq_into;
+extern Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_rfftfreq;
+extern Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_rfftfreq_into;
+extern Op<TensorRef(const Tensor&, Ints)> op_fft_fftshift;
+extern Op<TensorRef(const Tensor&, Ints)> op_fft_ifftshift;
+extern Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
+                    int64_t, bool, Opt<bool>, Opt<bool>, Opt<bool>)> op_stft;
+extern Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool, bool,
+                    Opt<bool>, Opt<int64_t>, bool)> op_istft;
+extern Op<TensorRef(const Tensor&, int64_t, bool, double)> op_fft_c2c;
+extern Op<TensorRef(const Tensor&, int64_t, bool, double)> op_fft_r2c;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t, bool, double)> op_fft_c2r;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints)> op_im2col;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, Ints)> op_col2im;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample;
@@ -702,6 +754,9 @@ extern Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_no
 extern Op<void(Tensor&, double, double, Generator*)> op_normal_;
 extern Op<void(Tensor&, double, double, Generator*)> op_uniform_;
 extern Op<void(Tensor&, double, Generator*)> op_exponential_;
+extern Op<void(Tensor&, double, double, Generator*)> op_cauchy_;
+extern Op<void(Tensor&, double, double, Generator*)> op_log_normal_;
+extern Op<void(Tensor&, double, Generator*)> op_geometric_;
 extern Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout;
 extern Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale;
 extern Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout;
@@ -823,6 +878,8 @@ extern Op<TensorPair(const Tensor&, int64_t)> op_cummin;
 extern Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummin_into;
 extern Op<TensorRef(const Tensor&, int64_t)> op_logcumsumexp;
 extern Op<void(const Tensor&, int64_t, Tensor&)> op_logcumsumexp_into;
+extern Op<TensorList(const Tensor&, const Scalar&, Ints, int64_t)> op_gradient;
+extern Op<TensorList(const Tensor&, TensorSpan, Ints, int64_t)> op_gradient_points;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax;
 extern Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into;
 extern Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin;
@@ -872,6 +929,13 @@ extern Op<TensorTriple(const Tensor&, bool, bool, Opt<int64_t>)> op_unique_conse
 extern Op<TensorRef(const Tensor&, const Tensor*, int64_t)> op_bincount;
 extern Op<TensorRef(const Tensor&, int64_t, double, double)> op_histc;
 extern Op<void(const Tensor&, int64_t, double, double, Tensor&)> op_histc_into;
+extern Op<TensorPair(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*,
+                     bool)> op_histogram;
+extern Op<void(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*, bool, Tensor&,
+               Tensor&)> op_histogram_into;
+extern Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, bool)> op_histogram_edges;
+extern Op<void(const Tensor&, const Tensor&, const Tensor*, bool, Tensor&,
+               Tensor&)> op_histogram_edges_into;
 extern Op<TensorRef(const Tensor&)> op_lgamma;
 extern Op<void(Tensor&)> op_lgamma_;
 extern Op<void(const Tensor&, Tensor&)> op_lgamma_into;
@@ -920,9 +984,13 @@ extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlog1py_into;
 extern Op<TensorRef(const Tensor&, const Scalar&)> op_xlog1py_scalar;
 extern Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_igamma;
+extern Op<void(Tensor&, const Tensor&)> op_igamma_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_igammac;
+extern Op<void(Tensor&, const Tensor&)> op_igammac_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_zeta;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into;
 extern Op<TensorRef(const Tensor&)> op_exp;
@@ -1131,13 +1199,14 @@ enum : int64_t { kNonlinearityTanh = 0, kNonlinearityRelu = 1 };
 enum : int64_t { kGridModeBilinear = 0, kGridModeNearest = 1, kGridModeBicubic = 2 };
 enum : int64_t { kGridPaddingZeros = 0, kGridPaddingBorder = 1, kGridPaddingReflection = 2 };
 enum : int64_t { kBagModeSum = 0, kBagModeMean = 1, kBagModeMax = 2 };
+enum : int64_t { kFftNormBackward = 0, kFftNormOrtho = 1, kFftNormForward = 2 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
                  kIndexingValues, kCdistModeValues, kScatterReduceValues, kIndexReduceValues,
                  kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
                  kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
-                 kBagModeValues };
+                 kBagModeValues, kFftNormValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -2398,8 +2467,18 @@ inline void zero_(Tensor& self) {
 inline void fill_(Tensor& self, const Scalar& value) {
   return dispatch(op_fill_, self, value);
 }
+inline TensorRef fill(const Tensor& self, const Scalar& value) {
+  return dispatch(op_fill, self, value);
+}
+inline TensorRef fill_tensor(const Tensor& self, const Tensor& value) {
+  return dispatch(op_fill_tensor, self, value);
+}
 inline TensorRef empty(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_empty, size, dtype, device);
+}
+inline TensorRef empty_strided(Ints size, Ints stride, Dtype dtype = Dtype::kNone,
+                               Opt<Device> device = {}) {
+  return dispatch(op_empty_strided, size, stride, dtype, device);
 }
 inline TensorRef zeros(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_zeros, size, dtype, device);
@@ -2471,6 +2550,171 @@ inline TensorRef bartlett_window(int64_t window_length, bool periodic = true,
 inline TensorRef kaiser_window(int64_t window_length, bool periodic = true, double beta = 12.0,
                                Dtype dtype = Dtype::kNone, Opt<Device> device = {}) {
   return dispatch(op_kaiser_window, window_length, periodic, beta, dtype, device);
+}
+inline TensorRef fft_fft(const Tensor& self, Opt<int64_t> n = {}, int64_t dim = -1,
+                         int64_t norm = 0) {
+  return dispatch(op_fft_fft, self, n, dim, norm);
+}
+inline void fft_fft_into(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                         Tensor& dst) {
+  return dispatch(op_fft_fft_into, self, n, dim, norm, dst);
+}
+inline TensorRef fft_ifft(const Tensor& self, Opt<int64_t> n = {}, int64_t dim = -1,
+                          int64_t norm = 0) {
+  return dispatch(op_fft_ifft, self, n, dim, norm);
+}
+inline void fft_ifft_into(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                          Tensor& dst) {
+  return dispatch(op_fft_ifft_into, self, n, dim, norm, dst);
+}
+inline TensorRef fft_rfft(const Tensor& self, Opt<int64_t> n = {}, int64_t dim = -1,
+                          int64_t norm = 0) {
+  return dispatch(op_fft_rfft, self, n, dim, norm);
+}
+inline void fft_rfft_into(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                          Tensor& dst) {
+  return dispatch(op_fft_rfft_into, self, n, dim, norm, dst);
+}
+inline TensorRef fft_irfft(const Tensor& self, Opt<int64_t> n = {}, int64_t dim = -1,
+                           int64_t norm = 0) {
+  return dispatch(op_fft_irfft, self, n, dim, norm);
+}
+inline void fft_irfft_into(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                           Tensor& dst) {
+  return dispatch(op_fft_irfft_into, self, n, dim, norm, dst);
+}
+inline TensorRef fft_hfft(const Tensor& self, Opt<int64_t> n = {}, int64_t dim = -1,
+                          int64_t norm = 0) {
+  return dispatch(op_fft_hfft, self, n, dim, norm);
+}
+inline void fft_hfft_into(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                          Tensor& dst) {
+  return dispatch(op_fft_hfft_into, self, n, dim, norm, dst);
+}
+inline TensorRef fft_ihfft(const Tensor& self, Opt<int64_t> n = {}, int64_t dim = -1,
+                           int64_t norm = 0) {
+  return dispatch(op_fft_ihfft, self, n, dim, norm);
+}
+inline void fft_ihfft_into(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
+                           Tensor& dst) {
+  return dispatch(op_fft_ihfft_into, self, n, dim, norm, dst);
+}
+inline TensorRef fft_fft2(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_fft2, self, s, dim, norm);
+}
+inline void fft_fft2_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_fft2_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_ifft2(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_ifft2, self, s, dim, norm);
+}
+inline void fft_ifft2_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_ifft2_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_rfft2(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_rfft2, self, s, dim, norm);
+}
+inline void fft_rfft2_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_rfft2_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_irfft2(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_irfft2, self, s, dim, norm);
+}
+inline void fft_irfft2_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_irfft2_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_hfft2(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_hfft2, self, s, dim, norm);
+}
+inline void fft_hfft2_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_hfft2_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_ihfft2(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_ihfft2, self, s, dim, norm);
+}
+inline void fft_ihfft2_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_ihfft2_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_fftn(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_fftn, self, s, dim, norm);
+}
+inline void fft_fftn_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_fftn_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_ifftn(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_ifftn, self, s, dim, norm);
+}
+inline void fft_ifftn_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_ifftn_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_rfftn(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_rfftn, self, s, dim, norm);
+}
+inline void fft_rfftn_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_rfftn_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_irfftn(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_irfftn, self, s, dim, norm);
+}
+inline void fft_irfftn_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_irfftn_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_hfftn(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_hfftn, self, s, dim, norm);
+}
+inline void fft_hfftn_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_hfftn_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_ihfftn(const Tensor& self, Ints s = {}, Ints dim = {}, int64_t norm = 0) {
+  return dispatch(op_fft_ihfftn, self, s, dim, norm);
+}
+inline void fft_ihfftn_into(const Tensor& self, Ints s, Ints dim, int64_t norm, Tensor& dst) {
+  return dispatch(op_fft_ihfftn_into, self, s, dim, norm, dst);
+}
+inline TensorRef fft_fftfreq(int64_t n, double d = 1.0, Dtype dtype = Dtype::kNone,
+                             Opt<Device> device = {}) {
+  return dispatch(op_fft_fftfreq, n, d, dtype, device);
+}
+inline void fft_fftfreq_into(int64_t n, double d, Dtype dtype, Opt<Device> device, Tensor& dst) {
+  return dispatch(op_fft_fftfreq_into, n, d, dtype, device, dst);
+}
+inline TensorRef fft_rfftfreq(int64_t n, double d = 1.0, Dtype dtype = Dtype::kNone,
+                              Opt<Device> device = {}) {
+  return dispatch(op_fft_rfftfreq, n, d, dtype, device);
+}
+inline void fft_rfftfreq_into(int64_t n, double d, Dtype dtype, Opt<Device> device, Tensor& dst) {
+  return dispatch(op_fft_rfftfreq_into, n, d, dtype, device, dst);
+}
+inline TensorRef fft_fftshift(const Tensor& self, Ints dim = {}) {
+  return dispatch(op_fft_fftshift, self, dim);
+}
+inline TensorRef fft_ifftshift(const Tensor& self, Ints dim = {}) {
+  return dispatch(op_fft_ifftshift, self, dim);
+}
+inline TensorRef stft(const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length = {},
+                      Opt<int64_t> win_length = {}, const Tensor* window = nullptr,
+                      bool center = true, int64_t pad_mode = 1, bool normalized = false,
+                      Opt<bool> onesided = {}, Opt<bool> return_complex = {},
+                      Opt<bool> align_to_window = {}) {
+  return dispatch(op_stft, self, n_fft, hop_length, win_length, window, center, pad_mode,
+                  normalized, onesided, return_complex, align_to_window);
+}
+inline TensorRef istft(const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length = {},
+                       Opt<int64_t> win_length = {}, const Tensor* window = nullptr,
+                       bool center = true, bool normalized = false, Opt<bool> onesided = {},
+                       Opt<int64_t> length = {}, bool return_complex = false) {
+  return dispatch(op_istft, self, n_fft, hop_length, win_length, window, center, normalized,
+                  onesided, length, return_complex);
+}
+inline TensorRef fft_c2c(const Tensor& self, int64_t dim, bool inverse, double scale) {
+  return dispatch(op_fft_c2c, self, dim, inverse, scale);
+}
+inline TensorRef fft_r2c(const Tensor& self, int64_t dim, bool inverse, double scale) {
+  return dispatch(op_fft_r2c, self, dim, inverse, scale);
+}
+inline TensorRef fft_c2r(const Tensor& self, int64_t dim, int64_t length, bool inverse,
+                         double scale) {
+  return dispatch(op_fft_c2r, self, dim, length, inverse, scale);
 }
 inline TensorRef im2col(const Tensor& self, Ints kernel_size, Ints dilation = {}, Ints padding = {},
                         Ints stride = {}) {
@@ -3301,6 +3545,17 @@ inline void uniform_(Tensor& self, double low = 0.0, double high = 1.0,
 inline void exponential_(Tensor& self, double lambd = 1.0, Generator* generator = nullptr) {
   return dispatch(op_exponential_, self, lambd, generator);
 }
+inline void cauchy_(Tensor& self, double median = 0.0, double sigma = 1.0,
+                    Generator* generator = nullptr) {
+  return dispatch(op_cauchy_, self, median, sigma, generator);
+}
+inline void log_normal_(Tensor& self, double mean = 1.0, double std = 2.0,
+                        Generator* generator = nullptr) {
+  return dispatch(op_log_normal_, self, mean, std, generator);
+}
+inline void geometric_(Tensor& self, double p, Generator* generator = nullptr) {
+  return dispatch(op_geometric_, self, p, generator);
+}
 inline TensorPair native_dropout(const Tensor& input, double p, const Rng& rng) {
   return dispatch(op_native_dropout, input, p, rng);
 }
@@ -3694,6 +3949,14 @@ inline TensorRef logcumsumexp(const Tensor& self, int64_t dim) {
 inline void logcumsumexp_into(const Tensor& self, int64_t dim, Tensor& dst) {
   return dispatch(op_logcumsumexp_into, self, dim, dst);
 }
+inline TensorList gradient(const Tensor& self, const Scalar& spacing = kScalar<1>, Ints dim = {},
+                           int64_t edge_order = 1) {
+  return dispatch(op_gradient, self, spacing, dim, edge_order);
+}
+inline TensorList gradient_points(const Tensor& self, TensorSpan spacing, Ints dim = {},
+                                  int64_t edge_order = 1) {
+  return dispatch(op_gradient_points, self, spacing, dim, edge_order);
+}
 inline TensorRef softmax(const Tensor& self, int64_t dim, Dtype dtype = Dtype::kNone) {
   return dispatch(op_softmax, self, dim, dtype);
 }
@@ -3848,6 +4111,25 @@ inline TensorRef histc(const Tensor& self, int64_t bins = 100, double min = 0.0,
 inline void histc_into(const Tensor& self, int64_t bins, double min, double max, Tensor& dst) {
   return dispatch(op_histc_into, self, bins, min, max, dst);
 }
+inline TensorPair histogram(const Tensor& self, int64_t bins = 100, Opt<double> lower = {},
+                            Opt<double> upper = {}, const Tensor* weight = nullptr,
+                            bool density = false) {
+  return dispatch(op_histogram, self, bins, lower, upper, weight, density);
+}
+inline void histogram_into(const Tensor& self, int64_t bins, Opt<double> lower, Opt<double> upper,
+                           const Tensor* weight, bool density, Tensor& dst_hist,
+                           Tensor& dst_bin_edges) {
+  return dispatch(op_histogram_into, self, bins, lower, upper, weight, density, dst_hist,
+                  dst_bin_edges);
+}
+inline TensorPair histogram_edges(const Tensor& self, const Tensor& bins,
+                                  const Tensor* weight = nullptr, bool density = false) {
+  return dispatch(op_histogram_edges, self, bins, weight, density);
+}
+inline void histogram_edges_into(const Tensor& self, const Tensor& bins, const Tensor* weight,
+                                 bool density, Tensor& dst_hist, Tensor& dst_bin_edges) {
+  return dispatch(op_histogram_edges_into, self, bins, weight, density, dst_hist, dst_bin_edges);
+}
 inline TensorRef lgamma(const Tensor& self) {
   return dispatch(op_lgamma, self);
 }
@@ -3992,14 +4274,26 @@ inline void xlog1py_into(const Tensor& self, const Scalar& other, Tensor& dst) {
 inline TensorRef igamma(const Tensor& self, const Tensor& other) {
   return dispatch(op_igamma, self, other);
 }
+inline void igamma_(Tensor& self, const Tensor& other) {
+  return dispatch(op_igamma_, self, other);
+}
 inline void igamma_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_igamma_into, self, other, dst);
+}
+inline TensorRef igamma_kernel(const Tensor& self, const Tensor& other) {
+  return dispatch(op_igamma_kernel, self, other);
 }
 inline TensorRef igammac(const Tensor& self, const Tensor& other) {
   return dispatch(op_igammac, self, other);
 }
+inline void igammac_(Tensor& self, const Tensor& other) {
+  return dispatch(op_igammac_, self, other);
+}
 inline void igammac_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_igammac_into, self, other, dst);
+}
+inline TensorRef igammac_kernel(const Tensor& self, const Tensor& other) {
+  return dispatch(op_igammac_kernel, self, other);
 }
 inline TensorRef zeta(const Tensor& self, const Tensor& other) {
   return dispatch(op_zeta, self, other);

@@ -74,6 +74,14 @@ void normal_std_into_impl(Call c, double mean, const Tensor& std, Generator* gen
 
 // exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()
 
+// cauchy_(self: Tensor!, median: Float = 0.0, sigma: Float = 1.0, generator: Generator = None) ->
+// ()
+
+// log_normal_(self: Tensor!, mean: Float = 1.0, std: Float = 2.0, generator: Generator = None) ->
+// ()
+
+// geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()
+
 // native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)
 
 // mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor

@@ -71,4 +71,8 @@ void logcumsumexp_into_impl(Call c, const Tensor& self, int64_t dim, Tensor& dst
   copy_result(dst, *r, false);
 }
 
+// gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> Tensor[]
+
+// gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = 1) -> Tensor[]
+
 }  // namespace TT_NS

@@ -160,4 +160,27 @@ void histc_into_impl(Call c, const Tensor& self, int64_t bins, double min, doubl
   copy_result(dst, *r, false);
 }
 
+// histogram(self: Tensor, bins: Int = 100, lower: Float? = None, upper: Float? = None, weight:
+// Tensor? = None, density: Bool = false) -> (hist: PlainTensor, bin_edges: PlainTensor)
+void histogram_into_impl(Call c, const Tensor& self, int64_t bins, Opt<double> lower,
+                         Opt<double> upper, const Tensor* weight, bool density, Tensor& dst_hist,
+                         Tensor& dst_bin_edges) {
+  const auto r = impl::histogram(c, self, bins, lower, upper, weight, density);
+  check_into(dst_hist, *r.first, Inputs{&self, weight});
+  check_into(dst_bin_edges, *r.second, Inputs{&self, weight});
+  copy_result(dst_hist, *r.first, false);
+  copy_result(dst_bin_edges, *r.second, false);
+}
+
+// histogram_edges(self: Tensor, bins: Tensor, weight: Tensor? = None, density: Bool = false) ->
+// (hist: PlainTensor, bin_edges: PlainTensor)
+void histogram_edges_into_impl(Call c, const Tensor& self, const Tensor& bins, const Tensor* weight,
+                               bool density, Tensor& dst_hist, Tensor& dst_bin_edges) {
+  const auto r = impl::histogram_edges(c, self, bins, weight, density);
+  check_into(dst_hist, *r.first, Inputs{&self, &bins, weight});
+  check_into(dst_bin_edges, *r.second, Inputs{&self, &bins, weight});
+  copy_result(dst_hist, *r.first, false);
+  copy_result(dst_bin_edges, *r.second, false);
+}
+
 }  // namespace TT_NS

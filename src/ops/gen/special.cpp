@@ -228,25 +228,45 @@ void xlog1py_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const
 }
 
 // igamma(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_igamma = {&kernel_igamma, DtypeRule::kFloat, Compute::kWiden,
-                                            true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef igamma_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
-  return element_binary(spec_igamma, self, other);
+  return op::igamma_kernel(self, other);
 }
-void igamma_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
-                      Tensor& dst) {
-  element_into(spec_igamma, dst, {self, other});
+void igamma__impl(Call c, Tensor& self, const Tensor& other) {
+  replace_values(self, *igamma_impl(c, self, other));
+}
+void igamma_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = igamma_impl(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// igamma_kernel(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_igamma_kernel = {&kernel_igamma, DtypeRule::kFloat,
+                                                   Compute::kWiden, true, false, false, 0, TT_OK,
+                                                   false, "self\0other"};
+TensorRef igamma_kernel_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_igamma_kernel, self, other);
 }
 
 // igammac(self: Tensor, other: Tensor) -> Tensor
-static constexpr ElementSpec spec_igammac = {&kernel_igammac, DtypeRule::kFloat, Compute::kWiden,
-                                             true, false, false, 0, TT_OK, false, "self\0other"};
 TensorRef igammac_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
-  return element_binary(spec_igammac, self, other);
+  return op::igammac_kernel(self, other);
 }
-void igammac_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
-                       Tensor& dst) {
-  element_into(spec_igammac, dst, {self, other});
+void igammac__impl(Call c, Tensor& self, const Tensor& other) {
+  replace_values(self, *igammac_impl(c, self, other));
+}
+void igammac_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
+  const auto r = igammac_impl(c, self, other);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// igammac_kernel(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_igammac_kernel = {&kernel_igammac, DtypeRule::kFloat,
+                                                    Compute::kWiden, true, false, false, 0, TT_OK,
+                                                    false, "self\0other"};
+TensorRef igammac_kernel_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_igammac_kernel, self, other);
 }
 
 // zeta(self: Tensor, other: Tensor) -> Tensor

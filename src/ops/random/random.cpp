@@ -116,6 +116,47 @@ void exponential_(Call, Tensor& self, double lambd, Generator* generator) {
   overwrite(kRandomExponential, self, generator, 1 / lambd, 0);
 }
 
+// Doubles of the distribution, in the shape of self.
+static TensorRef drawn_doubles(RandomKind kind, const Tensor& self, Generator* generator,
+                               double scale = 1, double shift = 0) {
+  return filled(kind, new_tensor(self.sizes(), Dtype::kF64, self.device), generator, scale, shift);
+}
+static void replace(Tensor& self, const Tensor& values) {
+  copy_elements(self, values);
+  self.bump_version();
+}
+static void check_positive(double x, const char* arg) {
+  if (!(x > 0)) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be positive", arg, x);
+}
+
+void cauchy_(Call, Tensor& self, double median, double sigma, Generator* generator) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  check_drawn(self, false);
+  check_positive(sigma, "sigma");
+  check_writable(self, "self");
+  constexpr double kPi = 3.14159265358979323846;
+  TensorRef angle = drawn_doubles(kRandomUniform, self, generator, kPi, -kPi / 2);
+  replace(self, *op::add(*op::mul(*op::tan(*angle), sigma), median));
+}
+void log_normal_(Call, Tensor& self, double mean, double std, Generator* generator) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  check_drawn(self, false);
+  check_positive(std, "std");
+  check_writable(self, "self");
+  replace(self, *op::exp(*drawn_doubles(kRandomNormal, self, generator, std, mean)));
+}
+// The number of whole units in an exponential variable, and 1.
+void geometric_(Call, Tensor& self, double p, Generator* generator) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  if (self.dtype == Dtype::kBool || is_complex(self.dtype))
+    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be integer or floating",
+             fmt(self.dtype));
+  if (!(p > 0 && p < 1)) fail_arg(TT_INVALID_ARG, "p", "p is {}: must be in (0, 1)", p);
+  check_writable(self, "self");
+  TensorRef time = drawn_doubles(kRandomExponential, self, generator, -1 / __builtin_log1p(-p), 0);
+  replace(self, *op::add(*op::floor(*time), 1));
+}
+
 // ---- normal with tensors ----
 
 // drawn * std + mean

@@ -60,18 +60,17 @@ static void check_matrix(const Tensor* t, const char* name, Dtype dtype, int64_t
 }
 
 static void check_batch_sizes(Ints sizes, int64_t total) {
-  if (sizes.n == 1 && sizes[0] >= 0 && (sizes[0] ? total % sizes[0] : total) == 0) return;
-  int64_t left = total;  // rows of the steps from t on
+  int64_t sum = 0;
   for (int64_t t = 0; t < sizes.n; t++) {
-    if (sizes[t] < 0 || (t && sizes[t] > sizes[t - 1]))
+    if (sizes[t] < 0 || sizes[t] > (t ? sizes[t - 1] : total - sum))
       fail_arg(TT_INVALID_ARG, "batch_sizes",
                "batch_sizes[{}] is {}: must not be negative or increase", t, sizes[t]);
-    if (sizes[t] > left) break;
-    left -= sizes[t];
-    if (t == sizes.n - 1 && !left) return;
+    if (sizes[t] > total - sum) break;
+    sum += sizes[t];
   }
-  fail_arg(TT_INVALID_ARG, "batch_sizes", "batch_sizes {}: must add up to the {} rows", sizes,
-           total);
+  if (!sizes.n || sum != total)
+    fail_arg(TT_INVALID_ARG, "batch_sizes", "batch_sizes {}: must add up to the {} rows", sizes,
+             total);
 }
 
 // Arrays of the compute dtype, row-major, and the fields of the plan that all steps share.
@@ -157,9 +156,8 @@ TensorTriple recurrent_layer(Call, const Tensor& gates, const Tensor& h0, const 
   if (projection) p.projection = projection->data;
   if (middle) p.middle = middle->data;
   if (bias) p.bias = bias->data;
-  const bool computes = device.type != TT_META;
-  const int64_t steps = computes ? recurrent_steps(batch_sizes, layer.total) : 0;
   RecurrentWalk walk(batch_sizes, layer.total, reverse);
+  const int64_t steps = device.type == TT_META || !output->numel ? 0 : batch_sizes.n;
   for (int64_t k = 0; k < steps; k++, walk.next()) {
     const int64_t at = walk.now().at;
     p.rows = walk.now().rows;
@@ -206,9 +204,8 @@ TensorTriple recurrent_layer_backward(Call, const Tensor* grad, const Tensor* gr
   if (projection) p.projection = projection->data;
   p.carry = carry->data;
   // In the opposite order, the step after comes before.
-  const bool computes = device.type != TT_META;
-  const int64_t steps = computes ? recurrent_steps(batch_sizes, layer.total) : 0;
   RecurrentWalk walk(batch_sizes, layer.total, !reverse);
+  const int64_t steps = device.type == TT_META || !out->numel ? 0 : batch_sizes.n;
   for (int64_t k = 0; k < steps; k++, walk.next()) {
     const int64_t at = walk.now().at;
     p.rows = walk.now().rows;

@@ -73,7 +73,7 @@ void check_state(const Tensor& t, const char* name, const Network& n, int64_t ba
     fail_arg(TT_SHAPE, name, "{} is {}: its last size must be at least 1", name, t.sizes());
 }
 
-// Returns the batch sizes of the steps, a single one if all are equal.
+// Returns the batch sizes of the steps.
 Shape check_network(const Network& n) {
   const Tensor& x = *n.input;
   const bool packed = n.batch_sizes.n > 0;
@@ -84,15 +84,12 @@ Shape check_network(const Network& n) {
   if (n.num_layers < 1 || n.num_layers > n.params.n)
     fail_arg(TT_INVALID_ARG, "num_layers",
              "num_layers is {}: must be at least 1, with parameters for each layer", n.num_layers);
-  if (n.batch_sizes.n == 1 && n.batch_sizes[0] != x.size(0))
-    fail_arg(TT_INVALID_ARG, "batch_sizes", "batch_sizes {}: must add up to the {} rows",
-             n.batch_sizes, x.size(0));
   Shape sizes(n.batch_sizes);
   const int64_t time = n.batch_first ? 1 : 0;
   if (!packed) {
     if (x.size(time) < 1)
       fail_arg(TT_SHAPE, "input", "input is {}: must have at least one step", x.sizes());
-    sizes.push_back(x.size(1 - time));
+    for (int64_t t = 0; t < x.size(time); t++) sizes.push_back(x.size(1 - time));
   }
   check_state(*n.h0, "h_0", n, sizes[0]);
   if (n.c0) check_state(*n.c0, "c_0", n, sizes[0]);

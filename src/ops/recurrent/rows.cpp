@@ -7,7 +7,6 @@ namespace TT_NS {
 
 namespace {
 
-// Whether all steps have the same rows; there may be none.
 bool is_uniform(Ints sizes) { return sizes[0] == sizes[sizes.n - 1]; }
 
 TensorRef index_tensor(const Shape& rows, Device device) {

@@ -1,5 +1,5 @@
 // Rows of packed sequences, for the layers and their gradients. Step t has sizes[t] rows, and row i
-// of a step belongs to sequence i. A single size is that of all steps.
+// of a step belongs to sequence i.
 #pragma once
 
 #include "ops/impl.h"

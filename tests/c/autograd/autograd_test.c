@@ -566,6 +566,18 @@ static void test_set_data(void** state) {
   VALUES(grad_of(x), 10, 12, 14);
 }
 
+static void test_set_data_of_a_view(void** state) {
+  tt_tensor *x, *v, *other = numbers(TT_F64, DATA(5, 6, 7));
+  (void)state;
+  x = numbers(TT_F64, DATA(1, 2, 3, 4));
+  OK(tt_view(c, x, SHAPE(2, 2), &v));
+  OK(tt_tensor_set_data(c, v, other));
+  VALUES(v, 5, 6, 7);
+  VALUES(x, 1, 2, 3, 4);
+  OK(tt_view(c, leaf(DATA(1, 2)), SHAPE(2, 1), &v));
+  FAILS(tt_tensor_set_data(c, v, other), TT_AUTOGRAD, "leaf");
+}
+
 /* A view of a tiny tensor holds no reference to the storage: the base holds it, whose block the
    data is in. */
 static void test_views_keep_their_memory(void** state) {
@@ -800,6 +812,7 @@ int main(void) {
       SCOPED(test_leaf_over_a_part),
       SCOPED(test_retain_grad_follows_in_place),
       SCOPED(test_set_data),
+      SCOPED(test_set_data_of_a_view),
       SCOPED(test_views_keep_their_memory),
       SCOPED(test_nodes),
       SCOPED(test_thousand_uses_hold_two_gradients),

@@ -21,7 +21,8 @@ static int ref_to(const Inputs* in, Array* out) {
 }
 
 static const Reference kCopy[] = {
-    {"clone", .unary = same, .exact = 1},     {"contiguous", .unary = same, .exact = 1},
-    {"copy_", .binary = second, .exact = 1},  {"fill_", .binary = second, .exact = 1},
-    {"zero_", .unary = ref_zero, .exact = 1}, {"to", .whole = ref_to, .exact = 1},
+    {"clone", .unary = same, .exact = 1},    {"contiguous", .unary = same, .exact = 1},
+    {"copy_", .binary = second, .exact = 1}, {"fill_", .binary = second, .exact = 1},
+    {"fill", .binary = second, .exact = 1},  {"zero_", .unary = ref_zero, .exact = 1},
+    {"to", .whole = ref_to, .exact = 1},
 };

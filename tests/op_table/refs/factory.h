@@ -140,6 +140,7 @@ static const Reference kFactory[] = {
     {"ones", .whole = ref_ones, .exact = 1},
     {"full", .whole = ref_full, .exact = 1},
     {"empty", .whole = ref_empty, .exact = 1},
+    {"empty_strided", .whole = ref_empty, .exact = 1},
     {"zeros_like", .whole = ref_zeros, .exact = 1},
     {"ones_like", .whole = ref_ones, .exact = 1},
     {"full_like", .whole = ref_full, .exact = 1},

@@ -161,6 +161,53 @@ static int ref_logcumsumexp(const Inputs* in, Array* out) {
   return 1;
 }
 
+/* ---- gradient ---- */
+
+/* The derivative, at point i of n, of the line or parabola through the points that count; y: their
+   values, `step` apart. */
+static double slope(const double* y, int64_t step, const double* at, int64_t n, int64_t i,
+                    int64_t order) {
+  int64_t first = i - 1;
+  const int is_edge = i == 0 || i == n - 1;
+  if (is_edge && order == 1) {
+    first = i ? i - 1 : 0;
+    return (y[(first + 1) * step] - y[first * step]) / (at[first + 1] - at[first]);
+  }
+  if (i == 0) first = 0;
+  if (i == n - 1) first = n - 3;
+  double sum = 0; /* Lagrange's polynomials */
+  for (int64_t j = first; j < first + 3; j++) {
+    double weight = 0;
+    for (int64_t k = first; k < first + 3; k++) {
+      if (k == j) continue;
+      const int64_t other = 3 * first + 3 - j - k;
+      weight += (at[i] - at[other]) / ((at[j] - at[k]) * (at[j] - at[other]));
+    }
+    sum += weight * y[j * step];
+  }
+  return sum;
+}
+static int ref_gradient(const Inputs* in, Array* outs) {
+  const Array* x = tensor(in, "self");
+  const tt_value* dim = given(in, "dim");
+  const int n = dim && dim->n ? (int)dim->n : x->ndim;
+  for (int o = 0; o < n; o++) {
+    const int64_t d = dim && dim->n ? wrap(dim->ints[o], x->ndim) : o;
+    const int64_t size = x->shape[d];
+    const int64_t step = inner_size(x, d);
+    double* at = scratch((size_t)size * sizeof(double));
+    for (int64_t i = 0; i < size; i++)
+      at[i] = in->items[o].data ? in->items[o].data[i] : (double)i * number_arg(in, "spacing", 1);
+    outs[o] = zeros_like(x);
+    for (int64_t i = 0; i < x->n; i++) {
+      const int64_t k = i / step % size;
+      outs[o].data[i] =
+          slope(x->data + i - k * step, step, at, size, k, int_arg(in, "edge_order", 1));
+    }
+  }
+  return n;
+}
+
 static const Reference kScan[] = {
     {"cumsum", .whole = ref_cumsum},
     {"cumprod", .whole = ref_cumprod},
@@ -168,6 +215,7 @@ static const Reference kScan[] = {
     {"trapezoid", .whole = ref_trapezoid},
     {"cumulative_trapezoid", .whole = ref_cumulative_trapezoid},
     {"vander", .whole = ref_vander},
+    {"gradient", .whole = ref_gradient},
     {"cummax", .whole = ref_cummax, .exact = 1},
     {"cummin", .whole = ref_cummin, .exact = 1},
     {"logcumsumexp", .whole = ref_logcumsumexp},

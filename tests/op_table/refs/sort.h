@@ -345,6 +345,52 @@ static int ref_histc(const Inputs* in, Array* out) {
   return 1;
 }
 
+static int count_in_bins(const Inputs* in, Array* outs) { /* outs[1]: the edges */
+  const Array* x = tensor(in, "self");
+  const Array* weight = tensor(in, "weight");
+  const double* edges = outs[1].data;
+  const int64_t bins = outs[1].n - 1;
+  double sum = 0;
+  outs[0] = new_array(&bins, 1);
+  for (int64_t i = 0; i < x->n; i++) {
+    const double value = x->data[i];
+    int64_t bin = -1;
+    for (int64_t b = 0; b < bins; b++)
+      if (value >= edges[b] && value < edges[b + 1]) bin = b;
+    if (bins && value == edges[bins]) bin = bins - 1;
+    if (bin < 0) continue;
+    outs[0].data[bin] += weight ? weight->data[i] : 1;
+    sum += weight ? weight->data[i] : 1;
+  }
+  for (int64_t b = 0; flag_arg(in, "density") && b < bins; b++)
+    outs[0].data[b] /= sum * (edges[b + 1] - edges[b]);
+  return 2;
+}
+static int ref_histogram(const Inputs* in, Array* outs) {
+  const Array* x = tensor(in, "self");
+  const int64_t n = int_arg(in, "bins", 100) + 1;
+  double low = x->n ? x->data[0] : 0;
+  double high = low;
+  for (int64_t i = 0; i < x->n; i++) {
+    if (x->data[i] < low) low = x->data[i];
+    if (x->data[i] > high) high = x->data[i];
+  }
+  low = number_arg(in, "lower", low);
+  high = number_arg(in, "upper", high);
+  if (low == high) {
+    low -= 0.5;
+    high += 0.5;
+  }
+  outs[1] = new_array(&n, 1);
+  for (int64_t i = 0; i < n; i++)
+    outs[1].data[i] = low + (high - low) * (double)i / (double)(n - 1);
+  return count_in_bins(in, outs);
+}
+static int ref_histogram_edges(const Inputs* in, Array* outs) {
+  outs[1] = copy_of(tensor(in, "bins"));
+  return count_in_bins(in, outs);
+}
+
 static const Reference kSort[] = {
     {"sort", .whole = ref_sort, .exact = 1},
     {"argsort", .whole = ref_argsort, .exact = 1},
@@ -362,4 +408,6 @@ static const Reference kSort[] = {
     {"unique_consecutive", .whole = ref_unique_consecutive, .exact = 1},
     {"bincount", .whole = ref_bincount},
     {"histc", .whole = ref_histc, .exact = 1},
+    {"histogram", .whole = ref_histogram},
+    {"histogram_edges", .whole = ref_histogram_edges},
 };

@@ -7,10 +7,10 @@ const ELEMENTWISE = (
     addcmul, addcdiv, bitwise_and, bitwise_or, bitwise_xor, bitwise_not, bitwise_left_shift,
     bitwise_right_shift, eq, ne, lt, le, gt, ge, logical_not, logical_and, logical_or, logical_xor,
     where, masked_fill, lgamma, digamma, erfinv, erfcx, ndtr, log_ndtr, ndtri, i0, i0e, i1, i1e,
-    sinc, entr, xlogy, xlog1py, igamma, igammac, zeta, exp, log, tanh, sigmoid, abs, sgn, sign,
-    sqrt, rsqrt, square, reciprocal, exp2, expm1, log2, log10, log1p, sin, cos, tan, asin, acos,
-    atan, sinh, cosh, asinh, acosh, atanh, logit, erf, erfc, floor, ceil, trunc, frac, round, isnan,
-    isinf, isfinite, isposinf, isneginf, isreal, signbit, maximum, minimum,
+    sinc, entr, xlogy, xlog1py, zeta, exp, log, tanh, sigmoid, abs, sgn, sign, sqrt, rsqrt, square,
+    reciprocal, exp2, expm1, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh,
+    acosh, atanh, logit, erf, erfc, floor, ceil, trunc, frac, round, isnan, isinf, isfinite,
+    isposinf, isneginf, isreal, signbit, maximum, minimum,
 )
 # Julia's operators: what they are, and the same with swapped operands for a number on the left;
 # nothing: it takes one there.

@@ -22,6 +22,7 @@ const NONLINEARITY = ("tanh" => 0, "relu" => 1)
 const GRIDMODE = ("bilinear" => 0, "nearest" => 1, "bicubic" => 2)
 const GRIDPADDING = ("zeros" => 0, "border" => 1, "reflection" => 2)
 const BAGMODE = ("sum" => 0, "mean" => 1, "max" => 2)
+const FFTNORM = ("backward" => 0, "ortho" => 1, "forward" => 2)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)
@@ -4114,6 +4115,29 @@ end
 empty(T::Type, size...; kw...) = empty(size...; dtype=T, kw...)
 
 """
+    TT.empty_strided(size, stride; dtype=nothing, device=nothing, requires_grad=false)
+
+Returns an uninitialized tensor with the given strides.
+
+- `stride`: distances of neighbours along each dimension, in elements, not negative
+- `dtype`: dtype of the result; default: float32
+- `device`: device of the result; default: CPU
+"""
+function empty_strided(size::Ints, stride_=required; stride::Union{Ints, Required}=stride_,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    requires_grad=false)
+    stride === required && missing_argument(:stride)
+    size_v = ints(size)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_empty_strided_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve size_v stride_v C.tt_empty_strided(ctx(), size_v, length(size_v), stride_v,
+        length(stride_v), opts, o))
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
     TT.zeros(size...; dtype=nothing, device=nothing, requires_grad=false)
 
 Returns a tensor filled with 0.
@@ -4505,6 +4529,667 @@ function kaiser_window(window_length::Integer; periodic::Bool=true, beta::Real=1
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_kaiser_window(ctx(), i64(window_length), opts, o))
     return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
+end
+
+"""
+    TT.fft_fft(input, n=nothing, dim=-1; dims=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform y[k] = `sum_j` x[j] exp(-2 pi i j k / n) along a dimension.
+The result is complex.
+
+- `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+- `dim`: dimension to transform
+- `norm`: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
+  forward: 1 / n
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_fft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
+    dim::Integer=chosen_one(dims, dim_), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    opts = Ref(C.tt_fft_fft_opts(UInt64(6) | given(n, 0), i64(n), c_dim(dim),
+        choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(C.tt_fft_fft_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_fft(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_ifft(input, n=nothing, dim=-1; dims=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse discrete Fourier transform y[k] = 1/n `sum_j` x[j] exp(2 pi i j k / n) along a
+dimension. The result is complex.
+
+- `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+- `dim`: dimension to transform
+- `norm`: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
+  forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_ifft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
+    dim::Integer=chosen_one(dims, dim_), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    opts = Ref(C.tt_fft_ifft_opts(UInt64(6) | given(n, 0), i64(n), c_dim(dim),
+        choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(C.tt_fft_ifft_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_ifft(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_rfft(input, n=nothing, dim=-1; dims=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform of real numbers along a dimension: its first n / 2 + 1
+elements, of which the others are the conjugates.
+
+- `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+- `dim`: dimension to transform
+- `norm`: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
+  forward: 1 / n
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_rfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
+    dim::Integer=chosen_one(dims, dim_), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    opts = Ref(C.tt_fft_rfft_opts(UInt64(6) | given(n, 0), i64(n), c_dim(dim),
+        choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(C.tt_fft_rfft_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_rfft(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_irfft(input, n=nothing, dim=-1; dims=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse of `fft_rfft`: real numbers from the first n / 2 + 1 elements of their spectrum
+along a dimension.
+
+- `n`: number of real elements; default: 2 (m - 1) for size m of dim
+- `dim`: dimension to transform
+- `norm`: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
+  forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_irfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
+    dim::Integer=chosen_one(dims, dim_), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    opts = Ref(C.tt_fft_irfft_opts(UInt64(6) | given(n, 0), i64(n), c_dim(dim),
+        choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(C.tt_fft_irfft_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_irfft(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_hfft(input, n=nothing, dim=-1; dims=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform of a signal with the symmetry x[n - j] = conj x[j] along a
+dimension, given by its first n / 2 + 1 elements. The result is real.
+
+- `n`: number of real elements; default: 2 (m - 1) for size m of dim
+- `dim`: dimension to transform
+- `norm`: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
+  forward: 1 / n
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_hfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
+    dim::Integer=chosen_one(dims, dim_), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    opts = Ref(C.tt_fft_hfft_opts(UInt64(6) | given(n, 0), i64(n), c_dim(dim),
+        choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(C.tt_fft_hfft_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_hfft(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_ihfft(input, n=nothing, dim=-1; dims=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse of `fft_hfft`: the first n / 2 + 1 elements of the inverse transform of real
+numbers along a dimension.
+
+- `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
+- `dim`: dimension to transform
+- `norm`: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
+  forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_ihfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
+    dim::Integer=chosen_one(dims, dim_), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    opts = Ref(C.tt_fft_ihfft_opts(UInt64(6) | given(n, 0), i64(n), c_dim(dim),
+        choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(C.tt_fft_ihfft_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_ihfft(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_fft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform along two dimensions. The result is complex.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last two
+- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+  ortho: 1 / sqrt(N); forward: 1 / N
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_fft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_fft2_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_fft2_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_fft2(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_ifft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse discrete Fourier transform along two dimensions. The result is complex.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last two
+- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+  ortho: 1 / sqrt(N); forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_ifft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_ifft2_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_ifft2_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_ifft2(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_rfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform of real numbers along two dimensions, of the last one only
+the first n / 2 + 1 elements.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last two
+- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+  ortho: 1 / sqrt(N); forward: 1 / N
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_rfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_rfft2_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_rfft2_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_rfft2(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_irfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse of `fft_rfft2`: real numbers from their spectrum along two dimensions, of the
+last one only given by the first n / 2 + 1 elements.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+- `dim`: dimensions to transform; default: the last two
+- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+  ortho: 1 / sqrt(N); forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_irfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_irfft2_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_irfft2_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_irfft2(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_hfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform of a signal with Hermitian symmetry along two dimensions, of
+the last one only given by the first n / 2 + 1 elements. The result is real.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+- `dim`: dimensions to transform; default: the last two
+- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+  ortho: 1 / sqrt(N); forward: 1 / N
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_hfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_hfft2_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_hfft2_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_hfft2(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_ihfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse of `fft_hfft2`: the inverse transform of real numbers along two dimensions, of
+the last one only the first n / 2 + 1 elements.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last two
+- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+  ortho: 1 / sqrt(N); forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_ihfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_ihfft2_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_ihfft2_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_ihfft2(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_fftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform along several dimensions. The result is complex.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
+- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+  ortho: 1 / sqrt(N); forward: 1 / N
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_fftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_fftn_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_fftn_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_fftn(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_ifftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse discrete Fourier transform along several dimensions. The result is complex.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
+- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+  ortho: 1 / sqrt(N); forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_ifftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_ifftn_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_ifftn_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_ifftn(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_rfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform of real numbers along several dimensions, of the last one
+only the first n / 2 + 1 elements.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
+- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+  ortho: 1 / sqrt(N); forward: 1 / N
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_rfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_rfftn_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_rfftn_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_rfftn(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_irfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse of `fft_rfftn`: real numbers from their spectrum along several dimensions, of
+the last one only given by the first n / 2 + 1 elements.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
+- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+  ortho: 1 / sqrt(N); forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_irfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_irfftn_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_irfftn_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_irfftn(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_hfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
+dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
+- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
+- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+  ortho: 1 / sqrt(N); forward: 1 / N
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_hfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_hfftn_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_hfftn_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_hfftn(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_ihfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
+
+Computes the inverse of `fft_hfftn`: the inverse transform of real numbers along several dimensions,
+of the last one only the first n / 2 + 1 elements.
+
+- `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+  where one is -1; default: the sizes of self
+- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
+- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+  ortho: 1 / sqrt(N); forward: 1
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_ihfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), norm::Union{Union{AbstractString, Symbol},
+    Nothing}="backward", out=nothing)
+    s_v = ints(s)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_ihfftn_opts(UInt64(4) | given(s, 0) | given(dim, 1), pointer(s_v),
+        length(s_v), pointer(dim_v), length(dim_v), choice(FFTNORM, norm, "norm")))
+    if out !== nothing
+        check(GC.@preserve s_v dim_v C.tt_fft_ihfftn_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve s_v dim_v C.tt_fft_ihfftn(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_fftfreq(n, d=1.0; dtype=nothing, device=nothing, out=nothing)
+
+Returns the frequencies of the elements of a transform of length n: 0, 1, …, then the negative ones,
+divided by n d.
+
+- `n`: length of the transform
+- `d`: distance between the elements of the signal
+- `dtype`: dtype of the result; default: float32
+- `device`: device of the result; default: CPU
+"""
+function fft_fftfreq(n::Integer, d_=1.0; d::Real=d_, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, out=nothing)
+    opts = Ref(C.tt_fft_fftfreq_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
+    if out !== nothing
+        check(C.tt_fft_fftfreq_into(ctx(), i64(n), f64(d), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_fftfreq(ctx(), i64(n), f64(d), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_rfftfreq(n, d=1.0; dtype=nothing, device=nothing, out=nothing)
+
+Returns the frequencies of the elements of a transform of n real numbers: 0, 1, …, n / 2, divided by
+n d.
+
+- `n`: number of real elements
+- `d`: distance between the elements of the signal
+- `dtype`: dtype of the result; default: float32
+- `device`: device of the result; default: CPU
+"""
+function fft_rfftfreq(n::Integer, d_=1.0; d::Real=d_, dtype::Union{Type, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, out=nothing)
+    opts = Ref(C.tt_fft_rfftfreq_opts(given(dtype, 0) | given(device, 1), dtype_code(dtype),
+        device_struct(device)))
+    if out !== nothing
+        check(C.tt_fft_rfftfreq_into(ctx(), i64(n), f64(d), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fft_rfftfreq(ctx(), i64(n), f64(d), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_fftshift(input, dim=nothing; dims=nothing)
+
+Moves the frequency 0 of a spectrum to the middle: rolls each listed dimension by half its size.
+
+- `dim`: dimensions to roll; default: all
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_fftshift(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_))
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_fftshift_opts(given(dim, 0), pointer(dim_v), length(dim_v)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_fft_fftshift(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.fft_ifftshift(input, dim=nothing; dims=nothing)
+
+Computes the inverse of `fft_fftshift`: moves the middle to the front.
+
+- `dim`: dimensions to roll; default: all
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function fft_ifftshift(input::Tensor, dim_=nothing; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_))
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_fft_ifftshift_opts(given(dim, 0), pointer(dim_v), length(dim_v)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_fft_ifftshift(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.stft(input, n_fft, hop_length=nothing, win_length=nothing, window=nothing; center=true,
+        pad_mode=\"reflect\", normalized=false, onesided=nothing, return_complex=nothing,
+        align_to_window=nothing)
+
+Computes the short-time Fourier transform: the spectra of overlapping frames of a signal, each
+multiplied by a window.
+
+- `input`: signals of shape (n) or (batch, n)
+- `n_fft`: length of the transform of a frame
+- `hop_length`: distance between frames; default: `n_fft` / 4
+- `win_length`: length of the window, which is filled with zeros on both sides to `n_fft`; default:
+  `n_fft`
+- `window`: 1-D, `win_length` elements; default: ones
+- `center`: whether `n_fft` / 2 elements are added on both ends of the signal, so that frame t has
+  element t * `hop_length` in its middle
+- `pad_mode`: what these elements are
+- `normalized`: whether the result is divided by sqrt(`n_fft`)
+- `onesided`: whether only the `n_fft` / 2 + 1 first frequencies are returned, for real signals and
+  windows; default: true for these
+- `return_complex`: whether the result is complex; else its last dimension holds pairs of parts.
+  Required for real signals and windows
+- `align_to_window`: without center: whether frame t begins its window, not its transform, at
+  element t * `hop_length`; default: false
+"""
+function stft(input::Tensor, n_fft_=required, hop_length_=nothing, win_length_=nothing,
+    window_=nothing; n_fft::Union{Integer, Required}=n_fft_,
+    hop_length::Union{Integer, Nothing}=hop_length_,
+    win_length::Union{Integer, Nothing}=win_length_, window::Union{Tensor, Nothing}=window_,
+    center::Bool=true, pad_mode::Union{Union{AbstractString, Symbol}, Nothing}="reflect",
+    normalized::Bool=false, onesided::Union{Bool, Nothing}=nothing,
+    return_complex::Union{Bool, Nothing}=nothing, align_to_window::Union{Bool, Nothing}=nothing)
+    n_fft === required && missing_argument(:n_fft)
+    opts = Ref(C.tt_stft_opts(UInt64(56) | given(hop_length, 0) | given(win_length, 1) |
+        given(window, 2) | given(onesided, 6) | given(return_complex, 7) | given(align_to_window,
+        8), i64(hop_length), i64(win_length), handle(window), flag(center),
+        choice(PADDING, pad_mode, "pad_mode"), flag(normalized), flag(onesided),
+        flag(return_complex), flag(align_to_window)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve window C.tt_stft(ctx(), input, i64(n_fft), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.istft(input, n_fft, hop_length=nothing, win_length=nothing, window=nothing; center=true,
+        normalized=false, onesided=nothing, length=nothing, return_complex=false)
+
+Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of its
+frames.
+
+- `input`: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
+- `n_fft`: length of the transform of a frame
+- `hop_length`: distance between frames; default: `n_fft` / 4
+- `win_length`: length of the window, which is filled with zeros on both sides to `n_fft`; default:
+  `n_fft`
+- `window`: 1-D, `win_length` elements; default: ones
+- `center`: whether the signal had `n_fft` / 2 elements added on both ends, which are cut off
+- `normalized`: whether the spectra were divided by sqrt(`n_fft`)
+- `onesided`: whether the spectra have the first `n_fft` / 2 + 1 frequencies only; default: if they
+  have fewer than `n_fft`
+- `length`: length of the signal; default: what the frames cover
+- `return_complex`: whether the signal is complex
+"""
+function istft(input::Tensor, n_fft_=required, hop_length_=nothing, win_length_=nothing,
+    window_=nothing; n_fft::Union{Integer, Required}=n_fft_,
+    hop_length::Union{Integer, Nothing}=hop_length_,
+    win_length::Union{Integer, Nothing}=win_length_, window::Union{Tensor, Nothing}=window_,
+    center::Bool=true, normalized::Bool=false, onesided::Union{Bool, Nothing}=nothing,
+    length::Union{Integer, Nothing}=nothing, return_complex::Bool=false)
+    n_fft === required && missing_argument(:n_fft)
+    opts = Ref(C.tt_istft_opts(UInt64(152) | given(hop_length, 0) | given(win_length, 1) |
+        given(window, 2) | given(onesided, 5) | given(length, 6), i64(hop_length), i64(win_length),
+        handle(window), flag(center), flag(normalized), flag(onesided), i64(length),
+        flag(return_complex)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve window C.tt_istft(ctx(), input, i64(n_fft), opts, o))
+    return wrap(o[])
 end
 
 """
@@ -7499,6 +8184,56 @@ function exponential!(input::Tensor, lambd_=1.0; lambd::Real=lambd_,
 end
 
 """
+    TT.cauchy!(input, median=0.0, sigma=1.0; generator=nothing)
+
+Fills self with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma (1 +
+((x - median) / sigma)^2)).
+
+- `median`: median
+- `sigma`: half width at half of the maximum, greater than 0
+- `generator`: random number generator; default: the one of the ctx
+"""
+function cauchy!(input::Tensor, median_=0.0, sigma_=1.0; median::Real=median_, sigma::Real=sigma_,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_cauchy__opts(given(generator, 0), handle(generator)))
+    check(GC.@preserve generator C.tt_cauchy_(ctx(), input, f64(median), f64(sigma), opts))
+    return input
+end
+
+"""
+    TT.log_normal!(input, mean=1.0, std=2.0; generator=nothing)
+
+Fills self with random numbers whose logarithms have a normal distribution.
+
+- `mean`: mean of the logarithms
+- `std`: standard deviation of the logarithms, greater than 0
+- `generator`: random number generator; default: the one of the ctx
+"""
+function log_normal!(input::Tensor, mean_=1.0, std_=2.0; mean::Real=mean_, std::Real=std_,
+    generator::Union{Generator, Nothing}=nothing)
+    opts = Ref(C.tt_log_normal__opts(given(generator, 0), handle(generator)))
+    check(GC.@preserve generator C.tt_log_normal_(ctx(), input, f64(mean), f64(std), opts))
+    return input
+end
+
+"""
+    TT.geometric!(input, p; generator=nothing)
+
+Fills self with the number of trials up to the first success: k = 1, 2, … with probability (1 -
+p)^(k - 1) p.
+
+- `p`: probability of success, in (0, 1)
+- `generator`: random number generator; default: the one of the ctx
+"""
+function geometric!(input::Tensor, p_=required; p::Union{Real, Required}=p_,
+    generator::Union{Generator, Nothing}=nothing)
+    p === required && missing_argument(:p)
+    opts = Ref(C.tt_geometric__opts(given(generator, 0), handle(generator)))
+    check(GC.@preserve generator C.tt_geometric_(ctx(), input, f64(p), opts))
+    return input
+end
+
+"""
     TT.dropout(input, p=0.5; training=true, generator=nothing)
 
 Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input itself if
@@ -8964,6 +9699,28 @@ function logcumsumexp(input::Tensor, dim_=required; dims=nothing,
 end
 
 """
+    TT.gradient_points(input, spacing, dim=nothing, edge_order=1; dims=nothing)
+
+Estimates the derivative of a function along each dimension from its values at given points: by
+differences of second order, at the borders by one-sided ones.
+
+- `input`: values of the function
+- `spacing`: the points along each listed dimension, 1-D
+- `dim`: dimensions; default: all
+- `edge_order`: 1 or 2: the order of the one-sided differences
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function gradient_points(input::Tensor, spacing::Tensors, dim_=nothing, edge_order_=1; dims=nothing,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), edge_order::Integer=edge_order_)
+    spacing_v = handles(spacing)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_gradient_points_opts(UInt64(2) | given(dim, 0), pointer(dim_v), length(dim_v),
+        i64(edge_order)))
+    return GC.@preserve spacing_v spacing dim_v list_out((outs, cap, n) ->
+        C.tt_gradient_points(ctx(), input, spacing_v, length(spacing_v), opts, outs, cap, n))
+end
+
+"""
     TT.softmax(input, dim; dims=nothing, dtype=nothing, out=nothing)
 
 Computes exp(x) / sum(exp(x)) along dim, without overflow.
@@ -9433,6 +10190,58 @@ function histc(input::Tensor, bins_=100, min_=0.0, max_=0.0; bins::Integer=bins_
 end
 
 """
+    TT.histogram(input, bins=100, lower=nothing, upper=nothing, weight=nothing; density=false,
+        out=nothing)
+
+Counts the elements in bins of equal width, or adds up their weights. A bin has its left edge, the
+last one both. Elements outside the range are not counted.
+
+- `bins`: number of bins, at least 1
+- `lower`: lower end of the range; default: the smallest element
+- `upper`: upper end of the range, given with lower; default: the largest element
+- `weight`: weights of the elements, of the shape and dtype of self; default: 1 each
+- `density`: whether the result is divided so that its integral over the range is 1
+"""
+function histogram(input::Tensor, bins_=100, lower_=nothing, upper_=nothing, weight_=nothing;
+    bins::Integer=bins_, lower::Union{Real, Nothing}=lower_, upper::Union{Real, Nothing}=upper_,
+    weight::Union{Tensor, Nothing}=weight_, density::Bool=false, out=nothing)
+    opts = Ref(C.tt_histogram_opts(UInt64(8) | given(lower, 0) | given(upper, 1) | given(weight, 2),
+        f64(lower), f64(upper), handle(weight), flag(density)))
+    if out !== nothing
+        check(GC.@preserve weight C.tt_histogram_into(ctx(), input, i64(bins), opts, out[1],
+            out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve weight C.tt_histogram(ctx(), input, i64(bins), opts, o1, o2))
+    return (hist = wrap_or_nothing(o1[]), bin_edges = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.histogram_edges(input, bins, weight=nothing; density=false, out=nothing)
+
+Counts the elements in bins with the given edges, or adds up their weights. A bin has its left edge,
+the last one both. Elements outside the edges are not counted.
+
+- `bins`: ascending edges, 1-D, of the dtype of self
+- `weight`: weights of the elements, of the shape and dtype of self; default: 1 each
+- `density`: whether the result is divided so that its integral over the range is 1
+"""
+function histogram_edges(input::Tensor, bins::Tensor, weight_=nothing;
+    weight::Union{Tensor, Nothing}=weight_, density::Bool=false, out=nothing)
+    opts = Ref(C.tt_histogram_edges_opts(UInt64(2) | given(weight, 0), handle(weight),
+        flag(density)))
+    if out !== nothing
+        check(GC.@preserve weight C.tt_histogram_edges_into(ctx(), input, bins, opts, out[1],
+            out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve weight C.tt_histogram_edges(ctx(), input, bins, opts, o1, o2))
+    return (hist = wrap_or_nothing(o1[]), bin_edges = wrap_or_nothing(o2[]))
+end
+
+"""
     TT.lgamma(input; out=nothing)
 
 Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
@@ -9864,6 +10673,22 @@ function igamma(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
+    TT.igamma!(input, other)
+
+In place:
+
+Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+broadcasting. self has no gradient.
+
+- `input`: shape parameter a, not negative
+- `other`: upper bound x of the integral, not negative
+"""
+function igamma!(input::Tensor, other::Tensor)
+    check(C.tt_igamma_(ctx(), input, other))
+    return input
+end
+
+"""
     TT.igammac(input, other; out=nothing)
 
 Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self, other),
@@ -9880,6 +10705,22 @@ function igammac(input::Tensor, other::Tensor; out=nothing)
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_igammac(ctx(), input, other, o))
     return wrap(o[])
+end
+
+"""
+    TT.igammac!(input, other)
+
+In place:
+
+Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self, other),
+elementwise with broadcasting. self has no gradient.
+
+- `input`: shape parameter a, not negative
+- `other`: lower bound x of the integral, not negative
+"""
+function igammac!(input::Tensor, other::Tensor)
+    check(C.tt_igammac_(ctx(), input, other))
+    return input
 end
 
 """

@@ -41,11 +41,15 @@ MODULES = {
     "_conv":
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "_copy":
-        "clone contiguous copy_ fill_ to zero_",
+        "clone contiguous copy_ fill fill_ to zero_",
     "_factory":
-        "arange bartlett_window blackman_window empty empty_like eye full full_like hamming_window "
-        "hann_window kaiser_window linspace logspace new_empty new_full new_ones new_zeros ones "
-        "ones_like tril_indices triu_indices zeros zeros_like",
+        "arange bartlett_window blackman_window empty empty_like empty_strided eye full full_like "
+        "hamming_window hann_window kaiser_window linspace logspace new_empty new_empty_strided "
+        "new_full new_ones new_zeros ones ones_like tril_indices triu_indices zeros zeros_like",
+    "_fft":
+        "fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft "
+        "fft_ifft2 fft_ifftn fft_ifftshift fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 "
+        "fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq fft_rfftn istft stft",
     "_fold":
         "col2im im2col",
     "_grid":
@@ -77,26 +81,26 @@ MODULES = {
         "max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
         "max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d",
     "_random":
-        "alpha_dropout alpha_dropout_ bernoulli bernoulli_ dropout dropout1d dropout1d_ dropout2d "
-        "dropout2d_ dropout3d dropout3d_ dropout_ exponential_ feature_alpha_dropout "
-        "feature_alpha_dropout_ multinomial normal normal_ rand rand_like randint randint_like "
-        "randn randn_like random_ randperm uniform_",
+        "alpha_dropout alpha_dropout_ bernoulli bernoulli_ cauchy_ dropout dropout1d dropout1d_ "
+        "dropout2d dropout2d_ dropout3d dropout3d_ dropout_ exponential_ feature_alpha_dropout "
+        "feature_alpha_dropout_ geometric_ log_normal_ multinomial normal normal_ rand rand_like "
+        "randint randint_like randn randn_like random_ randperm uniform_",
     "_recurrent":
         "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_resize":
         "interpolate",
     "_scan":
-        "cummax cummin cumprod cumprod_ cumsum cumsum_ cumulative_trapezoid diff logcumsumexp "
-        "trapezoid vander",
+        "cummax cummin cumprod cumprod_ cumsum cumsum_ cumulative_trapezoid diff gradient "
+        "gradient_points logcumsumexp trapezoid vander",
     "_softmax":
         "log_softmax softmax softmin",
     "_sort":
-        "argsort bincount bucketize histc kthvalue median mode msort nanmedian nanquantile "
-        "quantile searchsorted sort topk unique unique_consecutive",
+        "argsort bincount bucketize histc histogram histogram_edges kthvalue median mode msort "
+        "nanmedian nanquantile quantile searchsorted sort topk unique unique_consecutive",
     "_special":
-        "_m_polygamma digamma digamma_ entr erfcx erfinv erfinv_ i0 i0_ i0e i1 i1e igamma igammac "
-        "lgamma lgamma_ log_ndtr mvlgamma mvlgamma_ ndtr ndtri polygamma sinc sinc_ xlog1py xlogy "
-        "xlogy_ zeta",
+        "_m_polygamma digamma digamma_ entr erfcx erfinv erfinv_ i0 i0_ i0e i1 i1e igamma igamma_ "
+        "igammac igammac_ lgamma lgamma_ log_ndtr mvlgamma mvlgamma_ ndtr ndtri polygamma sinc "
+        "sinc_ xlog1py xlogy xlogy_ zeta",
     "_unary":
         "abs abs_ acos acos_ acosh acosh_ asin asin_ asinh asinh_ atan atan_ atanh atanh_ ceil "
         "ceil_ cos cos_ cosh cosh_ deg2rad deg2rad_ erf erf_ erfc erfc_ exp exp2 exp2_ exp_ expm1 "
@@ -128,30 +132,30 @@ PLACES = {
         "cosine_similarity count_nonzero cov cross cummax cummin cumprod cumsum "
         "cumulative_trapezoid deg2rad detach diag diag_embed diagflat diagonal diagonal_scatter "
         "diff digamma dist div divide dot dsplit dstack einsum embedding_renorm_ empty empty_like "
-        "eq erf erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_power floor "
-        "floor_divide fmax fmin fmod frac frexp full full_like gather gcd ge ger greater "
-        "greater_equal group_norm gru gru_cell gt hamming_window hann_window hardshrink heaviside "
-        "histc hsplit hstack hypot i0 igamma igammac imag index_add index_copy index_fill "
-        "index_put index_reduce index_select inner isclose isfinite isin isinf isnan isneginf "
-        "isposinf isreal kaiser_window kron kthvalue lcm ldexp le lerp less less_equal lgamma "
-        "linspace log log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logical_and "
-        "logical_not logical_or logical_xor logit logspace logsumexp lstm lstm_cell lt masked_fill "
-        "masked_scatter masked_select matmul max max_pool1d max_pool1d_with_indices max_pool2d "
-        "max_pool3d maximum mean median meshgrid min minimum mm mode moveaxis movedim msort mul "
-        "multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum narrow "
-        "narrow_copy ne neg negative nextafter nonzero nonzero_static norm normal not_equal "
-        "nuclear_norm ones ones_like outer pairwise_distance pdist permute pixel_shuffle "
-        "pixel_unshuffle polar polygamma positive pow prelu prod put quantile rad2deg rand "
-        "rand_like randint randint_like randn randn_like randperm ravel real reciprocal relu "
-        "remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu "
-        "rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round row_stack rrelu rsqrt rsub scatter "
-        "scatter_add scatter_reduce searchsorted select select_scatter selu sgn sigmoid sign "
-        "signbit sin sinc sinh slice_scatter softmax sort split split_with_sizes sqrt square "
-        "squeeze stack std std_mean sub subtract sum swapaxes swapdims t take take_along_dim tan "
-        "tanh tensor_split tensordot threshold tile topk trace transpose trapezoid trapz tril "
-        "tril_indices triu triu_indices true_divide trunc unbind unflatten unique "
-        "unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze vander var var_mean "
-        "vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like",
+        "empty_strided eq erf erfc erfinv exp exp2 expm1 eye fill fix flatten flip fliplr flipud "
+        "float_power floor floor_divide fmax fmin fmod frac frexp full full_like gather gcd ge ger "
+        "gradient greater greater_equal group_norm gru gru_cell gt hamming_window hann_window "
+        "hardshrink heaviside histc histogram hsplit hstack hypot i0 igamma igammac imag index_add "
+        "index_copy index_fill index_put index_reduce index_select inner isclose isfinite isin "
+        "isinf isnan isneginf isposinf isreal istft kaiser_window kron kthvalue lcm ldexp le lerp "
+        "less less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp logaddexp2 "
+        "logcumsumexp logical_and logical_not logical_or logical_xor logit logspace logsumexp lstm "
+        "lstm_cell lt masked_fill masked_scatter masked_select matmul max max_pool1d "
+        "max_pool1d_with_indices max_pool2d max_pool3d maximum mean median meshgrid min minimum mm "
+        "mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean "
+        "nanmedian nanquantile nansum narrow narrow_copy ne neg negative nextafter nonzero "
+        "nonzero_static norm normal not_equal nuclear_norm ones ones_like outer pairwise_distance "
+        "pdist permute pixel_shuffle pixel_unshuffle polar polygamma positive pow prelu prod put "
+        "quantile rad2deg rand rand_like randint randint_like randn randn_like randperm ravel real "
+        "reciprocal relu remainder renorm repeat_interleave reshape resolve_conj resolve_neg "
+        "rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round row_stack rrelu "
+        "rsqrt rsub scatter scatter_add scatter_reduce searchsorted select select_scatter selu sgn "
+        "sigmoid sign signbit sin sinc sinh slice_scatter softmax sort split split_with_sizes sqrt "
+        "square squeeze stack std std_mean stft sub subtract sum swapaxes swapdims t take "
+        "take_along_dim tan tanh tensor_split tensordot threshold tile topk trace transpose "
+        "trapezoid trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten "
+        "unique unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze vander var "
+        "var_mean vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like",
     "Tensor":
         "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv "
         "addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all amax amin "
@@ -160,40 +164,40 @@ PLACES = {
         "as_strided_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ "
         "bernoulli bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift "
         "bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift "
-        "bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to ceil ceil_ chunk clamp "
-        "clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone combinations conj "
+        "bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ chunk "
+        "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone combinations conj "
         "conj_physical conj_physical_ copy_ copysign copysign_ corrcoef cos cos_ cosh cosh_ "
         "count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ "
         "detach diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div "
         "div_ divide divide_ dot dsplit empty_like eq eq_ erf erf_ erfc erfc_ erfinv erfinv_ exp "
-        "exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fix fix_ flatten flip "
-        "fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin "
-        "fmod fmod_ frac frac_ frexp full_like gather gcd gcd_ ge ge_ ger greater greater_ "
-        "greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ histc hsplit hypot "
-        "hypot_ i0 i0_ igamma igammac index_add index_add_ index_copy index_copy_ index_fill "
-        "index_fill_ index_put index_put_ index_reduce index_reduce_ index_select inner isclose "
-        "isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ ldexp ldexp_ le le_ "
-        "lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ "
-        "log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_ "
-        "logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ "
-        "logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select "
-        "matmul max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ "
-        "multinomial multiply multiply_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean "
-        "nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ "
-        "new_empty new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static norm "
-        "normal_ not_equal not_equal_ nuclear_norm ones_like outer permute polygamma positive pow "
-        "pow_ prelu prod put put_ quantile rad2deg rad2deg_ rand_like randn_like random_ ravel "
-        "reciprocal reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat "
-        "repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ "
-        "rrelu_ rsqrt rsqrt_ rsub scatter scatter_ scatter_add scatter_add_ scatter_reduce "
-        "scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin "
-        "sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split split_with_sizes sqrt sqrt_ "
-        "square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes "
-        "swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split "
-        "threshold_ tile topk trace transpose transpose_ tril tril_ triu triu_ true_divide "
-        "true_divide_ trunc trunc_ unbind unflatten unfold uniform_ unique unique_consecutive "
-        "unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy "
-        "xlogy_ zero_ zeros_like",
+        "exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill fill_ fix fix_ flatten "
+        "flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax "
+        "fmin fmod fmod_ frac frac_ frexp full_like gather gcd gcd_ ge ge_ geometric_ ger greater "
+        "greater_ greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ histc hsplit "
+        "hypot hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_add index_add_ index_copy "
+        "index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_reduce_ "
+        "index_select inner isclose isfinite isinf isnan isneginf isposinf isreal istft kron "
+        "kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_ less less_ less_equal less_equal_ lgamma "
+        "lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp "
+        "logaddexp2 logcumsumexp logical_and logical_and_ logical_not logical_not_ logical_or "
+        "logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill "
+        "masked_fill_ masked_scatter masked_scatter_ masked_select matmul max maximum mean median "
+        "min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv "
+        "mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow "
+        "narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_empty_strided new_full "
+        "new_ones new_zeros nextafter nextafter_ nonzero nonzero_static norm normal_ not_equal "
+        "not_equal_ nuclear_norm ones_like outer permute polygamma positive pow pow_ prelu prod "
+        "put put_ quantile rad2deg rad2deg_ rand_like randn_like random_ ravel reciprocal "
+        "reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave "
+        "reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rrelu_ rsqrt rsqrt_ "
+        "rsub scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select "
+        "select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh "
+        "sinh_ slice_scatter softmax sort split split_with_sizes sqrt sqrt_ square square_ squeeze "
+        "squeeze_ std stft sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims "
+        "swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split threshold_ tile topk "
+        "trace transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ "
+        "unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split "
+        "unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy xlogy_ zero_ zeros_like",
     "nn.functional":
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
         "adaptive_max_pool2d adaptive_max_pool3d affine_grid alpha_dropout avg_pool1d avg_pool2d "
@@ -219,8 +223,9 @@ OTHERS = {
         "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
         "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
         "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "concat": "cat",
-        "concatenate": "cat", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt",
-        "greater_equal": "ge", "less": "lt", "less_equal": "le",
+        "concatenate": "cat", "divide": "div", "fix": "trunc", "ger": "outer",
+        "gradient": "_samples.gradient", "greater": "gt", "greater_equal": "ge",
+        "histogram": "_samples.histogram", "less": "lt", "less_equal": "le",
         "max_pool1d": "nn.pooling.max_pool1d", "max_pool2d": "nn.pooling.max_pool2d",
         "max_pool3d": "nn.pooling.max_pool3d", "moveaxis": "movedim", "multiply": "mul",
         "negative": "neg", "not_equal": "ne", "row_stack": "vstack", "subtract": "sub",

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import boolean, device_field, dtype_code, instance, keeps, number_form, wrong_kind
+from .._convert import (boolean, device_field, dtype_code, instance, keeps, is_number, no_overload,
+    number_form, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -17,9 +18,13 @@ tt_clone = lib.tt_clone
 tt_clone_into = lib.tt_clone_into
 tt_contiguous = lib.tt_contiguous
 tt_copy_ = lib.tt_copy_
+tt_fill_f64 = lib.tt_fill_f64
 tt_fill_f64_ = lib.tt_fill_f64_
+tt_fill_i64 = lib.tt_fill_i64
 tt_fill_i64_ = lib.tt_fill_i64_
+tt_fill_scalar = lib.tt_fill_scalar
 tt_fill_scalar_ = lib.tt_fill_scalar_
+tt_fill_tensor = lib.tt_fill_tensor
 tt_to = lib.tt_to
 tt_zero_ = lib.tt_zero_
 _o_clone = Struct("Qi0q").pack
@@ -140,3 +145,31 @@ def fill_(input: Tensor, value: complex) -> Tensor:
     if call(local.ctx, input, value):
         fail()
     return input
+
+
+def fill(input: Tensor, value: complex | Tensor) -> Tensor:
+    """fill(input, value)
+
+    Returns a tensor with the shape and dtype of self, filled with value. The strides of a dense
+    self are kept.
+    Returns a tensor with the shape and dtype of self, filled with the element of a 0-dim tensor.
+    The strides of a dense self are kept.
+      value: 0-dim
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(fill(input.as_subclass(Tensor), value), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("fill", "input", "Tensor", input)
+    if is_number(value):
+        h = TensorHandle()
+        call, value = number_form(tt_fill_f64, tt_fill_i64, tt_fill_scalar, value, "fill", "value")
+        if call(local.ctx, input, value, byref(h)):
+            fail()
+        return wrap(h)
+    elif isinstance(value, Tensor):
+        h = TensorHandle()
+        if tt_fill_tensor(local.ctx, input, value, byref(h)):
+            fail()
+        return wrap(h)
+    raise no_overload("fill", input, value)

@@ -19,6 +19,7 @@ tt_bartlett_window = lib.tt_bartlett_window
 tt_blackman_window = lib.tt_blackman_window
 tt_empty = lib.tt_empty
 tt_empty_like = lib.tt_empty_like
+tt_empty_strided = lib.tt_empty_strided
 tt_eye = lib.tt_eye
 tt_full_f64 = lib.tt_full_f64
 tt_full_i64 = lib.tt_full_i64
@@ -38,6 +39,7 @@ tt_triu_indices = lib.tt_triu_indices
 tt_zeros = lib.tt_zeros
 tt_zeros_like = lib.tt_zeros_like
 _o_empty = Struct("Qiii0q").pack
+_o_empty_strided = Struct("Qiii0q").pack
 _o_zeros = Struct("Qiii0q").pack
 _o_ones = Struct("Qiii0q").pack
 _o_full = Struct("Qiii0q").pack
@@ -91,6 +93,41 @@ def new_empty(self: Tensor, *args: Any, dtype: dtype | None = None,
     """As tt.empty; dtype and device are by default the tensor's."""
     return (empty(*args, dtype=dtype or self.dtype, device=device or self.device,
                   requires_grad=requires_grad, size=size))
+
+
+def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *,
+                  dtype: dtype | None = None, device: device | str | None = None,
+                  out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
+    """empty_strided(size, stride, *, dtype=None, device=None, out=None, requires_grad=False)
+
+    Returns an uninitialized tensor with the given strides.
+      stride: distances of neighbours along each dimension, in elements, not negative
+      dtype: dtype of the result; default: float32
+      device: device of the result; default: CPU
+    """
+    if out is not None:
+        from ._copy import clone
+        return clone(empty_strided(size, stride, dtype=dtype, device=device), out=out)
+    size_c, size_n = int_list(size, "empty_strided", "size")
+    stride_c, stride_n = int_list(stride, "empty_strided", "stride")
+    opts = None
+    if dtype is not None or device is not None:
+        opts = _o_empty_strided((dtype is not None) | (device is not None) << 1,
+                                dtype_code(dtype, "empty_strided", "dtype"),
+                                *device_field(device, "empty_strided", "device"))
+    h = TensorHandle()
+    if tt_empty_strided(local.ctx, size_c, size_n, stride_c, stride_n, opts, byref(h)):
+        fail()
+    t = wrap(h)
+    return t.requires_grad_() if requires_grad else t
+
+
+def new_empty_strided(self: Tensor, size: int | Sequence[int], stride: int | Sequence[int], *,
+                      dtype: dtype | None = None, device: device | str | None = None,
+                      requires_grad: bool = False) -> Tensor:
+    """As tt.empty_strided; dtype and device are by default the tensor's."""
+    return (empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device,
+                          requires_grad=requires_grad))
 
 
 def zeros(*args: Any, dtype: dtype | None = None, device: device | str | None = None,

@@ -21,6 +21,7 @@ tt_bernoulli = lib.tt_bernoulli
 tt_bernoulli_into = lib.tt_bernoulli_into
 tt_bernoulli_p = lib.tt_bernoulli_p
 tt_bernoulli_p_ = lib.tt_bernoulli_p_
+tt_cauchy_ = lib.tt_cauchy_
 tt_dropout = lib.tt_dropout
 tt_dropout1d = lib.tt_dropout1d
 tt_dropout1d_ = lib.tt_dropout1d_
@@ -32,6 +33,8 @@ tt_dropout_ = lib.tt_dropout_
 tt_exponential_ = lib.tt_exponential_
 tt_feature_alpha_dropout = lib.tt_feature_alpha_dropout
 tt_feature_alpha_dropout_ = lib.tt_feature_alpha_dropout_
+tt_geometric_ = lib.tt_geometric_
+tt_log_normal_ = lib.tt_log_normal_
 tt_multinomial = lib.tt_multinomial
 tt_multinomial_into = lib.tt_multinomial_into
 tt_normal = lib.tt_normal
@@ -67,6 +70,9 @@ _o_normal_size = Struct("QiiiP0q").pack
 _o_normal_ = Struct("QP0q").pack
 _o_uniform_ = Struct("QP0q").pack
 _o_exponential_ = Struct("QP0q").pack
+_o_cauchy_ = Struct("QP0q").pack
+_o_log_normal_ = Struct("QP0q").pack
+_o_geometric_ = Struct("QP0q").pack
 _o_dropout = Struct("QdiP0q").pack
 _o_randperm = Struct("QiiiP0q").pack
 _o_multinomial = Struct("QP0q").pack
@@ -526,6 +532,71 @@ def exponential_(input: Tensor, lambd: float = 1.0, *,
                                0 if generator is None else generator_handle(generator,
             "exponential_", "generator")._address)
     if tt_exponential_(local.ctx, input, c_double(real(lambd, "exponential_", "lambd")), opts):
+        fail()
+    return input
+
+
+def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
+            generator: Generator | None = None) -> Tensor:
+    """cauchy_(input, median=0.0, sigma=1.0, *, generator=None)
+
+    Fills self with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma (1 +
+    ((x - median) / sigma)^2)).
+      median: median
+      sigma: half width at half of the maximum, greater than 0
+      generator: random number generator; default: the one of the ctx
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("cauchy_", "input", "Tensor", input)
+    opts = None
+    if generator is not None:
+        opts = _o_cauchy_((generator is not None),
+                          0 if generator is None else generator_handle(generator, "cauchy_",
+            "generator")._address)
+    if tt_cauchy_(local.ctx, input, c_double(real(median, "cauchy_", "median")),
+                  c_double(real(sigma, "cauchy_", "sigma")), opts):
+        fail()
+    return input
+
+
+def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
+                generator: Generator | None = None) -> Tensor:
+    """log_normal_(input, mean=1.0, std=2.0, *, generator=None)
+
+    Fills self with random numbers whose logarithms have a normal distribution.
+      mean: mean of the logarithms
+      std: standard deviation of the logarithms, greater than 0
+      generator: random number generator; default: the one of the ctx
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("log_normal_", "input", "Tensor", input)
+    opts = None
+    if generator is not None:
+        opts = _o_log_normal_((generator is not None),
+                              0 if generator is None else generator_handle(generator, "log_normal_",
+            "generator")._address)
+    if tt_log_normal_(local.ctx, input, c_double(real(mean, "log_normal_", "mean")),
+                      c_double(real(std, "log_normal_", "std")), opts):
+        fail()
+    return input
+
+
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """geometric_(input, p, *, generator=None)
+
+    Fills self with the number of trials up to the first success: k = 1, 2, … with probability (1 -
+    p)^(k - 1) p.
+      p: probability of success, in (0, 1)
+      generator: random number generator; default: the one of the ctx
+    """
+    if not isinstance(input, Tensor):
+        raise wrong_kind("geometric_", "input", "Tensor", input)
+    opts = None
+    if generator is not None:
+        opts = _o_geometric_((generator is not None),
+                             0 if generator is None else generator_handle(generator, "geometric_",
+            "generator")._address)
+    if tt_geometric_(local.ctx, input, c_double(real(p, "geometric_", "p")), opts):
         fail()
     return input
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from . import result_class
-from .._convert import (boolean, dtype_code, instance, integer, keeps, optional_tensor, out_tensors,
-    scalar_field, tensor_address, wrong_kind)
+from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length,
+    optional_tensor, out_tensors, pointers, scalar_field, tensor_address, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
-from .._tensor import Tensor, wrap, classed
+from .._tensor import Tensor, wrap, classed, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Sequence
     from .._types import dtype
 
 tt_cummax = lib.tt_cummax
@@ -27,6 +28,8 @@ tt_cumsum_into = lib.tt_cumsum_into
 tt_cumulative_trapezoid = lib.tt_cumulative_trapezoid
 tt_diff = lib.tt_diff
 tt_diff_into = lib.tt_diff_into
+tt_gradient = lib.tt_gradient
+tt_gradient_points = lib.tt_gradient_points
 tt_logcumsumexp = lib.tt_logcumsumexp
 tt_logcumsumexp_into = lib.tt_logcumsumexp_into
 tt_trapezoid = lib.tt_trapezoid
@@ -39,6 +42,8 @@ _o_cumulative_trapezoid = Struct("Q0qiiqddq0q").pack
 _o_vander = Struct("Qqi0q").pack
 _r_cummax = result_class("cummax", "values indices")
 _r_cummin = result_class("cummin", "values indices")
+_o_gradient = Struct("Q0qiiqddPqq0q").pack
+_o_gradient_points = Struct("QPqq0q").pack
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None,
@@ -315,3 +320,62 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     if tt_logcumsumexp(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")), byref(h)):
         fail()
     return wrap(h)
+
+
+def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: int = 1, *,
+             axis: int | Sequence[int] | None = None, spacing: complex = 1) -> tuple[Tensor, ...]:
+    """gradient(input, dim=None, edge_order=1, *, axis=None, spacing=1)
+
+    Estimates the derivative of a function along each dimension from its values at equal distances:
+    by central differences, at the borders by one-sided ones.
+      input: values of the function
+      spacing: distance of neighbours
+      dim: dimensions; default: all
+      edge_order: 1 or 2: the order of the one-sided differences
+    """
+    if axis is not None:
+        dim = axis
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(gradient(input.as_subclass(Tensor), dim, edge_order, spacing=spacing),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("gradient", "input", "Tensor", input)
+    opts = None
+    if (spacing != 1 or type(spacing) is not int or dim is not None or edge_order != 1
+        or type(edge_order) is not int):
+        keep = []
+        opts = _o_gradient(5 | (dim is not None) << 1,
+                           *scalar_field(spacing, "gradient", "spacing"),
+                           *list_field(dim, "gradient", "dim", keep),
+                           integer(edge_order, "gradient", "edge_order"))
+    return listed("tt_gradient", input, opts)
+
+
+def gradient_points(input: Tensor, spacing: Sequence[Tensor],
+                    dim: int | Sequence[int] | None = None, edge_order: int = 1, *,
+                    axis: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+    """gradient_points(input, spacing, dim=None, edge_order=1, *, axis=None)
+
+    Estimates the derivative of a function along each dimension from its values at given points: by
+    differences of second order, at the borders by one-sided ones.
+      input: values of the function
+      spacing: the points along each listed dimension, 1-D
+      dim: dimensions; default: all
+      edge_order: 1 or 2: the order of the one-sided differences
+    """
+    if axis is not None:
+        dim = axis
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(gradient_points(input.as_subclass(Tensor), spacing, dim, edge_order),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("gradient_points", "input", "Tensor", input)
+    spacing = tensor_list(spacing, "gradient_points", "spacing")
+    opts = None
+    if dim is not None or edge_order != 1 or type(edge_order) is not int:
+        keep = []
+        opts = _o_gradient_points(2 | (dim is not None), *list_field(dim, "gradient_points", "dim",
+            keep), integer(edge_order, "gradient_points", "edge_order"))
+    return listed("tt_gradient_points", input, pointers(spacing), length(spacing), opts)

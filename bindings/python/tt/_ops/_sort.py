@@ -22,6 +22,10 @@ tt_bucketize = lib.tt_bucketize
 tt_bucketize_into = lib.tt_bucketize_into
 tt_histc = lib.tt_histc
 tt_histc_into = lib.tt_histc_into
+tt_histogram = lib.tt_histogram
+tt_histogram_edges = lib.tt_histogram_edges
+tt_histogram_edges_into = lib.tt_histogram_edges_into
+tt_histogram_into = lib.tt_histogram_into
 tt_kthvalue = lib.tt_kthvalue
 tt_kthvalue_into = lib.tt_kthvalue_into
 tt_median = lib.tt_median
@@ -73,6 +77,10 @@ _o_nanquantile_scalar = Struct("Qqii0q").pack
 _o_unique_consecutive = Struct("Qiiq0q").pack
 _o_bincount = Struct("QPq0q").pack
 _o_histc = Struct("Qqdd0q").pack
+_o_histogram = Struct("QddPi0q").pack
+_r_histogram = result_class("histogram", "hist bin_edges")
+_o_histogram_edges = Struct("QPi0q").pack
+_r_histogram_edges = result_class("histogram_edges", "hist bin_edges")
 
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | None = None,
@@ -668,3 +676,78 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
     if tt_histc(local.ctx, input, opts, byref(h)):
         fail()
     return wrap(h)
+
+
+def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
+              upper: float | None = None, weight: Tensor | None = None, density: bool = False, *,
+              out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """histogram(input, bins=100, lower=None, upper=None, weight=None, density=False, *, out=None)
+
+    Counts the elements in bins of equal width, or adds up their weights. A bin has its left edge,
+    the last one both. Elements outside the range are not counted.
+      bins: number of bins, at least 1
+      lower: lower end of the range; default: the smallest element
+      upper: upper end of the range, given with lower; default: the largest element
+      weight: weights of the elements, of the shape and dtype of self; default: 1 each
+      density: whether the result is divided so that its integral over the range is 1
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(histogram(input.as_subclass(Tensor), bins, lower, upper, weight,
+                                     density), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("histogram", "input", "Tensor", input)
+    opts = None
+    if lower is not None or upper is not None or weight is not None or density is not False:
+        opts = _o_histogram(8 | (lower is not None) | (upper is not None) << 1
+                            | (weight is not None) << 2,
+                            0.0 if lower is None else real(lower, "histogram", "lower"),
+                            0.0 if upper is None else real(upper, "histogram", "upper"),
+                            tensor_address(weight, "histogram", "weight"),
+                            boolean(density, "histogram", "density"))
+    if out is not None:
+        dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram")
+        if tt_histogram_into(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts,
+                             dst_hist, dst_bin_edges):
+            fail()
+        return out
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_histogram(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts, byref(h0),
+                    byref(h1)):
+        fail()
+    return _r_histogram(map(wrap, (h0, h1)))
+
+
+def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
+                    density: bool = False, *,
+                    out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """histogram_edges(input, bins, weight=None, density=False, *, out=None)
+
+    Counts the elements in bins with the given edges, or adds up their weights. A bin has its left
+    edge, the last one both. Elements outside the edges are not counted.
+      bins: ascending edges, 1-D, of the dtype of self
+      weight: weights of the elements, of the shape and dtype of self; default: 1 each
+      density: whether the result is divided so that its integral over the range is 1
+    """
+    if type(input) is not Tensor:
+        if keeps(input) and out is None:
+            return classed(histogram_edges(input.as_subclass(Tensor), bins, weight, density),
+                           type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("histogram_edges", "input", "Tensor", input)
+    if not isinstance(bins, Tensor):
+        raise wrong_kind("histogram_edges", "bins", "Tensor", bins)
+    opts = None
+    if weight is not None or density is not False:
+        opts = _o_histogram_edges(2 | (weight is not None),
+                                  tensor_address(weight, "histogram_edges", "weight"),
+                                  boolean(density, "histogram_edges", "density"))
+    if out is not None:
+        dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram_edges")
+        if tt_histogram_edges_into(local.ctx, input, bins, opts, dst_hist, dst_bin_edges):
+            fail()
+        return out
+    h0, h1 = TensorHandle(), TensorHandle()
+    if tt_histogram_edges(local.ctx, input, bins, opts, byref(h0), byref(h1)):
+        fail()
+    return _r_histogram_edges(map(wrap, (h0, h1)))

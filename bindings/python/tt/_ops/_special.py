@@ -28,8 +28,10 @@ tt_i1_into = lib.tt_i1_into
 tt_i1e = lib.tt_i1e
 tt_i1e_into = lib.tt_i1e_into
 tt_igamma = lib.tt_igamma
+tt_igamma_ = lib.tt_igamma_
 tt_igamma_into = lib.tt_igamma_into
 tt_igammac = lib.tt_igammac
+tt_igammac_ = lib.tt_igammac_
 tt_igammac_into = lib.tt_igammac_into
 tt_lgamma = lib.tt_lgamma
 tt_lgamma_ = lib.tt_lgamma_
@@ -602,6 +604,24 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     return wrap(h)
 
 
+def igamma_(self: Tensor, other: Tensor) -> Tensor:
+    """igamma_(self, other)
+
+    In place: Computes the regularised lower incomplete Gamma function P(self, other), elementwise
+    with broadcasting. self has no gradient.
+      input: shape parameter a, not negative
+      other: upper bound x of the integral, not negative
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("igamma_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("igamma_", "other", "Tensor", other)
+    if tt_igamma_(local.ctx, input, other):
+        fail()
+    return input
+
+
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """igammac(input, other, *, out=None)
 
@@ -626,6 +646,24 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     if tt_igammac(local.ctx, input, other, byref(h)):
         fail()
     return wrap(h)
+
+
+def igammac_(self: Tensor, other: Tensor) -> Tensor:
+    """igammac_(self, other)
+
+    In place: Computes the regularised upper incomplete Gamma function Q(self, other) = 1 -
+    igamma(self, other), elementwise with broadcasting. self has no gradient.
+      input: shape parameter a, not negative
+      other: lower bound x of the integral, not negative
+    """
+    input = self
+    if not isinstance(input, Tensor):
+        raise wrong_kind("igammac_", "input", "Tensor", input)
+    if not isinstance(other, Tensor):
+        raise wrong_kind("igammac_", "other", "Tensor", other)
+    if tt_igammac_(local.ctx, input, other):
+        fail()
+    return input
 
 
 def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -717,6 +717,18 @@ class TensorMethods(TensorFacts):
         """
         return _ops.broadcast_to(self, *args, size=size)
 
+    def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *,
+                generator: Generator | None = None) -> Tensor:
+        """cauchy_(self, median=0.0, sigma=1.0, *, generator=None)
+
+        Fills self with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma
+        (1 + ((x - median) / sigma)^2)).
+          median: median
+          sigma: half width at half of the maximum, greater than 0
+          generator: random number generator; default: the one of the ctx
+        """
+        return _ops.cauchy_(self, median, sigma, generator=generator)
+
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
         """ceil(self, *, out=None)
 
@@ -1338,6 +1350,17 @@ class TensorMethods(TensorFacts):
         """
         return _ops.exponential_(self, lambd, generator=generator)
 
+    def fill(self, value: complex | Tensor) -> Tensor:
+        """fill(self, value)
+
+        Returns a tensor with the shape and dtype of self, filled with value. The strides of a dense
+        self are kept.
+        Returns a tensor with the shape and dtype of self, filled with the element of a 0-dim
+        tensor. The strides of a dense self are kept.
+          value: 0-dim
+        """
+        return _ops.fill(self, value)
+
     def fill_(self, value: complex) -> Tensor:
         """fill_(self, value)
 
@@ -1549,6 +1572,16 @@ class TensorMethods(TensorFacts):
         """
         return _ops.ge_(self, other)
 
+    def geometric_(self, p: float, *, generator: Generator | None = None) -> Tensor:
+        """geometric_(self, p, *, generator=None)
+
+        Fills self with the number of trials up to the first success: k = 1, 2, … with probability
+        (1 - p)^(k - 1) p.
+          p: probability of success, in (0, 1)
+          generator: random number generator; default: the one of the ctx
+        """
+        return _ops.geometric_(self, p, generator=generator)
+
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """ger(self, vec2, *, out=None)
 
@@ -1690,6 +1723,16 @@ class TensorMethods(TensorFacts):
         """
         return _ops.igamma(self, other, out=out)
 
+    def igamma_(self, other: Tensor) -> Tensor:
+        """igamma_(self, other)
+
+        In place: Computes the regularised lower incomplete Gamma function P(self, other),
+        elementwise with broadcasting. self has no gradient.
+          input: shape parameter a, not negative
+          other: upper bound x of the integral, not negative
+        """
+        return _ops.igamma_(self, other)
+
     def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """igammac(self, other, *, out=None)
 
@@ -1699,6 +1742,16 @@ class TensorMethods(TensorFacts):
           other: lower bound x of the integral, not negative
         """
         return _ops.igammac(self, other, out=out)
+
+    def igammac_(self, other: Tensor) -> Tensor:
+        """igammac_(self, other)
+
+        In place: Computes the regularised upper incomplete Gamma function Q(self, other) = 1 -
+        igamma(self, other), elementwise with broadcasting. self has no gradient.
+          input: shape parameter a, not negative
+          other: lower bound x of the integral, not negative
+        """
+        return _ops.igammac_(self, other)
 
     def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1,
                   out: Tensor | None = None) -> Tensor:
@@ -1902,6 +1955,31 @@ class TensorMethods(TensorFacts):
         """
         return _ops.isreal(self)
 
+    def istft(self, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+              window: Tensor | None = None, center: bool = True, normalized: bool = False,
+              onesided: bool | None = None, length: int | None = None,
+              return_complex: bool = False) -> Tensor:
+        """istft(self, n_fft, hop_length=None, win_length=None, window=None, center=True,
+            normalized=False, onesided=None, length=None, return_complex=False)
+
+        Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of
+        its frames.
+          input: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
+          n_fft: length of the transform of a frame
+          hop_length: distance between frames; default: n_fft / 4
+          win_length: length of the window, which is filled with zeros on both sides to n_fft;
+            default: n_fft
+          window: 1-D, win_length elements; default: ones
+          center: whether the signal had n_fft / 2 elements added on both ends, which are cut off
+          normalized: whether the spectra were divided by sqrt(n_fft)
+          onesided: whether the spectra have the first n_fft / 2 + 1 frequencies only; default: if
+            they have fewer than n_fft
+          length: length of the signal; default: what the frames cover
+          return_complex: whether the signal is complex
+        """
+        return _ops.istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided,
+                          length, return_complex)
+
     def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """kron(self, other, *, out=None)
 
@@ -2088,6 +2166,17 @@ class TensorMethods(TensorFacts):
         elements.
         """
         return _ops.log_(self)
+
+    def log_normal_(self, mean: float = 1.0, std: float = 2.0, *,
+                    generator: Generator | None = None) -> Tensor:
+        """log_normal_(self, mean=1.0, std=2.0, *, generator=None)
+
+        Fills self with random numbers whose logarithms have a normal distribution.
+          mean: mean of the logarithms
+          std: standard deviation of the logarithms, greater than 0
+          generator: random number generator; default: the one of the ctx
+        """
+        return _ops.log_normal_(self, mean, std, generator=generator)
 
     def log_softmax(self, dim: int, *, dtype: dtype | None = None,
                     out: Tensor | None = None) -> Tensor:
@@ -2625,6 +2714,13 @@ class TensorMethods(TensorFacts):
         """As tt.empty; dtype and device are by default the tensor's."""
         return _ops.new_empty(self, *args, dtype=dtype, device=device, requires_grad=requires_grad,
                               size=size)
+
+    def new_empty_strided(self, size: int | Sequence[int], stride: int | Sequence[int], *,
+                          dtype: dtype | None = None, device: device | str | None = None,
+                          requires_grad: bool = False) -> Tensor:
+        """As tt.empty_strided; dtype and device are by default the tensor's."""
+        return _ops.new_empty_strided(self, size, stride, dtype=dtype, device=device,
+                                      requires_grad=requires_grad)
 
     def new_full(self, size: int | Sequence[int], fill_value: complex, *,
                  dtype: dtype | None = None, device: device | str | None = None,
@@ -3421,6 +3517,37 @@ class TensorMethods(TensorFacts):
         """
         return _ops.std(self, dim, unbiased, keepdim, axis=axis, correction=correction,
                         keepdims=keepdims, out=out)
+
+    def stft(self, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+             window: Tensor | None = None, center: bool = True,
+             pad_mode: Literal['constant', 'reflect', 'replicate', 'circular'] = "reflect",
+             normalized: bool = False, onesided: bool | None = None,
+             return_complex: bool | None = None, align_to_window: bool | None = None) -> Tensor:
+        """stft(self, n_fft, hop_length=None, win_length=None, window=None, center=True,
+            pad_mode="reflect", normalized=False, onesided=None, return_complex=None,
+            align_to_window=None)
+
+        Computes the short-time Fourier transform: the spectra of overlapping frames of a signal,
+        each multiplied by a window.
+          input: signals of shape (n) or (batch, n)
+          n_fft: length of the transform of a frame
+          hop_length: distance between frames; default: n_fft / 4
+          win_length: length of the window, which is filled with zeros on both sides to n_fft;
+            default: n_fft
+          window: 1-D, win_length elements; default: ones
+          center: whether n_fft / 2 elements are added on both ends of the signal, so that frame t
+            has element t * hop_length in its middle
+          pad_mode: what these elements are
+          normalized: whether the result is divided by sqrt(n_fft)
+          onesided: whether only the n_fft / 2 + 1 first frequencies are returned, for real signals
+            and windows; default: true for these
+          return_complex: whether the result is complex; else its last dimension holds pairs of
+            parts. Required for real signals and windows
+          align_to_window: without center: whether frame t begins its window, not its transform, at
+            element t * hop_length; default: false
+        """
+        return _ops.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
+                         onesided, return_complex, align_to_window)
 
     def sub(self, other: Tensor | complex, *, alpha: complex = 1,
             out: Tensor | None = None) -> Tensor:

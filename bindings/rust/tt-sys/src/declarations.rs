@@ -483,6 +483,13 @@ pub struct tt_empty_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_empty_strided_opts {
+    pub set: u64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_zeros_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -617,6 +624,229 @@ pub struct tt_kaiser_window_opts {
     pub beta: f64,
     pub dtype: tt_dtype,
     pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_fft_opts {
+    pub set: u64,
+    pub n: i64,
+    pub dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_ifft_opts {
+    pub set: u64,
+    pub n: i64,
+    pub dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_rfft_opts {
+    pub set: u64,
+    pub n: i64,
+    pub dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_irfft_opts {
+    pub set: u64,
+    pub n: i64,
+    pub dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_hfft_opts {
+    pub set: u64,
+    pub n: i64,
+    pub dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_ihfft_opts {
+    pub set: u64,
+    pub n: i64,
+    pub dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_fft2_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_ifft2_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_rfft2_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_irfft2_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_hfft2_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_ihfft2_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_fftn_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_ifftn_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_rfftn_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_irfftn_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_hfftn_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_ihfftn_opts {
+    pub set: u64,
+    pub s: *const i64,
+    pub n_s: i64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub norm: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_fftfreq_opts {
+    pub set: u64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_rfftfreq_opts {
+    pub set: u64,
+    pub dtype: tt_dtype,
+    pub device: tt_device,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_fftshift_opts {
+    pub set: u64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_fft_ifftshift_opts {
+    pub set: u64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_stft_opts {
+    pub set: u64,
+    pub hop_length: i64,
+    pub win_length: i64,
+    pub window: *const tt_tensor,
+    pub center: i32,
+    pub pad_mode: i32,
+    pub normalized: i32,
+    pub onesided: i32,
+    pub return_complex: i32,
+    pub align_to_window: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_istft_opts {
+    pub set: u64,
+    pub hop_length: i64,
+    pub win_length: i64,
+    pub window: *const tt_tensor,
+    pub center: i32,
+    pub normalized: i32,
+    pub onesided: i32,
+    pub length: i64,
+    pub return_complex: i32,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1269,6 +1499,24 @@ pub struct tt_exponential__opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_cauchy__opts {
+    pub set: u64,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_log_normal__opts {
+    pub set: u64,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_geometric__opts {
+    pub set: u64,
+    pub generator: *mut tt_generator,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_dropout_opts {
     pub set: u64,
     pub p: f64,
@@ -1607,6 +1855,23 @@ pub struct tt_vander_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_gradient_opts {
+    pub set: u64,
+    pub spacing: tt_scalar,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub edge_order: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_gradient_points_opts {
+    pub set: u64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub edge_order: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_softmax_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -1752,6 +2017,22 @@ pub struct tt_histc_opts {
     pub bins: i64,
     pub min: f64,
     pub max: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_histogram_opts {
+    pub set: u64,
+    pub lower: f64,
+    pub upper: f64,
+    pub weight: *const tt_tensor,
+    pub density: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_histogram_edges_opts {
+    pub set: u64,
+    pub weight: *const tt_tensor,
+    pub density: i32,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -2892,53 +3173,60 @@ zeroed! {
     tt_repeat_interleave_tensor_opts tt_scaled_dot_product_attention_opts tt_isclose_opts
     tt_isin_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts
     tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
-    tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_zeros_opts tt_ones_opts
-    tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts tt_ones_like_opts
-    tt_full_like_opts tt_eye_opts tt_linspace_opts tt_tril_indices_opts tt_triu_indices_opts
-    tt_logspace_opts tt_hann_window_opts tt_hamming_window_opts tt_blackman_window_opts
-    tt_bartlett_window_opts tt_kaiser_window_opts tt_im2col_opts tt_col2im_opts tt_grid_sample_opts
-    tt_affine_grid_opts tt_index_add_opts tt_embedding_opts tt_embedding_bag_opts tt_scatter_opts
-    tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts tt_triu_opts tt_nonzero_static_opts
-    tt_scatter_reduce_opts tt_index_reduce_opts tt_nuclear_norm_opts tt_l1_loss_opts
-    tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts tt_binary_cross_entropy_opts
-    tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts
-    tt_poisson_nll_loss_opts tt_gaussian_nll_loss_opts tt_hinge_embedding_loss_opts
-    tt_cosine_embedding_loss_opts tt_margin_ranking_loss_opts tt_soft_margin_loss_opts
-    tt_triplet_margin_loss_opts tt_multi_margin_loss_opts tt_multilabel_margin_loss_opts
-    tt_multilabel_soft_margin_loss_opts tt_linear_cross_entropy_opts tt_ctc_loss_opts tt_addmm_opts
-    tt_baddbmm_opts tt_addmv_opts tt_addr_opts tt_addbmm_opts tt_cross_opts tt_batch_norm_opts
-    tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts
-    tt_local_response_norm_opts tt_max_pool1d_opts tt_max_pool1d_with_indices_opts
-    tt_max_pool2d_opts tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts
-    tt_max_pool3d_opts tt_max_pool3d_with_indices_opts tt_avg_pool3d_opts tt_lp_pool1d_opts
-    tt_lp_pool2d_opts tt_lp_pool3d_opts tt_fractional_max_pool2d_opts tt_fractional_max_pool3d_opts
-    tt_max_unpool1d_opts tt_max_unpool2d_opts tt_max_unpool3d_opts tt_rand_opts tt_randn_opts
-    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
-    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
-    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_dropout_opts
-    tt_randperm_opts tt_multinomial_opts tt_dropout1d_opts tt_dropout2d_opts tt_dropout3d_opts
-    tt_alpha_dropout_opts tt_feature_alpha_dropout_opts tt_lstm_opts tt_gru_opts tt_rnn_tanh_opts
-    tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts
-    tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts
-    tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts
-    tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts tt_nanmean_opts
-    tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts
-    tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts
-    tt_cumulative_trapezoid_opts tt_vander_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts
-    tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts
-    tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts
-    tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
-    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_logit_opts tt_round_opts
-    tt_nan_to_num_opts tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts
-    tt_diagonal_opts tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts
-    tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
-    tt_nn_softmin_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
-    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
-    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
-    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
-    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
-    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
-    tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
+    tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_empty_strided_opts
+    tt_zeros_opts tt_ones_opts tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts
+    tt_ones_like_opts tt_full_like_opts tt_eye_opts tt_linspace_opts tt_tril_indices_opts
+    tt_triu_indices_opts tt_logspace_opts tt_hann_window_opts tt_hamming_window_opts
+    tt_blackman_window_opts tt_bartlett_window_opts tt_kaiser_window_opts tt_fft_fft_opts
+    tt_fft_ifft_opts tt_fft_rfft_opts tt_fft_irfft_opts tt_fft_hfft_opts tt_fft_ihfft_opts
+    tt_fft_fft2_opts tt_fft_ifft2_opts tt_fft_rfft2_opts tt_fft_irfft2_opts tt_fft_hfft2_opts
+    tt_fft_ihfft2_opts tt_fft_fftn_opts tt_fft_ifftn_opts tt_fft_rfftn_opts tt_fft_irfftn_opts
+    tt_fft_hfftn_opts tt_fft_ihfftn_opts tt_fft_fftfreq_opts tt_fft_rfftfreq_opts
+    tt_fft_fftshift_opts tt_fft_ifftshift_opts tt_stft_opts tt_istft_opts tt_im2col_opts
+    tt_col2im_opts tt_grid_sample_opts tt_affine_grid_opts tt_index_add_opts tt_embedding_opts
+    tt_embedding_bag_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts
+    tt_triu_opts tt_nonzero_static_opts tt_scatter_reduce_opts tt_index_reduce_opts
+    tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts
+    tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts
+    tt_nll_loss_opts tt_cross_entropy_opts tt_poisson_nll_loss_opts tt_gaussian_nll_loss_opts
+    tt_hinge_embedding_loss_opts tt_cosine_embedding_loss_opts tt_margin_ranking_loss_opts
+    tt_soft_margin_loss_opts tt_triplet_margin_loss_opts tt_multi_margin_loss_opts
+    tt_multilabel_margin_loss_opts tt_multilabel_soft_margin_loss_opts tt_linear_cross_entropy_opts
+    tt_ctc_loss_opts tt_addmm_opts tt_baddbmm_opts tt_addmv_opts tt_addr_opts tt_addbmm_opts
+    tt_cross_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts
+    tt_layer_norm_opts tt_local_response_norm_opts tt_max_pool1d_opts
+    tt_max_pool1d_with_indices_opts tt_max_pool2d_opts tt_max_pool2d_with_indices_opts
+    tt_avg_pool1d_opts tt_avg_pool2d_opts tt_max_pool3d_opts tt_max_pool3d_with_indices_opts
+    tt_avg_pool3d_opts tt_lp_pool1d_opts tt_lp_pool2d_opts tt_lp_pool3d_opts
+    tt_fractional_max_pool2d_opts tt_fractional_max_pool3d_opts tt_max_unpool1d_opts
+    tt_max_unpool2d_opts tt_max_unpool3d_opts tt_rand_opts tt_randn_opts tt_rand_like_opts
+    tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts
+    tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts
+    tt_normal__opts tt_uniform__opts tt_exponential__opts tt_cauchy__opts tt_log_normal__opts
+    tt_geometric__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_dropout1d_opts
+    tt_dropout2d_opts tt_dropout3d_opts tt_alpha_dropout_opts tt_feature_alpha_dropout_opts
+    tt_lstm_opts tt_gru_opts tt_rnn_tanh_opts tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts
+    tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts
+    tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts
+    tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts
+    tt_std_mean_opts tt_nansum_opts tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts
+    tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts
+    tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts
+    tt_vander_opts tt_gradient_opts tt_gradient_points_opts tt_softmax_opts tt_softmin_opts
+    tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts
+    tt_bucketize_opts tt_unique_opts tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts
+    tt_mode_opts tt_quantile_opts tt_quantile_scalar_opts tt_nanquantile_opts
+    tt_nanquantile_scalar_opts tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts
+    tt_histogram_opts tt_histogram_edges_opts tt_logit_opts tt_round_opts tt_nan_to_num_opts
+    tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts
+    tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts tt_nn_celu_opts
+    tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts tt_nn_softmin_opts
+    tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts
+    tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts
+    tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts
+    tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts
+    tt_nn_l1_loss_opts tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts
+    tt_nn_bce_loss_opts tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
     tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts
@@ -3091,6 +3379,9 @@ pub const TT_GRIDPADDING_REFLECTION: i32 = 2;
 pub const TT_BAGMODE_SUM: i32 = 0;
 pub const TT_BAGMODE_MEAN: i32 = 1;
 pub const TT_BAGMODE_MAX: i32 = 2;
+pub const TT_FFTNORM_BACKWARD: i32 = 0;
+pub const TT_FFTNORM_ORTHO: i32 = 1;
+pub const TT_FFTNORM_FORWARD: i32 = 2;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -3186,6 +3477,8 @@ pub const TT_TO_COPY: u64 = 4;
 pub const TT_TO_MEMORY_FORMAT: u64 = 8;
 pub const TT_EMPTY_DTYPE: u64 = 1;
 pub const TT_EMPTY_DEVICE: u64 = 2;
+pub const TT_EMPTY_STRIDED_DTYPE: u64 = 1;
+pub const TT_EMPTY_STRIDED_DEVICE: u64 = 2;
 pub const TT_ZEROS_DTYPE: u64 = 1;
 pub const TT_ZEROS_DEVICE: u64 = 2;
 pub const TT_ONES_DTYPE: u64 = 1;
@@ -3233,6 +3526,83 @@ pub const TT_KAISER_WINDOW_PERIODIC: u64 = 1;
 pub const TT_KAISER_WINDOW_BETA: u64 = 2;
 pub const TT_KAISER_WINDOW_DTYPE: u64 = 4;
 pub const TT_KAISER_WINDOW_DEVICE: u64 = 8;
+pub const TT_FFT_FFT_N: u64 = 1;
+pub const TT_FFT_FFT_DIM: u64 = 2;
+pub const TT_FFT_FFT_NORM: u64 = 4;
+pub const TT_FFT_IFFT_N: u64 = 1;
+pub const TT_FFT_IFFT_DIM: u64 = 2;
+pub const TT_FFT_IFFT_NORM: u64 = 4;
+pub const TT_FFT_RFFT_N: u64 = 1;
+pub const TT_FFT_RFFT_DIM: u64 = 2;
+pub const TT_FFT_RFFT_NORM: u64 = 4;
+pub const TT_FFT_IRFFT_N: u64 = 1;
+pub const TT_FFT_IRFFT_DIM: u64 = 2;
+pub const TT_FFT_IRFFT_NORM: u64 = 4;
+pub const TT_FFT_HFFT_N: u64 = 1;
+pub const TT_FFT_HFFT_DIM: u64 = 2;
+pub const TT_FFT_HFFT_NORM: u64 = 4;
+pub const TT_FFT_IHFFT_N: u64 = 1;
+pub const TT_FFT_IHFFT_DIM: u64 = 2;
+pub const TT_FFT_IHFFT_NORM: u64 = 4;
+pub const TT_FFT_FFT2_S: u64 = 1;
+pub const TT_FFT_FFT2_DIM: u64 = 2;
+pub const TT_FFT_FFT2_NORM: u64 = 4;
+pub const TT_FFT_IFFT2_S: u64 = 1;
+pub const TT_FFT_IFFT2_DIM: u64 = 2;
+pub const TT_FFT_IFFT2_NORM: u64 = 4;
+pub const TT_FFT_RFFT2_S: u64 = 1;
+pub const TT_FFT_RFFT2_DIM: u64 = 2;
+pub const TT_FFT_RFFT2_NORM: u64 = 4;
+pub const TT_FFT_IRFFT2_S: u64 = 1;
+pub const TT_FFT_IRFFT2_DIM: u64 = 2;
+pub const TT_FFT_IRFFT2_NORM: u64 = 4;
+pub const TT_FFT_HFFT2_S: u64 = 1;
+pub const TT_FFT_HFFT2_DIM: u64 = 2;
+pub const TT_FFT_HFFT2_NORM: u64 = 4;
+pub const TT_FFT_IHFFT2_S: u64 = 1;
+pub const TT_FFT_IHFFT2_DIM: u64 = 2;
+pub const TT_FFT_IHFFT2_NORM: u64 = 4;
+pub const TT_FFT_FFTN_S: u64 = 1;
+pub const TT_FFT_FFTN_DIM: u64 = 2;
+pub const TT_FFT_FFTN_NORM: u64 = 4;
+pub const TT_FFT_IFFTN_S: u64 = 1;
+pub const TT_FFT_IFFTN_DIM: u64 = 2;
+pub const TT_FFT_IFFTN_NORM: u64 = 4;
+pub const TT_FFT_RFFTN_S: u64 = 1;
+pub const TT_FFT_RFFTN_DIM: u64 = 2;
+pub const TT_FFT_RFFTN_NORM: u64 = 4;
+pub const TT_FFT_IRFFTN_S: u64 = 1;
+pub const TT_FFT_IRFFTN_DIM: u64 = 2;
+pub const TT_FFT_IRFFTN_NORM: u64 = 4;
+pub const TT_FFT_HFFTN_S: u64 = 1;
+pub const TT_FFT_HFFTN_DIM: u64 = 2;
+pub const TT_FFT_HFFTN_NORM: u64 = 4;
+pub const TT_FFT_IHFFTN_S: u64 = 1;
+pub const TT_FFT_IHFFTN_DIM: u64 = 2;
+pub const TT_FFT_IHFFTN_NORM: u64 = 4;
+pub const TT_FFT_FFTFREQ_DTYPE: u64 = 1;
+pub const TT_FFT_FFTFREQ_DEVICE: u64 = 2;
+pub const TT_FFT_RFFTFREQ_DTYPE: u64 = 1;
+pub const TT_FFT_RFFTFREQ_DEVICE: u64 = 2;
+pub const TT_FFT_FFTSHIFT_DIM: u64 = 1;
+pub const TT_FFT_IFFTSHIFT_DIM: u64 = 1;
+pub const TT_STFT_HOP_LENGTH: u64 = 1;
+pub const TT_STFT_WIN_LENGTH: u64 = 2;
+pub const TT_STFT_WINDOW: u64 = 4;
+pub const TT_STFT_CENTER: u64 = 8;
+pub const TT_STFT_PAD_MODE: u64 = 16;
+pub const TT_STFT_NORMALIZED: u64 = 32;
+pub const TT_STFT_ONESIDED: u64 = 64;
+pub const TT_STFT_RETURN_COMPLEX: u64 = 128;
+pub const TT_STFT_ALIGN_TO_WINDOW: u64 = 256;
+pub const TT_ISTFT_HOP_LENGTH: u64 = 1;
+pub const TT_ISTFT_WIN_LENGTH: u64 = 2;
+pub const TT_ISTFT_WINDOW: u64 = 4;
+pub const TT_ISTFT_CENTER: u64 = 8;
+pub const TT_ISTFT_NORMALIZED: u64 = 16;
+pub const TT_ISTFT_ONESIDED: u64 = 32;
+pub const TT_ISTFT_LENGTH: u64 = 64;
+pub const TT_ISTFT_RETURN_COMPLEX: u64 = 128;
 pub const TT_IM2COL_DILATION: u64 = 1;
 pub const TT_IM2COL_PADDING: u64 = 2;
 pub const TT_IM2COL_STRIDE: u64 = 4;
@@ -3429,6 +3799,9 @@ pub const TT_NORMAL_SIZE_GENERATOR: u64 = 4;
 pub const TT_NORMAL__GENERATOR: u64 = 1;
 pub const TT_UNIFORM__GENERATOR: u64 = 1;
 pub const TT_EXPONENTIAL__GENERATOR: u64 = 1;
+pub const TT_CAUCHY__GENERATOR: u64 = 1;
+pub const TT_LOG_NORMAL__GENERATOR: u64 = 1;
+pub const TT_GEOMETRIC__GENERATOR: u64 = 1;
 pub const TT_DROPOUT_P: u64 = 1;
 pub const TT_DROPOUT_TRAIN: u64 = 2;
 pub const TT_DROPOUT_GENERATOR: u64 = 4;
@@ -3523,6 +3896,11 @@ pub const TT_CUMULATIVE_TRAPEZOID_DX: u64 = 1;
 pub const TT_CUMULATIVE_TRAPEZOID_DIM: u64 = 2;
 pub const TT_VANDER_N: u64 = 1;
 pub const TT_VANDER_INCREASING: u64 = 2;
+pub const TT_GRADIENT_SPACING: u64 = 1;
+pub const TT_GRADIENT_DIM: u64 = 2;
+pub const TT_GRADIENT_EDGE_ORDER: u64 = 4;
+pub const TT_GRADIENT_POINTS_DIM: u64 = 1;
+pub const TT_GRADIENT_POINTS_EDGE_ORDER: u64 = 2;
 pub const TT_SOFTMAX_DTYPE: u64 = 1;
 pub const TT_SOFTMIN_DTYPE: u64 = 1;
 pub const TT_LOG_SOFTMAX_DTYPE: u64 = 1;
@@ -3571,6 +3949,12 @@ pub const TT_BINCOUNT_MINLENGTH: u64 = 2;
 pub const TT_HISTC_BINS: u64 = 1;
 pub const TT_HISTC_MIN: u64 = 2;
 pub const TT_HISTC_MAX: u64 = 4;
+pub const TT_HISTOGRAM_LOWER: u64 = 1;
+pub const TT_HISTOGRAM_UPPER: u64 = 2;
+pub const TT_HISTOGRAM_WEIGHT: u64 = 4;
+pub const TT_HISTOGRAM_DENSITY: u64 = 8;
+pub const TT_HISTOGRAM_EDGES_WEIGHT: u64 = 1;
+pub const TT_HISTOGRAM_EDGES_DENSITY: u64 = 2;
 pub const TT_LOGIT_EPS: u64 = 1;
 pub const TT_ROUND_DECIMALS: u64 = 1;
 pub const TT_NAN_TO_NUM_NAN: u64 = 1;
@@ -4929,8 +5313,18 @@ extern "C" {
     pub fn tt_fill_i64_(c: *mut tt_ctx, self_: *mut tt_tensor, value: i64) -> tt_status;
     pub fn tt_fill_scalar_(c: *mut tt_ctx, self_: *mut tt_tensor, value: *const tt_scalar)
         -> tt_status;
+    pub fn tt_fill_f64(c: *mut tt_ctx, self_: *const tt_tensor, value: f64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fill_i64(c: *mut tt_ctx, self_: *const tt_tensor, value: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fill_scalar(c: *mut tt_ctx, self_: *const tt_tensor, value: *const tt_scalar,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fill_tensor(c: *mut tt_ctx, self_: *const tt_tensor, value: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_empty(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_empty_opts,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_empty_strided(c: *mut tt_ctx, size: *const i64, n_size: i64, stride: *const i64,
+        n_stride: i64, opts: *const tt_empty_strided_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_zeros(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_zeros_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_ones(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_ones_opts,
@@ -4976,6 +5370,94 @@ extern "C" {
     pub fn tt_bartlett_window(c: *mut tt_ctx, window_length: i64,
         opts: *const tt_bartlett_window_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_kaiser_window(c: *mut tt_ctx, window_length: i64, opts: *const tt_kaiser_window_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fft(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_fft_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fft_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_fft_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ifft(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_ifft_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ifft_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_ifft_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfft(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_rfft_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfft_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_rfft_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_irfft(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_irfft_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_irfft_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_irfft_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_hfft(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_hfft_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_hfft_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_hfft_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ihfft(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_ihfft_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ihfft_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_ihfft_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fft2(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_fft2_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fft2_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_fft2_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ifft2(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_ifft2_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ifft2_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_ifft2_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfft2(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_rfft2_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfft2_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_rfft2_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_irfft2(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_irfft2_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_irfft2_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_irfft2_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_hfft2(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_hfft2_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_hfft2_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_hfft2_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ihfft2(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_ihfft2_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ihfft2_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_ihfft2_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fftn(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_fftn_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fftn_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_fftn_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ifftn(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_ifftn_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ifftn_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_ifftn_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfftn(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_rfftn_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfftn_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_rfftn_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_irfftn(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_irfftn_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_irfftn_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_irfftn_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_hfftn(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_hfftn_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_hfftn_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_hfftn_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ihfftn(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_fft_ihfftn_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ihfftn_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_ihfftn_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fftfreq(c: *mut tt_ctx, n: i64, d: f64, opts: *const tt_fft_fftfreq_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fftfreq_into(c: *mut tt_ctx, n: i64, d: f64, opts: *const tt_fft_fftfreq_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfftfreq(c: *mut tt_ctx, n: i64, d: f64, opts: *const tt_fft_rfftfreq_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_rfftfreq_into(c: *mut tt_ctx, n: i64, d: f64, opts: *const tt_fft_rfftfreq_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_fftshift(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_fftshift_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fft_ifftshift(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_fft_ifftshift_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_stft(c: *mut tt_ctx, self_: *const tt_tensor, n_fft: i64, opts: *const tt_stft_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_istft(c: *mut tt_ctx, self_: *const tt_tensor, n_fft: i64, opts: *const tt_istft_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_im2col(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
         n_kernel_size: i64, opts: *const tt_im2col_opts, out: *mut *mut tt_tensor) -> tt_status;
@@ -5421,6 +5903,12 @@ extern "C" {
         opts: *const tt_uniform__opts) -> tt_status;
     pub fn tt_exponential_(c: *mut tt_ctx, self_: *mut tt_tensor, lambd: f64,
         opts: *const tt_exponential__opts) -> tt_status;
+    pub fn tt_cauchy_(c: *mut tt_ctx, self_: *mut tt_tensor, median: f64, sigma: f64,
+        opts: *const tt_cauchy__opts) -> tt_status;
+    pub fn tt_log_normal_(c: *mut tt_ctx, self_: *mut tt_tensor, mean: f64, std: f64,
+        opts: *const tt_log_normal__opts) -> tt_status;
+    pub fn tt_geometric_(c: *mut tt_ctx, self_: *mut tt_tensor, p: f64,
+        opts: *const tt_geometric__opts) -> tt_status;
     pub fn tt_dropout(c: *mut tt_ctx, input: *const tt_tensor, opts: *const tt_dropout_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_dropout_(c: *mut tt_ctx, input: *mut tt_tensor, opts: *const tt_dropout_opts)
@@ -5639,6 +6127,11 @@ extern "C" {
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_logcumsumexp_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
         dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_gradient(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_gradient_opts,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_gradient_points(c: *mut tt_ctx, self_: *const tt_tensor,
+        spacing: *const *const tt_tensor, n_spacing: i64, opts: *const tt_gradient_points_opts,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
     pub fn tt_softmax(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
         opts: *const tt_softmax_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_softmax_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
@@ -5725,6 +6218,18 @@ extern "C" {
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_histc_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_histc_opts,
         dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_histogram(c: *mut tt_ctx, self_: *const tt_tensor, bins: i64,
+        opts: *const tt_histogram_opts, hist: *mut *mut tt_tensor, bin_edges: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_histogram_into(c: *mut tt_ctx, self_: *const tt_tensor, bins: i64,
+        opts: *const tt_histogram_opts, dst_hist: *mut tt_tensor, dst_bin_edges: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_histogram_edges(c: *mut tt_ctx, self_: *const tt_tensor, bins: *const tt_tensor,
+        opts: *const tt_histogram_edges_opts, hist: *mut *mut tt_tensor,
+        bin_edges: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_histogram_edges_into(c: *mut tt_ctx, self_: *const tt_tensor, bins: *const tt_tensor,
+        opts: *const tt_histogram_edges_opts, dst_hist: *mut tt_tensor,
+        dst_bin_edges: *mut tt_tensor) -> tt_status;
     pub fn tt_lgamma(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
         -> tt_status;
     pub fn tt_lgamma_(c: *mut tt_ctx, self_: *mut tt_tensor) -> tt_status;
@@ -5812,10 +6317,12 @@ extern "C" {
         dst: *mut tt_tensor) -> tt_status;
     pub fn tt_igamma(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_igamma_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
     pub fn tt_igamma_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         dst: *mut tt_tensor) -> tt_status;
     pub fn tt_igammac(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_igammac_(c: *mut tt_ctx, self_: *mut tt_tensor, other: *const tt_tensor) -> tt_status;
     pub fn tt_igammac_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
         dst: *mut tt_tensor) -> tt_status;
     pub fn tt_zeta(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,

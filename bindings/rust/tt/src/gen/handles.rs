@@ -523,8 +523,8 @@ impl Tensor {
         unsafe { sys::tt_tensor_requires_grad(self.raw()) != 0 }
     }
     /// Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay
-    /// valid. A graph that needs the leaf in its former shape, dtype or device fails with
-    /// `Status::Autograd` in backward.
+    /// valid. A view of a tensor without a gradient becomes a tensor of its own. A graph that needs
+    /// the leaf in its former shape, dtype or device fails with `Status::Autograd` in backward.
     ///
     /// # Safety
     /// While it runs, nothing else may use `self`, clones included, and no slice of its memory,

@@ -4270,6 +4270,28 @@ impl Tensor {
                 _ => sys::tt_fill_scalar_(c, self.raw(), &value.raw()) })
         }
     }
+    /// Returns a tensor with the shape and dtype of self, filled with value. The strides of a dense
+    /// self are kept.
+    #[inline]
+    pub fn fill(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        let value = value.into();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| match value { Scalar::Float(v) => sys::tt_fill_f64(c, self.raw(), v, o0),
+                Scalar::Int(v) => sys::tt_fill_i64(c, self.raw(), v, o0),
+                _ => sys::tt_fill_scalar(c, self.raw(), &value.raw(), o0) })
+        }
+    }
+    /// Returns a tensor with the shape and dtype of self, filled with the element of a 0-dim
+    /// tensor. The strides of a dense self are kept.
+    ///
+    /// - `value`: 0-dim
+    #[doc(alias = "fill")]
+    #[inline]
+    pub fn fill_tensor(&self, value: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fill_tensor(c, self.raw(), value.raw(), o0)) }
+    }
 }
 
 /// # Tensors like this one
@@ -4337,6 +4359,688 @@ impl Tensor {
                 &opts.0, o0), Scalar::Int(v) => sys::tt_full_like_i64(c, self.raw(), v, &opts.0,
                 o0), _ => sys::tt_full_like_scalar(c, self.raw(), &fill_value.raw(), &opts.0, o0) })
         }
+    }
+}
+
+/// # Fft
+impl Tensor {
+    /// Computes the discrete Fourier transform y\[k\] = sum_j x\[j\] exp(-2 pi i j k / n) along a
+    /// dimension. The result is complex.
+    #[inline]
+    pub fn fft_fft(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fft(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_fft`](Tensor::fft_fft) with options.
+    #[inline]
+    pub fn fft_fft_with(&self, opts: FftFftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fft(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_fft`](Tensor::fft_fft), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_fft_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_fft_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_fft`](Tensor::fft_fft) with options, into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_fft_with_into(&self, opts: FftFftOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_fft_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse discrete Fourier transform y\[k\] = 1/n sum_j x\[j\] exp(2 pi i j k /
+    /// n) along a dimension. The result is complex.
+    #[inline]
+    pub fn fft_ifft(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifft(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_ifft`](Tensor::fft_ifft) with options.
+    #[inline]
+    pub fn fft_ifft_with(&self, opts: FftIfftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifft(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_ifft`](Tensor::fft_ifft), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ifft_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ifft_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_ifft`](Tensor::fft_ifft) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ifft_with_into(&self, opts: FftIfftOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ifft_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform of real numbers along a dimension: its first n / 2 +
+    /// 1 elements, of which the others are the conjugates.
+    #[inline]
+    pub fn fft_rfft(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_rfft(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_rfft`](Tensor::fft_rfft) with options.
+    #[inline]
+    pub fn fft_rfft_with(&self, opts: FftRfftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_rfft(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_rfft`](Tensor::fft_rfft), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_rfft_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_rfft_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_rfft`](Tensor::fft_rfft) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_rfft_with_into(&self, opts: FftRfftOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_rfft_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse of fft_rfft: real numbers from the first n / 2 + 1 elements of their
+    /// spectrum along a dimension.
+    #[inline]
+    pub fn fft_irfft(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_irfft(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_irfft`](Tensor::fft_irfft) with options.
+    #[inline]
+    pub fn fft_irfft_with(&self, opts: FftIrfftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_irfft(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_irfft`](Tensor::fft_irfft), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_irfft_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_irfft_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_irfft`](Tensor::fft_irfft) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_irfft_with_into(&self, opts: FftIrfftOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_irfft_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform of a signal with the symmetry x\[n - j\] = conj
+    /// x\[j\] along a dimension, given by its first n / 2 + 1 elements. The result is real.
+    #[inline]
+    pub fn fft_hfft(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_hfft(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_hfft`](Tensor::fft_hfft) with options.
+    #[inline]
+    pub fn fft_hfft_with(&self, opts: FftHfftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_hfft(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_hfft`](Tensor::fft_hfft), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_hfft_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_hfft_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_hfft`](Tensor::fft_hfft) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_hfft_with_into(&self, opts: FftHfftOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_hfft_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse of fft_hfft: the first n / 2 + 1 elements of the inverse transform of
+    /// real numbers along a dimension.
+    #[inline]
+    pub fn fft_ihfft(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ihfft(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_ihfft`](Tensor::fft_ihfft) with options.
+    #[inline]
+    pub fn fft_ihfft_with(&self, opts: FftIhfftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ihfft(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_ihfft`](Tensor::fft_ihfft), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ihfft_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ihfft_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_ihfft`](Tensor::fft_ihfft) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ihfft_with_into(&self, opts: FftIhfftOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ihfft_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform along two dimensions. The result is complex.
+    #[inline]
+    pub fn fft_fft2(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fft2(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_fft2`](Tensor::fft_fft2) with options.
+    #[inline]
+    pub fn fft_fft2_with(&self, opts: FftFft2Opts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fft2(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_fft2`](Tensor::fft_fft2), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_fft2_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_fft2_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_fft2`](Tensor::fft_fft2) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_fft2_with_into(&self, opts: FftFft2Opts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_fft2_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse discrete Fourier transform along two dimensions. The result is complex.
+    #[inline]
+    pub fn fft_ifft2(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifft2(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_ifft2`](Tensor::fft_ifft2) with options.
+    #[inline]
+    pub fn fft_ifft2_with(&self, opts: FftIfft2Opts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifft2(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_ifft2`](Tensor::fft_ifft2), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ifft2_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ifft2_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_ifft2`](Tensor::fft_ifft2) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ifft2_with_into(&self, opts: FftIfft2Opts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ifft2_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform of real numbers along two dimensions, of the last
+    /// one only the first n / 2 + 1 elements.
+    #[inline]
+    pub fn fft_rfft2(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_rfft2(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_rfft2`](Tensor::fft_rfft2) with options.
+    #[inline]
+    pub fn fft_rfft2_with(&self, opts: FftRfft2Opts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_rfft2(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_rfft2`](Tensor::fft_rfft2), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_rfft2_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_rfft2_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_rfft2`](Tensor::fft_rfft2) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_rfft2_with_into(&self, opts: FftRfft2Opts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_rfft2_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, of
+    /// the last one only given by the first n / 2 + 1 elements.
+    #[inline]
+    pub fn fft_irfft2(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_irfft2(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_irfft2`](Tensor::fft_irfft2) with options.
+    #[inline]
+    pub fn fft_irfft2_with(&self, opts: FftIrfft2Opts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_irfft2(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_irfft2`](Tensor::fft_irfft2), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_irfft2_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_irfft2_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_irfft2`](Tensor::fft_irfft2) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_irfft2_with_into(&self, opts: FftIrfft2Opts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_irfft2_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform of a signal with Hermitian symmetry along two
+    /// dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+    #[inline]
+    pub fn fft_hfft2(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_hfft2(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_hfft2`](Tensor::fft_hfft2) with options.
+    #[inline]
+    pub fn fft_hfft2_with(&self, opts: FftHfft2Opts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_hfft2(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_hfft2`](Tensor::fft_hfft2), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_hfft2_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_hfft2_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_hfft2`](Tensor::fft_hfft2) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_hfft2_with_into(&self, opts: FftHfft2Opts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_hfft2_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse of fft_hfft2: the inverse transform of real numbers along two
+    /// dimensions, of the last one only the first n / 2 + 1 elements.
+    #[inline]
+    pub fn fft_ihfft2(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ihfft2(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_ihfft2`](Tensor::fft_ihfft2) with options.
+    #[inline]
+    pub fn fft_ihfft2_with(&self, opts: FftIhfft2Opts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ihfft2(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_ihfft2`](Tensor::fft_ihfft2), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ihfft2_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ihfft2_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_ihfft2`](Tensor::fft_ihfft2) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ihfft2_with_into(&self, opts: FftIhfft2Opts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ihfft2_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform along several dimensions. The result is complex.
+    #[inline]
+    pub fn fft_fftn(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fftn(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_fftn`](Tensor::fft_fftn) with options.
+    #[inline]
+    pub fn fft_fftn_with(&self, opts: FftFftnOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fftn(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_fftn`](Tensor::fft_fftn), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_fftn_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_fftn_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_fftn`](Tensor::fft_fftn) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_fftn_with_into(&self, opts: FftFftnOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_fftn_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse discrete Fourier transform along several dimensions. The result is
+    /// complex.
+    #[inline]
+    pub fn fft_ifftn(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifftn(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_ifftn`](Tensor::fft_ifftn) with options.
+    #[inline]
+    pub fn fft_ifftn_with(&self, opts: FftIfftnOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifftn(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_ifftn`](Tensor::fft_ifftn), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ifftn_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ifftn_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_ifftn`](Tensor::fft_ifftn) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ifftn_with_into(&self, opts: FftIfftnOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ifftn_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform of real numbers along several dimensions, of the
+    /// last one only the first n / 2 + 1 elements.
+    #[inline]
+    pub fn fft_rfftn(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_rfftn(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_rfftn`](Tensor::fft_rfftn) with options.
+    #[inline]
+    pub fn fft_rfftn_with(&self, opts: FftRfftnOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_rfftn(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_rfftn`](Tensor::fft_rfftn), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_rfftn_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_rfftn_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_rfftn`](Tensor::fft_rfftn) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_rfftn_with_into(&self, opts: FftRfftnOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_rfftn_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse of fft_rfftn: real numbers from their spectrum along several
+    /// dimensions, of the last one only given by the first n / 2 + 1 elements.
+    #[inline]
+    pub fn fft_irfftn(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_irfftn(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_irfftn`](Tensor::fft_irfftn) with options.
+    #[inline]
+    pub fn fft_irfftn_with(&self, opts: FftIrfftnOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_irfftn(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_irfftn`](Tensor::fft_irfftn), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_irfftn_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_irfftn_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_irfftn`](Tensor::fft_irfftn) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_irfftn_with_into(&self, opts: FftIrfftnOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_irfftn_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
+    /// dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+    #[inline]
+    pub fn fft_hfftn(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_hfftn(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_hfftn`](Tensor::fft_hfftn) with options.
+    #[inline]
+    pub fn fft_hfftn_with(&self, opts: FftHfftnOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_hfftn(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_hfftn`](Tensor::fft_hfftn), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_hfftn_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_hfftn_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_hfftn`](Tensor::fft_hfftn) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_hfftn_with_into(&self, opts: FftHfftnOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_hfftn_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the inverse of fft_hfftn: the inverse transform of real numbers along several
+    /// dimensions, of the last one only the first n / 2 + 1 elements.
+    #[inline]
+    pub fn fft_ihfftn(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ihfftn(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_ihfftn`](Tensor::fft_ihfftn) with options.
+    #[inline]
+    pub fn fft_ihfftn_with(&self, opts: FftIhfftnOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ihfftn(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`fft_ihfftn`](Tensor::fft_ihfftn), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ihfftn_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ihfftn_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`fft_ihfftn`](Tensor::fft_ihfftn) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn fft_ihfftn_with_into(&self, opts: FftIhfftnOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_fft_ihfftn_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Moves the frequency 0 of a spectrum to the middle: rolls each listed dimension by half its
+    /// size.
+    #[inline]
+    pub fn fft_fftshift(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fftshift(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_fftshift`](Tensor::fft_fftshift) with options.
+    #[inline]
+    pub fn fft_fftshift_with(&self, opts: FftFftshiftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_fftshift(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes the inverse of fft_fftshift: moves the middle to the front.
+    #[inline]
+    pub fn fft_ifftshift(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifftshift(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`fft_ifftshift`](Tensor::fft_ifftshift) with options.
+    #[inline]
+    pub fn fft_ifftshift_with(&self, opts: FftIfftshiftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_fft_ifftshift(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes the short-time Fourier transform: the spectra of overlapping frames of a signal,
+    /// each multiplied by a window.
+    ///
+    /// - `input`: signals of shape (n) or (batch, n)
+    /// - `n_fft`: length of the transform of a frame
+    #[inline]
+    pub fn stft(&self, n_fft: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_stft(c, self.raw(), n_fft, std::ptr::null(), o0)) }
+    }
+    /// Computes [`stft`](Tensor::stft) with options.
+    #[inline]
+    pub fn stft_with(&self, n_fft: i64, opts: StftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_stft(c, self.raw(), n_fft, &opts.0, o0)) }
+    }
+    /// Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of
+    /// its frames.
+    ///
+    /// - `input`: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
+    /// - `n_fft`: length of the transform of a frame
+    #[inline]
+    pub fn istft(&self, n_fft: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_istft(c, self.raw(), n_fft, std::ptr::null(), o0)) }
+    }
+    /// Computes [`istft`](Tensor::istft) with options.
+    #[inline]
+    pub fn istft_with(&self, n_fft: i64, opts: IstftOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_istft(c, self.raw(), n_fft, &opts.0, o0)) }
     }
 }
 
@@ -7541,6 +8245,78 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_exponential_(c, self.raw(), lambd, &opts.0)) }
     }
+    /// Fills self with random numbers from the Cauchy distribution, whose density is 1 / (pi sigma
+    /// (1 + ((x - median) / sigma)^2)).
+    ///
+    /// - `median`: median
+    /// - `sigma`: half width at half of the maximum, greater than 0
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cauchy_(&self, median: f64, sigma: f64) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_cauchy_(c, self.raw(), median, sigma, std::ptr::null())) }
+    }
+    /// Computes [`cauchy_`](Tensor::cauchy_) with options.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cauchy_with_(&self, median: f64, sigma: f64, opts: CauchyInplaceOpts)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_cauchy_(c, self.raw(), median, sigma, &opts.0)) }
+    }
+    /// Fills self with random numbers whose logarithms have a normal distribution.
+    ///
+    /// - `mean`: mean of the logarithms
+    /// - `std`: standard deviation of the logarithms, greater than 0
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn log_normal_(&self, mean: f64, std: f64) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_log_normal_(c, self.raw(), mean, std, std::ptr::null())) }
+    }
+    /// Computes [`log_normal_`](Tensor::log_normal_) with options.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn log_normal_with_(&self, mean: f64, std: f64, opts: LogNormalInplaceOpts)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_log_normal_(c, self.raw(), mean, std, &opts.0)) }
+    }
+    /// Fills self with the number of trials up to the first success: k = 1, 2, … with probability
+    /// (1 - p)^(k - 1) p.
+    ///
+    /// - `p`: probability of success, in (0, 1)
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn geometric_(&self, p: f64) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_geometric_(c, self.raw(), p, std::ptr::null())) }
+    }
+    /// Computes [`geometric_`](Tensor::geometric_) with options.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn geometric_with_(&self, p: f64, opts: GeometricInplaceOpts) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_geometric_(c, self.raw(), p, &opts.0)) }
+    }
     /// Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input
     /// itself if p is 0 or train is false.
     #[inline]
@@ -9511,6 +10287,52 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logcumsumexp_into(c, self.raw(), dim, dst.raw())) }
     }
+    /// Estimates the derivative of a function along each dimension from its values at equal
+    /// distances: by central differences, at the borders by one-sided ones.
+    ///
+    /// - `input`: values of the function
+    #[inline]
+    pub fn gradient(&self) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_gradient(c, self.raw(), std::ptr::null(), outs, cap,
+                n))
+        }
+    }
+    /// Computes [`gradient`](Tensor::gradient) with options.
+    #[inline]
+    pub fn gradient_with(&self, opts: GradientOpts) -> Result<Vec<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_gradient(c, self.raw(), &opts.0, outs, cap, n))
+        }
+    }
+    /// Estimates the derivative of a function along each dimension from its values at given points:
+    /// by differences of second order, at the borders by one-sided ones.
+    ///
+    /// - `input`: values of the function
+    /// - `spacing`: the points along each listed dimension, 1-D
+    #[inline]
+    pub fn gradient_points(&self, spacing: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+        let spacing = raw_list(spacing);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_gradient_points(c, self.raw(),
+                spacing.as_ptr() as *const *const _, spacing.len() as i64, std::ptr::null(), outs,
+                cap, n))
+        }
+    }
+    /// Computes [`gradient_points`](Tensor::gradient_points) with options.
+    #[inline]
+    pub fn gradient_points_with(&self, spacing: &[impl Borrow<Tensor>], opts: GradientPointsOpts)
+        -> Result<Vec<Tensor>> {
+        let spacing = raw_list(spacing);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_gradient_points(c, self.raw(),
+                spacing.as_ptr() as *const *const _, spacing.len() as i64, &opts.0, outs, cap, n))
+        }
+    }
 }
 
 /// # Softmax
@@ -10308,6 +11130,113 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_histc_into(c, self.raw(), &opts.0, dst.raw())) }
     }
+    /// Counts the elements in bins of equal width, or adds up their weights. A bin has its left
+    /// edge, the last one both. Elements outside the range are not counted.
+    ///
+    /// - `bins`: number of bins, at least 1
+    #[inline]
+    pub fn histogram(&self, bins: i64) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_histogram(c, self.raw(), bins, std::ptr::null(), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`histogram`](Tensor::histogram) with options.
+    #[inline]
+    pub fn histogram_with(&self, bins: i64, opts: HistogramOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_histogram(c, self.raw(), bins, &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`histogram`](Tensor::histogram), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn histogram_into(&self, bins: i64, dst_hist: &Tensor, dst_bin_edges: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_histogram_into(c, self.raw(), bins, std::ptr::null(), dst_hist.raw(),
+                dst_bin_edges.raw()))
+        }
+    }
+    /// Computes [`histogram`](Tensor::histogram) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn histogram_with_into(&self, bins: i64, opts: HistogramOpts, dst_hist: &Tensor,
+        dst_bin_edges: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_histogram_into(c, self.raw(), bins, &opts.0, dst_hist.raw(),
+                dst_bin_edges.raw()))
+        }
+    }
+    /// Counts the elements in bins with the given edges, or adds up their weights. A bin has its
+    /// left edge, the last one both. Elements outside the edges are not counted.
+    ///
+    /// - `bins`: ascending edges, 1-D, of the dtype of self
+    #[inline]
+    pub fn histogram_edges(&self, bins: &Tensor) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_histogram_edges(c, self.raw(), bins.raw(), std::ptr::null(),
+                o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`histogram_edges`](Tensor::histogram_edges) with options.
+    #[inline]
+    pub fn histogram_edges_with(&self, bins: &Tensor, opts: HistogramEdgesOpts)
+        -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_histogram_edges(c, self.raw(), bins.raw(), &opts.0, o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`histogram_edges`](Tensor::histogram_edges), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn histogram_edges_into(&self, bins: &Tensor, dst_hist: &Tensor,
+        dst_bin_edges: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_histogram_edges_into(c, self.raw(), bins.raw(), std::ptr::null(),
+                dst_hist.raw(), dst_bin_edges.raw()))
+        }
+    }
+    /// Computes [`histogram_edges`](Tensor::histogram_edges) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn histogram_edges_with_into(&self, bins: &Tensor, opts: HistogramEdgesOpts,
+        dst_hist: &Tensor, dst_bin_edges: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_histogram_edges_into(c, self.raw(), bins.raw(), &opts.0,
+                dst_hist.raw(), dst_bin_edges.raw()))
+        }
+    }
 }
 
 /// # Special functions
@@ -10732,6 +11661,16 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_igamma(c, self.raw(), other.raw(), o0)) }
     }
+    /// Computes [`igamma`](Tensor::igamma), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn igamma_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_igamma_(c, self.raw(), other.raw())) }
+    }
     /// Computes [`igamma`](Tensor::igamma), into `dst`, which has the result's shape and dtype.
     ///
     /// # Safety
@@ -10751,6 +11690,16 @@ impl Tensor {
     pub fn igammac(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_igammac(c, self.raw(), other.raw(), o0)) }
+    }
+    /// Computes [`igammac`](Tensor::igammac), in place.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn igammac_(&self, other: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_igammac_(c, self.raw(), other.raw())) }
     }
     /// Computes [`igammac`](Tensor::igammac), into `dst`, which has the result's shape and dtype.
     ///
@@ -12610,6 +13559,26 @@ pub fn empty_with(size: &[i64], opts: EmptyOpts) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, o0| sys::tt_empty(c, size.as_ptr(), size.len() as i64, &opts.0, o0)) }
 }
+/// Returns an uninitialized tensor with the given strides.
+///
+/// - `stride`: distances of neighbours along each dimension, in elements, not negative
+#[inline]
+pub fn empty_strided(size: &[i64], stride: &[i64]) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_empty_strided(c, size.as_ptr(), size.len() as i64, stride.as_ptr(),
+            stride.len() as i64, std::ptr::null(), o0))
+    }
+}
+/// Computes [`empty_strided`] with options.
+#[inline]
+pub fn empty_strided_with(size: &[i64], stride: &[i64], opts: EmptyStridedOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_empty_strided(c, size.as_ptr(), size.len() as i64, stride.as_ptr(),
+            stride.len() as i64, &opts.0, o0))
+    }
+}
 /// Returns a tensor filled with 0.
 #[inline]
 pub fn zeros(size: &[i64]) -> Result<Tensor> {
@@ -12847,6 +13816,80 @@ pub fn kaiser_window(window_length: i64) -> Result<Tensor> {
 pub fn kaiser_window_with(window_length: i64, opts: KaiserWindowOpts) -> Result<Tensor> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, o0| sys::tt_kaiser_window(c, window_length, &opts.0, o0)) }
+}
+/// Returns the frequencies of the elements of a transform of length n: 0, 1, …, then the
+/// negative ones, divided by n d.
+///
+/// - `n`: length of the transform
+/// - `d`: distance between the elements of the signal
+#[inline]
+pub fn fft_fftfreq(n: i64, d: f64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_fft_fftfreq(c, n, d, std::ptr::null(), o0)) }
+}
+/// Computes [`fft_fftfreq`] with options.
+#[inline]
+pub fn fft_fftfreq_with(n: i64, d: f64, opts: FftFftfreqOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_fft_fftfreq(c, n, d, &opts.0, o0)) }
+}
+/// Computes [`fft_fftfreq`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn fft_fftfreq_into(n: i64, d: f64, dst: &Tensor) -> Result<()> {
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe { call(|c| sys::tt_fft_fftfreq_into(c, n, d, std::ptr::null(), dst.raw())) }
+}
+/// Computes [`fft_fftfreq`] with options, into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn fft_fftfreq_with_into(n: i64, d: f64, opts: FftFftfreqOpts, dst: &Tensor)
+    -> Result<()> {
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe { call(|c| sys::tt_fft_fftfreq_into(c, n, d, &opts.0, dst.raw())) }
+}
+/// Returns the frequencies of the elements of a transform of n real numbers: 0, 1, …, n / 2,
+/// divided by n d.
+///
+/// - `n`: number of real elements
+/// - `d`: distance between the elements of the signal
+#[inline]
+pub fn fft_rfftfreq(n: i64, d: f64) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_fft_rfftfreq(c, n, d, std::ptr::null(), o0)) }
+}
+/// Computes [`fft_rfftfreq`] with options.
+#[inline]
+pub fn fft_rfftfreq_with(n: i64, d: f64, opts: FftRfftfreqOpts) -> Result<Tensor> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, o0| sys::tt_fft_rfftfreq(c, n, d, &opts.0, o0)) }
+}
+/// Computes [`fft_rfftfreq`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn fft_rfftfreq_into(n: i64, d: f64, dst: &Tensor) -> Result<()> {
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe { call(|c| sys::tt_fft_rfftfreq_into(c, n, d, std::ptr::null(), dst.raw())) }
+}
+/// Computes [`fft_rfftfreq`] with options, into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn fft_rfftfreq_with_into(n: i64, d: f64, opts: FftRfftfreqOpts, dst: &Tensor)
+    -> Result<()> {
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe { call(|c| sys::tt_fft_rfftfreq_into(c, n, d, &opts.0, dst.raw())) }
 }
 /// Sums products of the elements of operands along the dimensions that equation specifies, in
 /// Einstein notation.

@@ -1188,6 +1188,30 @@ impl EmptyOpts {
     }
 }
 
+/// Options of `empty_strided`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmptyStridedOpts(pub(crate) sys::tt_empty_strided_opts);
+impl EmptyStridedOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> EmptyStridedOpts {
+        Self::default()
+    }
+    /// Dtype of the result; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> EmptyStridedOpts {
+        self.0.set |= sys::TT_EMPTY_STRIDED_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> EmptyStridedOpts {
+        self.0.set |= sys::TT_EMPTY_STRIDED_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
 /// Options of `zeros`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ZerosOpts(pub(crate) sys::tt_zeros_opts);
@@ -1698,6 +1722,847 @@ impl KaiserWindowOpts {
     pub fn device(mut self, value: Device) -> KaiserWindowOpts {
         self.0.set |= sys::TT_KAISER_WINDOW_DEVICE;
         self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `fft_fft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftFftOpts(pub(crate) sys::tt_fft_fft_opts);
+impl FftFftOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftFftOpts {
+        Self::default()
+    }
+    /// Length of the transform: self is cut or filled with zeros to it; default: the size of dim.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> FftFftOpts {
+        self.0.set |= sys::TT_FFT_FFT_N;
+        self.0.n = value;
+        self
+    }
+    /// Dimension to transform; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> FftFftOpts {
+        self.0.set |= sys::TT_FFT_FFT_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// What a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n); forward:
+    /// 1 / n; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftFftOpts {
+        self.0.set |= sys::TT_FFT_FFT_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_ifft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIfftOpts(pub(crate) sys::tt_fft_ifft_opts);
+impl FftIfftOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIfftOpts {
+        Self::default()
+    }
+    /// Length of the transform: self is cut or filled with zeros to it; default: the size of dim.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> FftIfftOpts {
+        self.0.set |= sys::TT_FFT_IFFT_N;
+        self.0.n = value;
+        self
+    }
+    /// Dimension to transform; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> FftIfftOpts {
+        self.0.set |= sys::TT_FFT_IFFT_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// What a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
+    /// forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIfftOpts {
+        self.0.set |= sys::TT_FFT_IFFT_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_rfft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftRfftOpts(pub(crate) sys::tt_fft_rfft_opts);
+impl FftRfftOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftRfftOpts {
+        Self::default()
+    }
+    /// Length of the transform: self is cut or filled with zeros to it; default: the size of dim.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> FftRfftOpts {
+        self.0.set |= sys::TT_FFT_RFFT_N;
+        self.0.n = value;
+        self
+    }
+    /// Dimension to transform; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> FftRfftOpts {
+        self.0.set |= sys::TT_FFT_RFFT_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// What a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n); forward:
+    /// 1 / n; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftRfftOpts {
+        self.0.set |= sys::TT_FFT_RFFT_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_irfft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIrfftOpts(pub(crate) sys::tt_fft_irfft_opts);
+impl FftIrfftOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIrfftOpts {
+        Self::default()
+    }
+    /// Number of real elements; default: 2 (m - 1) for size m of dim.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> FftIrfftOpts {
+        self.0.set |= sys::TT_FFT_IRFFT_N;
+        self.0.n = value;
+        self
+    }
+    /// Dimension to transform; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> FftIrfftOpts {
+        self.0.set |= sys::TT_FFT_IRFFT_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// What a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
+    /// forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIrfftOpts {
+        self.0.set |= sys::TT_FFT_IRFFT_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_hfft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftHfftOpts(pub(crate) sys::tt_fft_hfft_opts);
+impl FftHfftOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftHfftOpts {
+        Self::default()
+    }
+    /// Number of real elements; default: 2 (m - 1) for size m of dim.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> FftHfftOpts {
+        self.0.set |= sys::TT_FFT_HFFT_N;
+        self.0.n = value;
+        self
+    }
+    /// Dimension to transform; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> FftHfftOpts {
+        self.0.set |= sys::TT_FFT_HFFT_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// What a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n); forward:
+    /// 1 / n; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftHfftOpts {
+        self.0.set |= sys::TT_FFT_HFFT_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_ihfft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIhfftOpts(pub(crate) sys::tt_fft_ihfft_opts);
+impl FftIhfftOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIhfftOpts {
+        Self::default()
+    }
+    /// Length of the transform: self is cut or filled with zeros to it; default: the size of dim.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> FftIhfftOpts {
+        self.0.set |= sys::TT_FFT_IHFFT_N;
+        self.0.n = value;
+        self
+    }
+    /// Dimension to transform; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> FftIhfftOpts {
+        self.0.set |= sys::TT_FFT_IHFFT_DIM;
+        self.0.dim = value;
+        self
+    }
+    /// What a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
+    /// forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIhfftOpts {
+        self.0.set |= sys::TT_FFT_IHFFT_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_fft2`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftFft2Opts<'a>(pub(crate) sys::tt_fft_fft2_opts, PhantomData<&'a ()>);
+impl<'a> FftFft2Opts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftFft2Opts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftFft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_FFT2_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last two.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftFft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_FFT2_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftFft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_FFT2_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_ifft2`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIfft2Opts<'a>(pub(crate) sys::tt_fft_ifft2_opts, PhantomData<&'a ()>);
+impl<'a> FftIfft2Opts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIfft2Opts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftIfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IFFT2_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last two.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftIfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IFFT2_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IFFT2_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_rfft2`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftRfft2Opts<'a>(pub(crate) sys::tt_fft_rfft2_opts, PhantomData<&'a ()>);
+impl<'a> FftRfft2Opts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftRfft2Opts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftRfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_RFFT2_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last two.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftRfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_RFFT2_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftRfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_RFFT2_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_irfft2`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIrfft2Opts<'a>(pub(crate) sys::tt_fft_irfft2_opts, PhantomData<&'a ()>);
+impl<'a> FftIrfft2Opts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIrfft2Opts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftIrfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IRFFT2_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last two.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftIrfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IRFFT2_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIrfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IRFFT2_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_hfft2`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftHfft2Opts<'a>(pub(crate) sys::tt_fft_hfft2_opts, PhantomData<&'a ()>);
+impl<'a> FftHfft2Opts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftHfft2Opts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftHfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_HFFT2_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last two.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftHfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_HFFT2_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftHfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_HFFT2_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_ihfft2`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIhfft2Opts<'a>(pub(crate) sys::tt_fft_ihfft2_opts, PhantomData<&'a ()>);
+impl<'a> FftIhfft2Opts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIhfft2Opts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftIhfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IHFFT2_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last two.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftIhfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IHFFT2_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIhfft2Opts<'a> {
+        self.0.set |= sys::TT_FFT_IHFFT2_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_fftn`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftFftnOpts<'a>(pub(crate) sys::tt_fft_fftn_opts, PhantomData<&'a ()>);
+impl<'a> FftFftnOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftFftnOpts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftFftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_FFTN_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftFftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_FFTN_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftFftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_FFTN_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_ifftn`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIfftnOpts<'a>(pub(crate) sys::tt_fft_ifftn_opts, PhantomData<&'a ()>);
+impl<'a> FftIfftnOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIfftnOpts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftIfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IFFTN_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftIfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IFFTN_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IFFTN_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_rfftn`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftRfftnOpts<'a>(pub(crate) sys::tt_fft_rfftn_opts, PhantomData<&'a ()>);
+impl<'a> FftRfftnOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftRfftnOpts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftRfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_RFFTN_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftRfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_RFFTN_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftRfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_RFFTN_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_irfftn`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIrfftnOpts<'a>(pub(crate) sys::tt_fft_irfftn_opts, PhantomData<&'a ()>);
+impl<'a> FftIrfftnOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIrfftnOpts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftIrfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IRFFTN_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftIrfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IRFFTN_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIrfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IRFFTN_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_hfftn`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftHfftnOpts<'a>(pub(crate) sys::tt_fft_hfftn_opts, PhantomData<&'a ()>);
+impl<'a> FftHfftnOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftHfftnOpts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftHfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_HFFTN_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftHfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_HFFTN_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
+    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftHfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_HFFTN_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_ihfftn`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIhfftnOpts<'a>(pub(crate) sys::tt_fft_ihfftn_opts, PhantomData<&'a ()>);
+impl<'a> FftIhfftnOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIhfftnOpts<'a> {
+        Self::default()
+    }
+    /// Sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
+    /// where one is -1; default: the sizes of self.
+    #[must_use]
+    pub fn s(mut self, value: &'a [i64]) -> FftIhfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IHFFTN_S;
+        self.0.s = value.as_ptr();
+        self.0.n_s = value.len() as i64;
+        self
+    }
+    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftIhfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IHFFTN_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
+    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    #[must_use]
+    pub fn norm(mut self, value: FftNorm) -> FftIhfftnOpts<'a> {
+        self.0.set |= sys::TT_FFT_IHFFTN_NORM;
+        self.0.norm = value as i32;
+        self
+    }
+}
+
+/// Options of `fft_fftfreq`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftFftfreqOpts(pub(crate) sys::tt_fft_fftfreq_opts);
+impl FftFftfreqOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftFftfreqOpts {
+        Self::default()
+    }
+    /// Dtype of the result; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> FftFftfreqOpts {
+        self.0.set |= sys::TT_FFT_FFTFREQ_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> FftFftfreqOpts {
+        self.0.set |= sys::TT_FFT_FFTFREQ_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `fft_rfftfreq`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftRfftfreqOpts(pub(crate) sys::tt_fft_rfftfreq_opts);
+impl FftRfftfreqOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftRfftfreqOpts {
+        Self::default()
+    }
+    /// Dtype of the result; default: float32.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> FftRfftfreqOpts {
+        self.0.set |= sys::TT_FFT_RFFTFREQ_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// Device of the result; default: CPU.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> FftRfftfreqOpts {
+        self.0.set |= sys::TT_FFT_RFFTFREQ_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+}
+
+/// Options of `fft_fftshift`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftFftshiftOpts<'a>(pub(crate) sys::tt_fft_fftshift_opts, PhantomData<&'a ()>);
+impl<'a> FftFftshiftOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftFftshiftOpts<'a> {
+        Self::default()
+    }
+    /// Dimensions to roll; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftFftshiftOpts<'a> {
+        self.0.set |= sys::TT_FFT_FFTSHIFT_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `fft_ifftshift`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FftIfftshiftOpts<'a>(pub(crate) sys::tt_fft_ifftshift_opts, PhantomData<&'a ()>);
+impl<'a> FftIfftshiftOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FftIfftshiftOpts<'a> {
+        Self::default()
+    }
+    /// Dimensions to roll; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> FftIfftshiftOpts<'a> {
+        self.0.set |= sys::TT_FFT_IFFTSHIFT_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `stft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StftOpts<'a>(pub(crate) sys::tt_stft_opts, PhantomData<&'a ()>);
+impl<'a> StftOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> StftOpts<'a> {
+        Self::default()
+    }
+    /// Distance between frames; default: n_fft / 4.
+    #[must_use]
+    pub fn hop_length(mut self, value: i64) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_HOP_LENGTH;
+        self.0.hop_length = value;
+        self
+    }
+    /// Length of the window, which is filled with zeros on both sides to n_fft; default: n_fft.
+    #[must_use]
+    pub fn win_length(mut self, value: i64) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_WIN_LENGTH;
+        self.0.win_length = value;
+        self
+    }
+    /// 1-D, win_length elements; default: ones.
+    #[must_use]
+    pub fn window(mut self, value: &'a Tensor) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_WINDOW;
+        self.0.window = value.raw();
+        self
+    }
+    /// Whether n_fft / 2 elements are added on both ends of the signal, so that frame t has element
+    /// t \* hop_length in its middle; default: true.
+    #[must_use]
+    pub fn center(mut self, value: bool) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_CENTER;
+        self.0.center = value as i32;
+        self
+    }
+    /// What these elements are; default: "reflect".
+    #[must_use]
+    pub fn pad_mode(mut self, value: Padding) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_PAD_MODE;
+        self.0.pad_mode = value as i32;
+        self
+    }
+    /// Whether the result is divided by sqrt(n_fft); default: false.
+    #[must_use]
+    pub fn normalized(mut self, value: bool) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_NORMALIZED;
+        self.0.normalized = value as i32;
+        self
+    }
+    /// Whether only the n_fft / 2 + 1 first frequencies are returned, for real signals and windows;
+    /// default: true for these.
+    #[must_use]
+    pub fn onesided(mut self, value: bool) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_ONESIDED;
+        self.0.onesided = value as i32;
+        self
+    }
+    /// Whether the result is complex; else its last dimension holds pairs of parts. Required for
+    /// real signals and windows; default: none.
+    #[must_use]
+    pub fn return_complex(mut self, value: bool) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_RETURN_COMPLEX;
+        self.0.return_complex = value as i32;
+        self
+    }
+    /// Without center: whether frame t begins its window, not its transform, at element t \*
+    /// hop_length; default: false.
+    #[must_use]
+    pub fn align_to_window(mut self, value: bool) -> StftOpts<'a> {
+        self.0.set |= sys::TT_STFT_ALIGN_TO_WINDOW;
+        self.0.align_to_window = value as i32;
+        self
+    }
+}
+
+/// Options of `istft`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IstftOpts<'a>(pub(crate) sys::tt_istft_opts, PhantomData<&'a ()>);
+impl<'a> IstftOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> IstftOpts<'a> {
+        Self::default()
+    }
+    /// Distance between frames; default: n_fft / 4.
+    #[must_use]
+    pub fn hop_length(mut self, value: i64) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_HOP_LENGTH;
+        self.0.hop_length = value;
+        self
+    }
+    /// Length of the window, which is filled with zeros on both sides to n_fft; default: n_fft.
+    #[must_use]
+    pub fn win_length(mut self, value: i64) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_WIN_LENGTH;
+        self.0.win_length = value;
+        self
+    }
+    /// 1-D, win_length elements; default: ones.
+    #[must_use]
+    pub fn window(mut self, value: &'a Tensor) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_WINDOW;
+        self.0.window = value.raw();
+        self
+    }
+    /// Whether the signal had n_fft / 2 elements added on both ends, which are cut off; default:
+    /// true.
+    #[must_use]
+    pub fn center(mut self, value: bool) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_CENTER;
+        self.0.center = value as i32;
+        self
+    }
+    /// Whether the spectra were divided by sqrt(n_fft); default: false.
+    #[must_use]
+    pub fn normalized(mut self, value: bool) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_NORMALIZED;
+        self.0.normalized = value as i32;
+        self
+    }
+    /// Whether the spectra have the first n_fft / 2 + 1 frequencies only; default: if they have
+    /// fewer than n_fft.
+    #[must_use]
+    pub fn onesided(mut self, value: bool) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_ONESIDED;
+        self.0.onesided = value as i32;
+        self
+    }
+    /// Length of the signal; default: what the frames cover.
+    #[must_use]
+    pub fn length(mut self, value: i64) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_LENGTH;
+        self.0.length = value;
+        self
+    }
+    /// Whether the signal is complex; default: false.
+    #[must_use]
+    pub fn return_complex(mut self, value: bool) -> IstftOpts<'a> {
+        self.0.set |= sys::TT_ISTFT_RETURN_COMPLEX;
+        self.0.return_complex = value as i32;
         self
     }
 }
@@ -3971,6 +4836,57 @@ impl<'a> ExponentialInplaceOpts<'a> {
     }
 }
 
+/// Options of `cauchy_`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CauchyInplaceOpts<'a>(pub(crate) sys::tt_cauchy__opts, PhantomData<&'a ()>);
+impl<'a> CauchyInplaceOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> CauchyInplaceOpts<'a> {
+        Self::default()
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> CauchyInplaceOpts<'a> {
+        self.0.set |= sys::TT_CAUCHY__GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `log_normal_`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogNormalInplaceOpts<'a>(pub(crate) sys::tt_log_normal__opts, PhantomData<&'a ()>);
+impl<'a> LogNormalInplaceOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LogNormalInplaceOpts<'a> {
+        Self::default()
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> LogNormalInplaceOpts<'a> {
+        self.0.set |= sys::TT_LOG_NORMAL__GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
+/// Options of `geometric_`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GeometricInplaceOpts<'a>(pub(crate) sys::tt_geometric__opts, PhantomData<&'a ()>);
+impl<'a> GeometricInplaceOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> GeometricInplaceOpts<'a> {
+        Self::default()
+    }
+    /// Random number generator; default: the one of the ctx.
+    #[must_use]
+    pub fn generator(mut self, value: &'a Generator) -> GeometricInplaceOpts<'a> {
+        self.0.set |= sys::TT_GEOMETRIC__GENERATOR;
+        self.0.generator = value.raw();
+        self
+    }
+}
+
 /// Options of `dropout`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DropoutOpts<'a>(pub(crate) sys::tt_dropout_opts, PhantomData<&'a ()>);
@@ -5132,6 +6048,63 @@ impl VanderOpts {
     }
 }
 
+/// Options of `gradient`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradientOpts<'a>(pub(crate) sys::tt_gradient_opts, PhantomData<&'a ()>);
+impl<'a> GradientOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> GradientOpts<'a> {
+        Self::default()
+    }
+    /// Distance of neighbours; default: 1.
+    #[must_use]
+    pub fn spacing(mut self, value: impl Into<Scalar>) -> GradientOpts<'a> {
+        self.0.set |= sys::TT_GRADIENT_SPACING;
+        self.0.spacing = value.into().raw();
+        self
+    }
+    /// Dimensions; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> GradientOpts<'a> {
+        self.0.set |= sys::TT_GRADIENT_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// 1 or 2: the order of the one-sided differences; default: 1.
+    #[must_use]
+    pub fn edge_order(mut self, value: i64) -> GradientOpts<'a> {
+        self.0.set |= sys::TT_GRADIENT_EDGE_ORDER;
+        self.0.edge_order = value;
+        self
+    }
+}
+
+/// Options of `gradient_points`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradientPointsOpts<'a>(pub(crate) sys::tt_gradient_points_opts, PhantomData<&'a ()>);
+impl<'a> GradientPointsOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> GradientPointsOpts<'a> {
+        Self::default()
+    }
+    /// Dimensions; default: all.
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> GradientPointsOpts<'a> {
+        self.0.set |= sys::TT_GRADIENT_POINTS_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// 1 or 2: the order of the one-sided differences; default: 1.
+    #[must_use]
+    pub fn edge_order(mut self, value: i64) -> GradientPointsOpts<'a> {
+        self.0.set |= sys::TT_GRADIENT_POINTS_EDGE_ORDER;
+        self.0.edge_order = value;
+        self
+    }
+}
+
 /// Options of `softmax`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SoftmaxOpts(pub(crate) sys::tt_softmax_opts);
@@ -5666,6 +6639,68 @@ impl HistcOpts {
     pub fn max(mut self, value: f64) -> HistcOpts {
         self.0.set |= sys::TT_HISTC_MAX;
         self.0.max = value;
+        self
+    }
+}
+
+/// Options of `histogram`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HistogramOpts<'a>(pub(crate) sys::tt_histogram_opts, PhantomData<&'a ()>);
+impl<'a> HistogramOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> HistogramOpts<'a> {
+        Self::default()
+    }
+    /// Lower end of the range; default: the smallest element.
+    #[must_use]
+    pub fn lower(mut self, value: f64) -> HistogramOpts<'a> {
+        self.0.set |= sys::TT_HISTOGRAM_LOWER;
+        self.0.lower = value;
+        self
+    }
+    /// Upper end of the range, given with lower; default: the largest element.
+    #[must_use]
+    pub fn upper(mut self, value: f64) -> HistogramOpts<'a> {
+        self.0.set |= sys::TT_HISTOGRAM_UPPER;
+        self.0.upper = value;
+        self
+    }
+    /// Weights of the elements, of the shape and dtype of self; default: 1 each.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> HistogramOpts<'a> {
+        self.0.set |= sys::TT_HISTOGRAM_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// Whether the result is divided so that its integral over the range is 1; default: false.
+    #[must_use]
+    pub fn density(mut self, value: bool) -> HistogramOpts<'a> {
+        self.0.set |= sys::TT_HISTOGRAM_DENSITY;
+        self.0.density = value as i32;
+        self
+    }
+}
+
+/// Options of `histogram_edges`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HistogramEdgesOpts<'a>(pub(crate) sys::tt_histogram_edges_opts, PhantomData<&'a ()>);
+impl<'a> HistogramEdgesOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> HistogramEdgesOpts<'a> {
+        Self::default()
+    }
+    /// Weights of the elements, of the shape and dtype of self; default: 1 each.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> HistogramEdgesOpts<'a> {
+        self.0.set |= sys::TT_HISTOGRAM_EDGES_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// Whether the result is divided so that its integral over the range is 1; default: false.
+    #[must_use]
+    pub fn density(mut self, value: bool) -> HistogramEdgesOpts<'a> {
+        self.0.set |= sys::TT_HISTOGRAM_EDGES_DENSITY;
+        self.0.density = value as i32;
         self
     }
 }

@@ -594,3 +594,26 @@ impl BagMode {
         })
     }
 }
+
+/// Which of a Fourier transform and its inverse is divided by the number of elements, or both by
+/// its square root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum FftNorm {
+    Backward = 0,
+    Ortho = 1,
+    Forward = 2,
+}
+impl FftNorm {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<FftNorm> {
+        Some(match raw {
+            0 => FftNorm::Backward,
+            1 => FftNorm::Ortho,
+            2 => FftNorm::Forward,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,78 @@
+"""Functions of samples whose arguments no declaration can say."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _ops
+from ._tensor import Tensor
+from .errors import InvalidArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
+
+__all__ = ["gradient", "histogram"]
+
+
+class Histogram(NamedTuple):
+    """The results of histogram."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+def histogram(
+    input: Tensor,
+    bins: int | Tensor = 100,
+    *,
+    range: tuple[float, float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    out: tuple[Tensor, Tensor] | None = None,
+) -> Histogram:
+    """Counts the elements in bins, or adds up their weights; returns (hist, bin_edges).
+
+    bins: number of bins of equal width, or their ascending edges. range: the ends of the bins, with
+    a number of them; None for the smallest and the largest element. density: divides so that the
+    integral is 1. out: two tensors that receive the results.
+    """
+    if isinstance(bins, Tensor):
+        if range is not None:
+            raise InvalidArgumentError(
+                "histogram: range is given: the edges in bins say it already"
+            )
+        return Histogram(*_ops.histogram_edges(input, bins, weight, density, out=out))
+    lower, upper = range if range is not None else (None, None)
+    return Histogram(
+        *_ops.histogram(
+            input, bins, lower=lower, upper=upper, weight=weight, density=density, out=out
+        )
+    )
+
+
+def gradient(
+    input: Tensor,
+    *,
+    spacing: float | Sequence[float] | Sequence[Tensor] | None = None,
+    dim: int | Sequence[int] | None = None,
+    edge_order: int = 1,
+) -> tuple[Tensor, ...]:
+    """Estimates the derivative of a function along each dimension from its values.
+
+    spacing: the distance of neighbours, one per dimension, or 1-D tensors of points. dim: the
+    dimensions; None for all. edge_order: 1 or 2, the order of the differences at the borders.
+    """
+    if dim is None:
+        dims = list(range(input.ndim))
+    else:
+        dims = [dim] if isinstance(dim, int) else list(dim)
+    if not isinstance(spacing, (list, tuple)):
+        step = 1 if spacing is None else spacing
+        return tuple(_ops.gradient(input, dims, edge_order, spacing=step)) if dims else ()
+    if len(spacing) != len(dims):
+        raise InvalidArgumentError(
+            f"gradient: spacing has {len(spacing)} entries, dim {len(dims)}: must be equal"
+        )
+    if all(isinstance(s, Tensor) and s.ndim for s in spacing):
+        return tuple(_ops.gradient_points(input, list(spacing), dims, edge_order))
+    return tuple(_ops.gradient(input, [d], edge_order, spacing=s)[0] for s, d in zip(spacing, dims))
