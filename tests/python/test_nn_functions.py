@@ -195,3 +195,17 @@ def test_grid_sample_of_the_identity():
     outside = tt.full((2, 1, 2, 2), math.nan)
     assert F.grid_sample(x, outside).abs().max() == 0
     assert F.grid_sample(x, outside, padding_mode="border").isfinite().all()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+def test_grid_sample_has_second_derivatives(mode, padding_mode):
+    tt.manual_seed(5)
+    x = tt.randn(1, 2, 3, 4, dtype=tt.float64).requires_grad_()
+    grid = (tt.rand(1, 2, 2, 2, dtype=tt.float64) * 3 - 1.5).requires_grad_()
+
+    def sample(x, grid):
+        return F.grid_sample(x, grid, mode, padding_mode)
+
+    assert tt.autograd.gradcheck(sample, (x, grid))
+    assert tt.autograd.gradgradcheck(sample, (x, grid))

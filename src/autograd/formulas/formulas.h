@@ -72,6 +72,11 @@ TensorRef fft_c2r_backward(const Tensor& g, int64_t dim, int64_t n, bool inverse
 TensorRef im2col_backward(const Tensor& g, Ints self_sizes, Ints kernel_size, Ints dilation,
                           Ints padding, Ints stride);
 
+// ---- grid ----
+// The gradient of grid_take(x, grid, …) by grid; of grid_put with g and x exchanged.
+TensorRef grid_slopes(const Tensor& g, const Tensor& x, const Tensor& grid, int64_t mode,
+                      int64_t padding, bool align, Ints order);
+
 // ---- index ----
 TensorRef scatter_add_src_backward(const Tensor& g, int64_t dim, const Tensor& index,
                                    Ints src_sizes);

@@ -24,6 +24,158 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t,
             Opt<bool>>(&grid_sample_schema, impl::grid_sample, nullptr);
 
+// ---- grid_take ----
+struct grid_take_saved {
+  Saved self;
+  Saved grid;
+  int64_t mode;
+  int64_t padding;
+  bool align;
+  Shape order;
+  Shape self_shape;
+};
+static void grid_take_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<grid_take_saved>();
+  if (n.needs(0)) {
+    const TensorRef grid_ref = s.grid.get(n);
+    const Tensor& grid = *grid_ref;
+    const auto& mode = s.mode;
+    const auto& padding = s.padding;
+    const auto& align = s.align;
+    const auto& order = s.order;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::grid_put(g0, grid, Ints(s.self_shape), mode, padding, align, order);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef grid_ref = s.grid.get(n);
+    const Tensor& grid = *grid_ref;
+    const auto& mode = s.mode;
+    const auto& padding = s.padding;
+    const auto& align = s.align;
+    const auto& order = s.order;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::grid_slopes(g0, self, grid, mode, padding, align, order);
+  }
+}
+static constinit const NodeType grid_take_type = {"grid_take", grid_take_apply,
+                                                  destroy_saved<grid_take_saved>,
+                                                  sizeof(grid_take_saved), false};
+static TensorRef grid_take_autograd(Call c, const Tensor& self, const Tensor& grid, int64_t mode,
+                                    int64_t padding, bool align, Ints order) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(grid);
+  if (!(n0 | n1)) return redispatch(op_grid_take, c.keys & kBelowAutograd, self, grid, mode,
+                                    padding, align, order);
+  NodeRef node = new_node(&grid_take_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) grid_take_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, grid);
+  if (n1) s.self.save(self);
+  s.grid.save(grid);
+  s.mode = mode;
+  s.padding = padding;
+  s.align = align;
+  s.order = Shape(order);
+  s.self_shape = Shape(self.sizes());
+  auto out = redispatch(op_grid_take, c.keys & kBelowAutograd, self, grid, mode, padding, align,
+                        order);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo grid_take_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"grid", ArgType::kTensor, false, false},
+                                             {"mode", ArgType::kInt, false, false},
+                                             {"padding", ArgType::kInt, false, false},
+                                             {"align", ArgType::kBool, false, false},
+                                             {"order", ArgType::kSize, false, false}};
+static constexpr OpSchema grid_take_schema = {"grid_take", "grid_take",
+    "grid_take(self: Tensor, grid: Tensor, mode: Int, padding: Int, align: Bool, order: Int[]) -> "
+    "Tensor", grid_take_args, 6, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, bool, Ints)> op_grid_take =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t, bool,
+            Ints>(&grid_take_schema, impl::grid_take, grid_take_autograd);
+
+// ---- grid_put ----
+struct grid_put_saved {
+  Saved grad;
+  Saved grid;
+  int64_t mode;
+  int64_t padding;
+  bool align;
+  Shape order;
+};
+static void grid_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<grid_put_saved>();
+  if (n.needs(0)) {
+    const TensorRef grid_ref = s.grid.get(n);
+    const Tensor& grid = *grid_ref;
+    const auto& mode = s.mode;
+    const auto& padding = s.padding;
+    const auto& align = s.align;
+    const auto& order = s.order;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::grid_take(g0, grid, mode, padding, align, order);
+  }
+  if (n.needs(1)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef grid_ref = s.grid.get(n);
+    const Tensor& grid = *grid_ref;
+    const auto& mode = s.mode;
+    const auto& padding = s.padding;
+    const auto& align = s.align;
+    const auto& order = s.order;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::grid_slopes(grad, g0, grid, mode, padding, align, order);
+  }
+}
+static constinit const NodeType grid_put_type = {"grid_put", grid_put_apply,
+                                                 destroy_saved<grid_put_saved>,
+                                                 sizeof(grid_put_saved), false};
+static TensorRef grid_put_autograd(Call c, const Tensor& grad, const Tensor& grid, Ints size,
+                                   int64_t mode, int64_t padding, bool align, Ints order) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(grid);
+  if (!(n0 | n1)) return redispatch(op_grid_put, c.keys & kBelowAutograd, grad, grid, size, mode,
+                                    padding, align, order);
+  NodeRef node = new_node(&grid_put_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) grid_put_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, grid);
+  if (n1) s.grad.save(grad);
+  s.grid.save(grid);
+  s.mode = mode;
+  s.padding = padding;
+  s.align = align;
+  s.order = Shape(order);
+  auto out = redispatch(op_grid_put, c.keys & kBelowAutograd, grad, grid, size, mode, padding,
+                        align, order);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo grid_put_args[] = {{"grad", ArgType::kTensor, false, false},
+                                            {"grid", ArgType::kTensor, false, false},
+                                            {"size", ArgType::kShape, false, false},
+                                            {"mode", ArgType::kInt, false, false},
+                                            {"padding", ArgType::kInt, false, false},
+                                            {"align", ArgType::kBool, false, false},
+                                            {"order", ArgType::kSize, false, false}};
+static constexpr OpSchema grid_put_schema = {"grid_put", "grid_put",
+    "grid_put(grad: Tensor, grid: Tensor, size: Shape, mode: Int, padding: Int, align: Bool, "
+    "order: Int[]) -> Tensor", grid_put_args, 7, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t, int64_t, bool,
+                       Ints)> op_grid_put = make_op<TensorRef, const Tensor&, const Tensor&, Ints,
+                                                    int64_t, int64_t, bool, Ints>(&grid_put_schema,
+    impl::grid_put, grid_put_autograd);
+
 // ---- affine_grid ----
 static constexpr ArgInfo affine_grid_args[] = {{"theta", ArgType::kTensor, false, false},
                                                {"size", ArgType::kShape, false, false},

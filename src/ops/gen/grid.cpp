@@ -12,6 +12,12 @@ namespace TT_NS {
 // grid_sample(input: Tensor, grid: Tensor, mode: Enum<GridMode> = "bilinear", padding_mode:
 // Enum<GridPadding> = "zeros", align_corners: Bool? = None) -> Tensor
 
+// grid_take(self: Tensor, grid: Tensor, mode: Int, padding: Int, align: Bool, order: Int[]) ->
+// Tensor
+
+// grid_put(grad: Tensor, grid: Tensor, size: Shape, mode: Int, padding: Int, align: Bool, order:
+// Int[]) -> Tensor
+
 // affine_grid(theta: Tensor, size: Shape, align_corners: Bool? = None) -> Tensor
 
 }  // namespace TT_NS

@@ -209,6 +209,10 @@ TensorRef col2im(Call c, const Tensor& self, Ints output_size, Ints kernel_size,
                  Ints padding, Ints stride);
 TensorRef grid_sample(Call c, const Tensor& input, const Tensor& grid, int64_t mode,
                       int64_t padding_mode, Opt<bool> align_corners);
+TensorRef grid_take(Call c, const Tensor& self, const Tensor& grid, int64_t mode, int64_t padding,
+                    bool align, Ints order);
+TensorRef grid_put(Call c, const Tensor& grad, const Tensor& grid, Ints size, int64_t mode,
+                   int64_t padding, bool align, Ints order);
 TensorRef affine_grid(Call c, const Tensor& theta, Ints size, Opt<bool> align_corners);
 TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index,

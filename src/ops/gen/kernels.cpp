@@ -201,6 +201,8 @@ int32_t index_offsets(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nonzero_count(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -436,6 +438,8 @@ int32_t index_offsets(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nonzero_count(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -671,6 +675,8 @@ int32_t index_offsets(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nonzero_count(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1117,90 +1123,94 @@ constinit const Kernel kernel_nonzero_write =
      "nonzero_write"};
 constinit const Kernel kernel_fill_arange =
     {{baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, 196, "fill_arange"};
+constinit const Kernel kernel_grid_take =
+    {{baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, 197, "grid_take"};
+constinit const Kernel kernel_grid_put =
+    {{baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, 198, "grid_put"};
 constinit const Kernel kernel_cross_entropy =
-    {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 197,
+    {{baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, 199,
      "cross_entropy"};
 constinit const Kernel kernel_cross_entropy_backward =
     {{baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
-      TT_AVX512(cross_entropy_backward)}, 198, "cross_entropy_backward"};
+      TT_AVX512(cross_entropy_backward)}, 200, "cross_entropy_backward"};
 constinit const Kernel kernel_ctc_loss =
-    {{baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, 199, "ctc_loss"};
+    {{baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, 201, "ctc_loss"};
 constinit const Kernel kernel_ctc_loss_backward =
-    {{baseline::ctc_loss_backward, TT_AVX2(ctc_loss_backward), TT_AVX512(ctc_loss_backward)}, 200,
+    {{baseline::ctc_loss_backward, TT_AVX2(ctc_loss_backward), TT_AVX512(ctc_loss_backward)}, 202,
      "ctc_loss_backward"};
 constinit const Kernel kernel_nll_loss =
-    {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 201, "nll_loss"};
+    {{baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, 203, "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward =
-    {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 202,
+    {{baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)}, 204,
      "nll_loss_backward"};
 constinit const Kernel kernel_cumprod = {{baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)},
-                                         203, "cumprod"};
+                                         205, "cumprod"};
 constinit const Kernel kernel_optim_step =
-    {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 204, "optim_step"};
+    {{baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, 206, "optim_step"};
 constinit const Kernel kernel_channel_sums =
-    {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 205, "channel_sums"};
+    {{baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, 207, "channel_sums"};
 constinit const Kernel kernel_channel_affine =
-    {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 206,
+    {{baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)}, 208,
      "channel_affine"};
 constinit const Kernel kernel_pool_max =
-    {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 207, "pool_max"};
+    {{baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, 209, "pool_max"};
 constinit const Kernel kernel_pool_max_index =
-    {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 208,
+    {{baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)}, 210,
      "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
-    {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 209,
+    {{baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)}, 211,
      "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 210, "pool_average"};
+    {{baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, 212, "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {{baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-      TT_AVX512(pool_average_backward)}, 211, "pool_average_backward"};
+      TT_AVX512(pool_average_backward)}, 213, "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 212, "attention"};
+    {{baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, 214, "attention"};
 constinit const Kernel kernel_attention_backward =
     {{baseline::attention_backward, TT_AVX2(attention_backward), TT_AVX512(attention_backward)},
-     213, "attention_backward"};
+     215, "attention_backward"};
 constinit const Kernel kernel_sort_rows =
-    {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 214, "sort_rows"};
-constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 215, "svd"};
+    {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 216, "sort_rows"};
+constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 217, "svd"};
 constinit const Kernel kernel_multinomial =
-    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 216, "multinomial"};
+    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 218, "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 217, "clip_norm"};
+    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 219, "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 218, "clip_scale"};
-constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 219,
+    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 220, "clip_scale"};
+constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 221,
                                         "resize"};
 constinit const Kernel kernel_resize_backward =
-    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 220,
+    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 222,
      "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
-    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 221,
+    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 223,
      "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
-    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 222,
+    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 224,
      "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {{baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-      TT_AVX512(conv_interleaved_weight)}, 223, "conv_interleaved_weight"};
-constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 224,
+      TT_AVX512(conv_interleaved_weight)}, 225, "conv_interleaved_weight"};
+constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 226,
                                         "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 225,
+    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 227,
      "search_sorted"};
 constinit const Kernel kernel_optim_more_step =
-    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 226,
+    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 228,
      "optim_more_step"};
-constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 227,
+constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 229,
                                         "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 228, "logcumsumexp"};
+    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 230, "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
-    {{baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)}, 229,
+    {{baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)}, 231,
      "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {{baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-      TT_AVX512(recurrent_step_backward)}, 230, "recurrent_step_backward"};
-constinit const Kernel kernel_fft = {{baseline::fft, TT_AVX2(fft), TT_AVX512(fft)}, 231, "fft"};
+      TT_AVX512(recurrent_step_backward)}, 232, "recurrent_step_backward"};
+constinit const Kernel kernel_fft = {{baseline::fft, TT_AVX2(fft), TT_AVX512(fft)}, 233, "fft"};
 
 }  // namespace TT_NS

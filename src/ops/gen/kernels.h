@@ -202,6 +202,8 @@ extern const Kernel kernel_index_offsets;
 extern const Kernel kernel_nonzero_count;
 extern const Kernel kernel_nonzero_write;
 extern const Kernel kernel_fill_arange;
+extern const Kernel kernel_grid_take;
+extern const Kernel kernel_grid_put;
 extern const Kernel kernel_cross_entropy;
 extern const Kernel kernel_cross_entropy_backward;
 extern const Kernel kernel_ctc_loss;
@@ -238,6 +240,6 @@ extern const Kernel kernel_recurrent_step;
 extern const Kernel kernel_recurrent_step_backward;
 extern const Kernel kernel_fft;
 
-constexpr int32_t kNumKernels = 232;
+constexpr int32_t kNumKernels = 234;
 
 }  // namespace TT_NS

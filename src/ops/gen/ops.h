@@ -493,6 +493,8 @@ extern Op<TensorRef(const Tensor&, int64_t, int64_t, bool, double)> op_fft_c2r;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints)> op_im2col;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, Ints)> op_col2im;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, bool, Ints)> op_grid_take;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t, int64_t, bool, Ints)> op_grid_put;
 extern Op<TensorRef(const Tensor&, Ints, Opt<bool>)> op_affine_grid;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
@@ -2727,6 +2729,14 @@ inline TensorRef col2im(const Tensor& self, Ints output_size, Ints kernel_size, 
 inline TensorRef grid_sample(const Tensor& input, const Tensor& grid, int64_t mode = 0,
                              int64_t padding_mode = 0, Opt<bool> align_corners = {}) {
   return dispatch(op_grid_sample, input, grid, mode, padding_mode, align_corners);
+}
+inline TensorRef grid_take(const Tensor& self, const Tensor& grid, int64_t mode, int64_t padding,
+                           bool align, Ints order) {
+  return dispatch(op_grid_take, self, grid, mode, padding, align, order);
+}
+inline TensorRef grid_put(const Tensor& grad, const Tensor& grid, Ints size, int64_t mode,
+                          int64_t padding, bool align, Ints order) {
+  return dispatch(op_grid_put, grad, grid, size, mode, padding, align, order);
 }
 inline TensorRef affine_grid(const Tensor& theta, Ints size, Opt<bool> align_corners = {}) {
   return dispatch(op_affine_grid, theta, size, align_corners);

@@ -7,6 +7,7 @@
 #include "plan/elementwise_plan.h"
 #include "plan/factory_plan.h"
 #include "plan/fft_plan.h"
+#include "plan/grid_plan.h"
 #include "plan/index_plan.h"
 #include "plan/linalg_plan.h"
 #include "plan/loss_plan.h"
