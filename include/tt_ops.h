@@ -38,6 +38,11 @@ enum { TT_GRIDMODE_BILINEAR = 0, TT_GRIDMODE_NEAREST = 1, TT_GRIDMODE_BICUBIC = 
 enum { TT_GRIDPADDING_ZEROS = 0, TT_GRIDPADDING_BORDER = 1, TT_GRIDPADDING_REFLECTION = 2 };
 enum { TT_BAGMODE_SUM = 0, TT_BAGMODE_MEAN = 1, TT_BAGMODE_MAX = 2 };
 enum { TT_FFTNORM_BACKWARD = 0, TT_FFTNORM_ORTHO = 1, TT_FFTNORM_FORWARD = 2 };
+enum { TT_MATRIXNORM_FRO = 0, TT_MATRIXNORM_NUC = 1 };
+enum { TT_LEASTSQUARES_GELSY = 0, TT_LEASTSQUARES_GELS = 1, TT_LEASTSQUARES_GELSD = 2,
+       TT_LEASTSQUARES_GELSS = 3 };
+enum { TT_QRMODE_REDUCED = 0, TT_QRMODE_COMPLETE = 1, TT_QRMODE_R = 2 };
+enum { TT_TRIANGLE_L = 0, TT_TRIANGLE_U = 1 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.
@@ -3109,6 +3114,745 @@ tt_status tt_nuclear_norm(tt_ctx *c, const tt_tensor *self, const tt_nuclear_nor
                           tt_tensor **out);
 tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclear_norm_opts *opts,
                                tt_tensor *dst);
+
+/* Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U
+   in one matrix. pivots[i] counts from 1: row i was exchanged with that one. info is 0, or the
+   first position, from 1, of a zero on the diagonal of U.
+     self: (…, m, n)
+     pivot: must be true
+     check_errors: whether to fail if info is not 0 */
+typedef struct tt_linalg_lu_factor_ex_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t pivot; /* must be true; default: true */
+  int32_t check_errors; /* whether to fail if info is not 0; default: false */
+} tt_linalg_lu_factor_ex_opts;
+#define TT_LINALG_LU_FACTOR_EX_PIVOT (UINT64_C(1) << 0)
+#define TT_LINALG_LU_FACTOR_EX_CHECK_ERRORS (UINT64_C(1) << 1)
+tt_status tt_linalg_lu_factor_ex(tt_ctx *c, const tt_tensor *self,
+                                 const tt_linalg_lu_factor_ex_opts *opts, tt_tensor **LU,
+                                 tt_tensor **pivots, tt_tensor **info);
+tt_status tt_linalg_lu_factor_ex_into(tt_ctx *c, const tt_tensor *self,
+                                      const tt_linalg_lu_factor_ex_opts *opts, tt_tensor *dst_LU,
+                                      tt_tensor *dst_pivots, tt_tensor *dst_info);
+
+/* Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U
+   in one matrix. pivots[i] counts from 1: row i was exchanged with that one.
+     self: (…, m, n)
+     pivot: must be true */
+typedef struct tt_linalg_lu_factor_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t pivot; /* must be true; default: true */
+} tt_linalg_lu_factor_opts;
+#define TT_LINALG_LU_FACTOR_PIVOT (UINT64_C(1) << 0)
+tt_status tt_linalg_lu_factor(tt_ctx *c, const tt_tensor *self,
+                              const tt_linalg_lu_factor_opts *opts, tt_tensor **LU,
+                              tt_tensor **pivots);
+tt_status tt_linalg_lu_factor_into(tt_ctx *c, const tt_tensor *self,
+                                   const tt_linalg_lu_factor_opts *opts, tt_tensor *dst_LU,
+                                   tt_tensor *dst_pivots);
+
+/* Returns the factors P, L and U, with A = P @ L @ U, of what linalg_lu_factor returned.
+     LU_data: (…, m, n)
+     LU_pivots: int32 or int64, (…, k)
+     unpack_data: whether to return L and U
+     unpack_pivots: whether to return P */
+typedef struct tt_lu_unpack_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t unpack_data; /* whether to return L and U; default: true */
+  int32_t unpack_pivots; /* whether to return P; default: true */
+} tt_lu_unpack_opts;
+#define TT_LU_UNPACK_UNPACK_DATA (UINT64_C(1) << 0)
+#define TT_LU_UNPACK_UNPACK_PIVOTS (UINT64_C(1) << 1)
+tt_status tt_lu_unpack(tt_ctx *c, const tt_tensor *LU_data, const tt_tensor *LU_pivots,
+                       const tt_lu_unpack_opts *opts, tt_tensor **P, tt_tensor **L, tt_tensor **U);
+tt_status tt_lu_unpack_into(tt_ctx *c, const tt_tensor *LU_data, const tt_tensor *LU_pivots,
+                            const tt_lu_unpack_opts *opts, tt_tensor *dst_P, tt_tensor *dst_L,
+                            tt_tensor *dst_U);
+
+/* Decomposes matrices as A = P @ L @ U with a permutation P, a unit lower triangular L and an
+   upper triangular U.
+     self: (…, m, n)
+     pivot: must be true */
+typedef struct tt_linalg_lu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t pivot; /* must be true; default: true */
+} tt_linalg_lu_opts;
+#define TT_LINALG_LU_PIVOT (UINT64_C(1) << 0)
+tt_status tt_linalg_lu(tt_ctx *c, const tt_tensor *self, const tt_linalg_lu_opts *opts,
+                       tt_tensor **P, tt_tensor **L, tt_tensor **U);
+tt_status tt_linalg_lu_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_lu_opts *opts,
+                            tt_tensor *dst_P, tt_tensor *dst_L, tt_tensor *dst_U);
+
+/* Solves A @ X = other with the factors of A from linalg_lu_factor.
+     LU: (…, n, n)
+     pivots: int32 or int64, (…, n)
+     other: (…, n, k), or (…, k, n) if left is false
+     left: false: solves X @ A = other
+     adjoint: whether A is replaced by its conjugate transpose */
+typedef struct tt_linalg_lu_solve_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t left; /* false: solves X @ A = other; default: true */
+  int32_t adjoint; /* whether A is replaced by its conjugate transpose; default: false */
+} tt_linalg_lu_solve_opts;
+#define TT_LINALG_LU_SOLVE_LEFT (UINT64_C(1) << 0)
+#define TT_LINALG_LU_SOLVE_ADJOINT (UINT64_C(1) << 1)
+tt_status tt_linalg_lu_solve(tt_ctx *c, const tt_tensor *LU, const tt_tensor *pivots,
+                             const tt_tensor *other, const tt_linalg_lu_solve_opts *opts,
+                             tt_tensor **out);
+tt_status tt_linalg_lu_solve_into(tt_ctx *c, const tt_tensor *LU, const tt_tensor *pivots,
+                                  const tt_tensor *other, const tt_linalg_lu_solve_opts *opts,
+                                  tt_tensor *dst);
+
+/* Solves A @ X = other. info is 0, or the first position, from 1, of a zero on the diagonal of U
+   in A = P @ L @ U; the result is then undefined.
+     self: A, (…, n, n)
+     other: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
+     left: false: solves X @ A = other
+     check_errors: whether to fail if info is not 0 */
+typedef struct tt_linalg_solve_ex_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t left; /* false: solves X @ A = other; default: true */
+  int32_t check_errors; /* whether to fail if info is not 0; default: false */
+} tt_linalg_solve_ex_opts;
+#define TT_LINALG_SOLVE_EX_LEFT (UINT64_C(1) << 0)
+#define TT_LINALG_SOLVE_EX_CHECK_ERRORS (UINT64_C(1) << 1)
+tt_status tt_linalg_solve_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             const tt_linalg_solve_ex_opts *opts, tt_tensor **result,
+                             tt_tensor **info);
+tt_status tt_linalg_solve_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                  const tt_linalg_solve_ex_opts *opts, tt_tensor *dst_result,
+                                  tt_tensor *dst_info);
+
+/* Solves A @ X = other. Fails if a matrix is singular.
+     self: A, (…, n, n)
+     other: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
+     left: false: solves X @ A = other */
+typedef struct tt_linalg_solve_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t left; /* false: solves X @ A = other; default: true */
+} tt_linalg_solve_opts;
+#define TT_LINALG_SOLVE_LEFT (UINT64_C(1) << 0)
+tt_status tt_linalg_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          const tt_linalg_solve_opts *opts, tt_tensor **out);
+tt_status tt_linalg_solve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                               const tt_linalg_solve_opts *opts, tt_tensor *dst);
+
+/* Computes the inverses of matrices. info is 0, or the first position, from 1, of a zero on the
+   diagonal of U in A = P @ L @ U; the inverse is then undefined.
+     self: (…, n, n)
+     check_errors: whether to fail if info is not 0 */
+typedef struct tt_linalg_inv_ex_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t check_errors; /* whether to fail if info is not 0; default: false */
+} tt_linalg_inv_ex_opts;
+#define TT_LINALG_INV_EX_CHECK_ERRORS (UINT64_C(1) << 0)
+tt_status tt_linalg_inv_ex(tt_ctx *c, const tt_tensor *self, const tt_linalg_inv_ex_opts *opts,
+                           tt_tensor **inverse, tt_tensor **info);
+tt_status tt_linalg_inv_ex_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_inv_ex_opts *opts,
+                                tt_tensor *dst_inverse, tt_tensor *dst_info);
+
+/* Computes the inverses of matrices. Fails if a matrix is singular.
+     self: (…, n, n) */
+tt_status tt_linalg_inv(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_linalg_inv_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the inverses of matrices. Fails if a matrix is singular.
+     self: (…, n, n) */
+tt_status tt_inverse(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_inverse_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the determinants of matrices.
+     self: (…, n, n) */
+tt_status tt_linalg_det(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_linalg_det_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the determinants of matrices.
+     self: (…, n, n) */
+tt_status tt_det(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Computes the sign and the logarithm of the absolute value of the determinants of matrices. The
+   sign of a complex one is a number of absolute value 1; that of 0 is 0.
+     self: (…, n, n) */
+tt_status tt_linalg_slogdet(tt_ctx *c, const tt_tensor *self, tt_tensor **sign,
+                            tt_tensor **logabsdet);
+tt_status tt_linalg_slogdet_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_sign,
+                                 tt_tensor *dst_logabsdet);
+
+/* Computes the sign and the logarithm of the absolute value of the determinants of matrices.
+     self: (…, n, n) */
+tt_status tt_slogdet(tt_ctx *c, const tt_tensor *self, tt_tensor **sign, tt_tensor **logabsdet);
+tt_status tt_slogdet_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_sign,
+                          tt_tensor *dst_logabsdet);
+
+/* Computes the logarithms of the determinants of matrices; nan for a negative one.
+     self: (…, n, n) */
+tt_status tt_logdet(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. info is 0, or the
+   size of the smallest leading block that is not positive definite; the factor is then
+   undefined.
+     self: (…, n, n), Hermitian and positive definite
+     upper: whether to return L^H, read from the upper triangle
+     check_errors: whether to fail if info is not 0 */
+typedef struct tt_linalg_cholesky_ex_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t upper; /* whether to return L^H, read from the upper triangle; default: false */
+  int32_t check_errors; /* whether to fail if info is not 0; default: false */
+} tt_linalg_cholesky_ex_opts;
+#define TT_LINALG_CHOLESKY_EX_UPPER (UINT64_C(1) << 0)
+#define TT_LINALG_CHOLESKY_EX_CHECK_ERRORS (UINT64_C(1) << 1)
+tt_status tt_linalg_cholesky_ex(tt_ctx *c, const tt_tensor *self,
+                                const tt_linalg_cholesky_ex_opts *opts, tt_tensor **L,
+                                tt_tensor **info);
+tt_status tt_linalg_cholesky_ex_into(tt_ctx *c, const tt_tensor *self,
+                                     const tt_linalg_cholesky_ex_opts *opts, tt_tensor *dst_L,
+                                     tt_tensor *dst_info);
+
+/* Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix
+   is not positive definite.
+     self: (…, n, n), Hermitian and positive definite
+     upper: whether to return L^H, read from the upper triangle */
+typedef struct tt_linalg_cholesky_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t upper; /* whether to return L^H, read from the upper triangle; default: false */
+} tt_linalg_cholesky_opts;
+#define TT_LINALG_CHOLESKY_UPPER (UINT64_C(1) << 0)
+tt_status tt_linalg_cholesky(tt_ctx *c, const tt_tensor *self, const tt_linalg_cholesky_opts *opts,
+                             tt_tensor **out);
+tt_status tt_linalg_cholesky_into(tt_ctx *c, const tt_tensor *self,
+                                  const tt_linalg_cholesky_opts *opts, tt_tensor *dst);
+
+/* Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix
+   is not positive definite.
+     self: (…, n, n), Hermitian and positive definite
+     upper: whether to return L^H, read from the upper triangle */
+typedef struct tt_cholesky_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t upper; /* whether to return L^H, read from the upper triangle; default: false */
+} tt_cholesky_opts;
+#define TT_CHOLESKY_UPPER (UINT64_C(1) << 0)
+tt_status tt_cholesky(tt_ctx *c, const tt_tensor *self, const tt_cholesky_opts *opts,
+                      tt_tensor **out);
+tt_status tt_cholesky_into(tt_ctx *c, const tt_tensor *self, const tt_cholesky_opts *opts,
+                           tt_tensor *dst);
+
+/* Solves A @ X = self with the Cholesky factor of A.
+     self: (…, n, k)
+     input2: the factor, (…, n, n)
+     upper: whether the factor is upper triangular */
+typedef struct tt_cholesky_solve_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t upper; /* whether the factor is upper triangular; default: false */
+} tt_cholesky_solve_opts;
+#define TT_CHOLESKY_SOLVE_UPPER (UINT64_C(1) << 0)
+tt_status tt_cholesky_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2,
+                            const tt_cholesky_solve_opts *opts, tt_tensor **out);
+tt_status tt_cholesky_solve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2,
+                                 const tt_cholesky_solve_opts *opts, tt_tensor *dst);
+
+/* Computes the inverse of A from its Cholesky factor.
+     self: the factor, (…, n, n)
+     upper: whether the factor is upper triangular */
+typedef struct tt_cholesky_inverse_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t upper; /* whether the factor is upper triangular; default: false */
+} tt_cholesky_inverse_opts;
+#define TT_CHOLESKY_INVERSE_UPPER (UINT64_C(1) << 0)
+tt_status tt_cholesky_inverse(tt_ctx *c, const tt_tensor *self,
+                              const tt_cholesky_inverse_opts *opts, tt_tensor **out);
+tt_status tt_cholesky_inverse_into(tt_ctx *c, const tt_tensor *self,
+                                   const tt_cholesky_inverse_opts *opts, tt_tensor *dst);
+
+/* Solves A @ X = other with a triangular A. Reads one triangle of self; divides by zeros on its
+   diagonal.
+     self: A, (…, n, n)
+     other: (…, n, k), or (…, k, n) if left is false
+     upper: whether A is upper triangular
+     left: false: solves X @ A = other
+     unitriangular: whether the diagonal of A is taken as 1 */
+typedef struct tt_linalg_solve_triangular_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t left; /* false: solves X @ A = other; default: true */
+  int32_t unitriangular; /* whether the diagonal of A is taken as 1; default: false */
+} tt_linalg_solve_triangular_opts;
+#define TT_LINALG_SOLVE_TRIANGULAR_LEFT (UINT64_C(1) << 0)
+#define TT_LINALG_SOLVE_TRIANGULAR_UNITRIANGULAR (UINT64_C(1) << 1)
+tt_status tt_linalg_solve_triangular(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                     int32_t upper, const tt_linalg_solve_triangular_opts *opts,
+                                     tt_tensor **out);
+tt_status tt_linalg_solve_triangular_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                          int32_t upper,
+                                          const tt_linalg_solve_triangular_opts *opts,
+                                          tt_tensor *dst);
+
+/* Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
+     self: (…, m, n)
+     mode: reduced, complete: square Q, or r: R alone */
+typedef struct tt_linalg_qr_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t mode; /* reduced, complete: square Q, or r: R alone; default: "reduced" */
+} tt_linalg_qr_opts;
+#define TT_LINALG_QR_MODE (UINT64_C(1) << 0)
+tt_status tt_linalg_qr(tt_ctx *c, const tt_tensor *self, const tt_linalg_qr_opts *opts,
+                       tt_tensor **Q, tt_tensor **R);
+tt_status tt_linalg_qr_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_qr_opts *opts,
+                            tt_tensor *dst_Q, tt_tensor *dst_R);
+
+/* Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
+     self: (…, m, n)
+     some: false: square Q */
+typedef struct tt_qr_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t some; /* false: square Q; default: true */
+} tt_qr_opts;
+#define TT_QR_SOME (UINT64_C(1) << 0)
+tt_status tt_qr(tt_ctx *c, const tt_tensor *self, const tt_qr_opts *opts, tt_tensor **Q,
+                tt_tensor **R);
+tt_status tt_qr_into(tt_ctx *c, const tt_tensor *self, const tt_qr_opts *opts, tt_tensor *dst_Q,
+                     tt_tensor *dst_R);
+
+/* Computes the QR decomposition in the form of Householder reflectors, for
+   linalg_householder_product: R in the upper triangle, the vectors below it.
+     self: (…, m, n) */
+tt_status tt_geqrf(tt_ctx *c, const tt_tensor *self, tt_tensor **a, tt_tensor **tau);
+tt_status tt_geqrf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_a, tt_tensor *dst_tau);
+
+/* Computes the first n columns of the product of k Householder matrices I - tau * v v^H. v has
+   zeros above its diagonal element, which is 1, and the elements of a column of self below.
+     self: (…, m, n), m >= n
+     tau: (…, k), k <= n */
+tt_status tt_linalg_householder_product(tt_ctx *c, const tt_tensor *self, const tt_tensor *tau,
+                                        tt_tensor **out);
+tt_status tt_linalg_householder_product_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tau,
+                                             tt_tensor *dst);
+
+/* Computes the eigenvalues, in ascending order, and the eigenvectors of Hermitian matrices.
+   Reads one triangle of self. The eigenvectors are unique up to a factor of absolute value 1 at
+   best.
+     self: (…, n, n), Hermitian
+     UPLO: the triangle that is read */
+typedef struct tt_linalg_eigh_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t UPLO; /* the triangle that is read; default: "L" */
+} tt_linalg_eigh_opts;
+#define TT_LINALG_EIGH_UPLO (UINT64_C(1) << 0)
+tt_status tt_linalg_eigh(tt_ctx *c, const tt_tensor *self, const tt_linalg_eigh_opts *opts,
+                         tt_tensor **eigenvalues, tt_tensor **eigenvectors);
+tt_status tt_linalg_eigh_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_eigh_opts *opts,
+                              tt_tensor *dst_eigenvalues, tt_tensor *dst_eigenvectors);
+
+/* Computes the eigenvalues, in ascending order, of Hermitian matrices. Reads one triangle of
+   self.
+     self: (…, n, n), Hermitian
+     UPLO: the triangle that is read */
+typedef struct tt_linalg_eigvalsh_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t UPLO; /* the triangle that is read; default: "L" */
+} tt_linalg_eigvalsh_opts;
+#define TT_LINALG_EIGVALSH_UPLO (UINT64_C(1) << 0)
+tt_status tt_linalg_eigvalsh(tt_ctx *c, const tt_tensor *self, const tt_linalg_eigvalsh_opts *opts,
+                             tt_tensor **out);
+tt_status tt_linalg_eigvalsh_into(tt_ctx *c, const tt_tensor *self,
+                                  const tt_linalg_eigvalsh_opts *opts, tt_tensor *dst);
+
+/* Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no
+   order. Eigenvectors have norm 1.
+     self: (…, n, n) */
+tt_status tt_linalg_eig(tt_ctx *c, const tt_tensor *self, tt_tensor **eigenvalues,
+                        tt_tensor **eigenvectors);
+tt_status tt_linalg_eig_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_eigenvalues,
+                             tt_tensor *dst_eigenvectors);
+
+/* Computes the eigenvalues of square matrices: complex numbers, in no order.
+     self: (…, n, n) */
+tt_status tt_linalg_eigvals(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_linalg_eigvals_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the singular value decomposition A = U @ diag(S) @ Vh. S is in descending order.
+     self: (…, m, n)
+     full_matrices: whether U and Vh are square */
+typedef struct tt_linalg_svd_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t full_matrices; /* whether U and Vh are square; default: true */
+} tt_linalg_svd_opts;
+#define TT_LINALG_SVD_FULL_MATRICES (UINT64_C(1) << 0)
+tt_status tt_linalg_svd(tt_ctx *c, const tt_tensor *self, const tt_linalg_svd_opts *opts,
+                        tt_tensor **U, tt_tensor **S, tt_tensor **Vh);
+tt_status tt_linalg_svd_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_svd_opts *opts,
+                             tt_tensor *dst_U, tt_tensor *dst_S, tt_tensor *dst_Vh);
+
+/* Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
+     self: (…, m, n)
+     some: false: square U and V
+     compute_uv: false: zeros as U and V */
+typedef struct tt_svd_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t some; /* false: square U and V; default: true */
+  int32_t compute_uv; /* false: zeros as U and V; default: true */
+} tt_svd_opts;
+#define TT_SVD_SOME (UINT64_C(1) << 0)
+#define TT_SVD_COMPUTE_UV (UINT64_C(1) << 1)
+tt_status tt_svd(tt_ctx *c, const tt_tensor *self, const tt_svd_opts *opts, tt_tensor **U,
+                 tt_tensor **S, tt_tensor **V);
+tt_status tt_svd_into(tt_ctx *c, const tt_tensor *self, const tt_svd_opts *opts, tt_tensor *dst_U,
+                      tt_tensor *dst_S, tt_tensor *dst_V);
+
+/* Computes the singular values of matrices, in descending order.
+     self: (…, m, n) */
+tt_status tt_linalg_svdvals(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+tt_status tt_linalg_svdvals_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
+
+/* Computes the norms of order ord of the elements along dim.
+     ord: order; 0 counts the elements that are not 0, inf is the maximum of the absolute values,
+       -inf their minimum
+     dim: dimensions to reduce; an empty list: all dimensions
+     keepdim: whether they are kept with size 1
+     dtype: dtype that self is converted to; default: that of self */
+typedef struct tt_linalg_vector_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double ord; /* order; 0 counts the elements that are not 0, inf is the maximum of the absolute
+                 values, -inf their minimum; default: 2.0 */
+  const int64_t *dim; /* dimensions to reduce; an empty list: all dimensions; default: [] */
+  int64_t n_dim;
+  int32_t keepdim; /* whether they are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype that self is converted to; default: that of self */
+} tt_linalg_vector_norm_opts;
+#define TT_LINALG_VECTOR_NORM_ORD (UINT64_C(1) << 0)
+#define TT_LINALG_VECTOR_NORM_DIM (UINT64_C(1) << 1)
+#define TT_LINALG_VECTOR_NORM_KEEPDIM (UINT64_C(1) << 2)
+#define TT_LINALG_VECTOR_NORM_DTYPE (UINT64_C(1) << 3)
+tt_status tt_linalg_vector_norm(tt_ctx *c, const tt_tensor *self,
+                                const tt_linalg_vector_norm_opts *opts, tt_tensor **out);
+tt_status tt_linalg_vector_norm_into(tt_ctx *c, const tt_tensor *self,
+                                     const tt_linalg_vector_norm_opts *opts, tt_tensor *dst);
+
+/* Computes the norms of vectors, or of matrices if ord is given and two dimensions are reduced.
+     ord: order; default: the 2-norm of all elements of dim
+     dim: one dimension or the two of matrices; an empty list: all dimensions
+     keepdim: whether they are kept with size 1
+     dtype: dtype that self is converted to; default: that of self */
+typedef struct tt_linalg_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double ord; /* order; default: the 2-norm of all elements of dim */
+  const int64_t *dim; /* one dimension or the two of matrices; an empty list: all dimensions;
+                         default: [] */
+  int64_t n_dim;
+  int32_t keepdim; /* whether they are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype that self is converted to; default: that of self */
+} tt_linalg_norm_opts;
+#define TT_LINALG_NORM_ORD (UINT64_C(1) << 0)
+#define TT_LINALG_NORM_DIM (UINT64_C(1) << 1)
+#define TT_LINALG_NORM_KEEPDIM (UINT64_C(1) << 2)
+#define TT_LINALG_NORM_DTYPE (UINT64_C(1) << 3)
+tt_status tt_linalg_norm(tt_ctx *c, const tt_tensor *self, const tt_linalg_norm_opts *opts,
+                         tt_tensor **out);
+tt_status tt_linalg_norm_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_norm_opts *opts,
+                              tt_tensor *dst);
+
+/* Computes the norms of matrices.
+     ord: 2, -2: the largest and the smallest singular value; 1, -1: the largest and the smallest
+       sum of the absolute values of a column; inf, -inf: of a row
+     dim: the dimensions of rows and columns; an empty list: the last two
+     keepdim: whether they are kept with size 1
+     dtype: dtype that self is converted to; default: that of self */
+typedef struct tt_linalg_matrix_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dim; /* the dimensions of rows and columns; an empty list: the last two; default:
+                         [] */
+  int64_t n_dim;
+  int32_t keepdim; /* whether they are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype that self is converted to; default: that of self */
+} tt_linalg_matrix_norm_opts;
+#define TT_LINALG_MATRIX_NORM_DIM (UINT64_C(1) << 0)
+#define TT_LINALG_MATRIX_NORM_KEEPDIM (UINT64_C(1) << 1)
+#define TT_LINALG_MATRIX_NORM_DTYPE (UINT64_C(1) << 2)
+tt_status tt_linalg_matrix_norm(tt_ctx *c, const tt_tensor *self, double ord,
+                                const tt_linalg_matrix_norm_opts *opts, tt_tensor **out);
+tt_status tt_linalg_matrix_norm_into(tt_ctx *c, const tt_tensor *self, double ord,
+                                     const tt_linalg_matrix_norm_opts *opts, tt_tensor *dst);
+
+/* Computes the Frobenius or the nuclear norms of matrices.
+     ord: fro: the 2-norm of the elements; nuc: the sum of the singular values
+     dim: the dimensions of rows and columns; an empty list: the last two
+     keepdim: whether they are kept with size 1
+     dtype: dtype that self is converted to; default: that of self */
+typedef struct tt_linalg_matrix_norm_str_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t ord; /* fro: the 2-norm of the elements; nuc: the sum of the singular values; default:
+                  "fro" */
+  const int64_t *dim; /* the dimensions of rows and columns; an empty list: the last two; default:
+                         [] */
+  int64_t n_dim;
+  int32_t keepdim; /* whether they are kept with size 1; default: false */
+  tt_dtype dtype; /* dtype that self is converted to; default: that of self */
+} tt_linalg_matrix_norm_str_opts;
+#define TT_LINALG_MATRIX_NORM_STR_ORD (UINT64_C(1) << 0)
+#define TT_LINALG_MATRIX_NORM_STR_DIM (UINT64_C(1) << 1)
+#define TT_LINALG_MATRIX_NORM_STR_KEEPDIM (UINT64_C(1) << 2)
+#define TT_LINALG_MATRIX_NORM_STR_DTYPE (UINT64_C(1) << 3)
+tt_status tt_linalg_matrix_norm_str(tt_ctx *c, const tt_tensor *self,
+                                    const tt_linalg_matrix_norm_str_opts *opts, tt_tensor **out);
+tt_status tt_linalg_matrix_norm_str_into(tt_ctx *c, const tt_tensor *self,
+                                         const tt_linalg_matrix_norm_str_opts *opts,
+                                         tt_tensor *dst);
+
+/* Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular one.
+     self: (…, m, n); (…, n, n) unless p is 2, -2 or absent
+     p: order of the norm, as in linalg_matrix_norm; default: 2 */
+typedef struct tt_linalg_cond_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* order of the norm, as in linalg_matrix_norm; default: 2 */
+} tt_linalg_cond_opts;
+#define TT_LINALG_COND_P (UINT64_C(1) << 0)
+tt_status tt_linalg_cond(tt_ctx *c, const tt_tensor *self, const tt_linalg_cond_opts *opts,
+                         tt_tensor **out);
+tt_status tt_linalg_cond_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_cond_opts *opts,
+                              tt_tensor *dst);
+
+/* Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a
+   singular one.
+     self: (…, n, n)
+     p: the norm */
+tt_status tt_linalg_cond_str(tt_ctx *c, const tt_tensor *self, int32_t p, tt_tensor **out);
+tt_status tt_linalg_cond_str_into(tt_ctx *c, const tt_tensor *self, int32_t p, tt_tensor *dst);
+
+/* Counts the singular values of matrices that are larger than the tolerances.
+     self: (…, m, n)
+     atol: absolute tolerance, (…); default: 0
+     rtol: tolerance relative to the largest singular value, (…); default: max(m, n) times the
+       epsilon of the dtype, or 0 where atol is positive
+     hermitian: whether self is Hermitian; its lower triangle is read */
+typedef struct tt_linalg_matrix_rank_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *atol; /* absolute tolerance, (…); default: 0 */
+  const tt_tensor *rtol; /* tolerance relative to the largest singular value, (…); default: max(m,
+                            n) times the epsilon of the dtype, or 0 where atol is positive */
+  int32_t hermitian; /* whether self is Hermitian; its lower triangle is read; default: false */
+} tt_linalg_matrix_rank_opts;
+#define TT_LINALG_MATRIX_RANK_ATOL (UINT64_C(1) << 0)
+#define TT_LINALG_MATRIX_RANK_RTOL (UINT64_C(1) << 1)
+#define TT_LINALG_MATRIX_RANK_HERMITIAN (UINT64_C(1) << 2)
+tt_status tt_linalg_matrix_rank(tt_ctx *c, const tt_tensor *self,
+                                const tt_linalg_matrix_rank_opts *opts, tt_tensor **out);
+tt_status tt_linalg_matrix_rank_into(tt_ctx *c, const tt_tensor *self,
+                                     const tt_linalg_matrix_rank_opts *opts, tt_tensor *dst);
+
+/* Computes the Moore-Penrose inverses of matrices. Singular values up to the tolerances count as
+   0.
+     self: (…, m, n)
+     atol: absolute tolerance, (…); default: 0
+     rtol: tolerance relative to the largest singular value, (…); default: max(m, n) times the
+       epsilon of the dtype, or 0 where atol is positive
+     hermitian: whether self is Hermitian; its lower triangle is read */
+typedef struct tt_linalg_pinv_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *atol; /* absolute tolerance, (…); default: 0 */
+  const tt_tensor *rtol; /* tolerance relative to the largest singular value, (…); default: max(m,
+                            n) times the epsilon of the dtype, or 0 where atol is positive */
+  int32_t hermitian; /* whether self is Hermitian; its lower triangle is read; default: false */
+} tt_linalg_pinv_opts;
+#define TT_LINALG_PINV_ATOL (UINT64_C(1) << 0)
+#define TT_LINALG_PINV_RTOL (UINT64_C(1) << 1)
+#define TT_LINALG_PINV_HERMITIAN (UINT64_C(1) << 2)
+tt_status tt_linalg_pinv(tt_ctx *c, const tt_tensor *self, const tt_linalg_pinv_opts *opts,
+                         tt_tensor **out);
+tt_status tt_linalg_pinv_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_pinv_opts *opts,
+                              tt_tensor *dst);
+
+/* Computes the Moore-Penrose inverses of matrices.
+     self: (…, m, n)
+     rcond: singular values up to rcond times the largest count as 0 */
+typedef struct tt_pinverse_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double rcond; /* singular values up to rcond times the largest count as 0; default: 1e-15 */
+} tt_pinverse_opts;
+#define TT_PINVERSE_RCOND (UINT64_C(1) << 0)
+tt_status tt_pinverse(tt_ctx *c, const tt_tensor *self, const tt_pinverse_opts *opts,
+                      tt_tensor **out);
+
+/* Computes the X of smallest norm that minimises || A @ X - other ||.
+     self: A, (…, m, n)
+     other: (…, m, k)
+     rcond: singular values up to rcond times the largest count as 0; default: max(m, n) times
+       the epsilon of the dtype
+     driver: which results are computed; gels: A has full rank */
+typedef struct tt_linalg_lstsq_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double rcond; /* singular values up to rcond times the largest count as 0; default: max(m, n)
+                   times the epsilon of the dtype */
+  int32_t driver; /* which results are computed; gels: A has full rank; default: "gelsy" */
+} tt_linalg_lstsq_opts;
+#define TT_LINALG_LSTSQ_RCOND (UINT64_C(1) << 0)
+#define TT_LINALG_LSTSQ_DRIVER (UINT64_C(1) << 1)
+tt_status tt_linalg_lstsq(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          const tt_linalg_lstsq_opts *opts, tt_tensor **solution,
+                          tt_tensor **residuals, tt_tensor **rank, tt_tensor **singular_values);
+tt_status tt_linalg_lstsq_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                               const tt_linalg_lstsq_opts *opts, tt_tensor *dst_solution,
+                               tt_tensor *dst_residuals, tt_tensor *dst_rank,
+                               tt_tensor *dst_singular_values);
+
+/* Computes the n-th powers of matrices; of the inverses if n is negative.
+     self: (…, n, n)
+     n: the exponent */
+tt_status tt_linalg_matrix_power(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor **out);
+tt_status tt_linalg_matrix_power_into(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor *dst);
+
+/* Computes the n-th powers of matrices; of the inverses if n is negative.
+     self: (…, n, n)
+     n: the exponent */
+tt_status tt_matrix_power(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor **out);
+tt_status tt_matrix_power_into(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor *dst);
+
+/* Computes the exponentials of matrices.
+     self: (…, n, n) */
+tt_status tt_matrix_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Computes the product of two or more matrices, in the order with the fewest multiplications.
+   The first and the last one may be vectors: a row and a column.
+     tensors: 2 to 256 matrices with fitting sizes */
+tt_status tt_linalg_multi_dot(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                              tt_tensor **out);
+tt_status tt_linalg_multi_dot_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                                   tt_tensor *dst);
+
+/* Computes the dot products of vectors along dim; complex elements of self are conjugated.
+     dim: dimension of the vectors */
+typedef struct tt_linalg_vecdot_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim; /* dimension of the vectors; default: -1 */
+} tt_linalg_vecdot_opts;
+#define TT_LINALG_VECDOT_DIM (UINT64_C(1) << 0)
+tt_status tt_linalg_vecdot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                           const tt_linalg_vecdot_opts *opts, tt_tensor **out);
+tt_status tt_linalg_vecdot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                const tt_linalg_vecdot_opts *opts, tt_tensor *dst);
+
+/* Returns Vandermonde matrices: the powers 0 … N - 1 of the elements of x as columns.
+     x: (…, n)
+     N: number of columns; default: n */
+typedef struct tt_linalg_vander_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t N; /* number of columns; default: n */
+} tt_linalg_vander_opts;
+#define TT_LINALG_VANDER_N (UINT64_C(1) << 0)
+tt_status tt_linalg_vander(tt_ctx *c, const tt_tensor *x, const tt_linalg_vander_opts *opts,
+                           tt_tensor **out);
+
+/* Computes the inverse of self with respect to tensordot over its first ind dimensions.
+     self: the product of the first ind sizes is that of the others
+     ind: number of dimensions of a row; positive */
+typedef struct tt_linalg_tensorinv_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t ind; /* number of dimensions of a row; positive; default: 2 */
+} tt_linalg_tensorinv_opts;
+#define TT_LINALG_TENSORINV_IND (UINT64_C(1) << 0)
+tt_status tt_linalg_tensorinv(tt_ctx *c, const tt_tensor *self,
+                              const tt_linalg_tensorinv_opts *opts, tt_tensor **out);
+tt_status tt_linalg_tensorinv_into(tt_ctx *c, const tt_tensor *self,
+                                   const tt_linalg_tensorinv_opts *opts, tt_tensor *dst);
+
+/* Solves tensordot(self, X, X.ndim) = other.
+     self: the product of its sizes is other.numel squared
+     other: the right side
+     dims: dimensions of self that are moved to its end first */
+typedef struct tt_linalg_tensorsolve_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dims; /* dimensions of self that are moved to its end first; default: none */
+  int64_t n_dims;
+} tt_linalg_tensorsolve_opts;
+#define TT_LINALG_TENSORSOLVE_DIMS (UINT64_C(1) << 0)
+tt_status tt_linalg_tensorsolve(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                const tt_linalg_tensorsolve_opts *opts, tt_tensor **out);
+tt_status tt_linalg_tensorsolve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                     const tt_linalg_tensorsolve_opts *opts, tt_tensor *dst);
+
+/* Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads
+   the lower triangle of self. D has blocks of size 1 and 2. info is 0, or the first position,
+   from 1, of a zero on the diagonal of D.
+     self: (…, n, n), symmetric or Hermitian
+     hermitian: whether self is Hermitian
+     check_errors: whether to fail if info is not 0 */
+typedef struct tt_linalg_ldl_factor_ex_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t hermitian; /* whether self is Hermitian; default: false */
+  int32_t check_errors; /* whether to fail if info is not 0; default: false */
+} tt_linalg_ldl_factor_ex_opts;
+#define TT_LINALG_LDL_FACTOR_EX_HERMITIAN (UINT64_C(1) << 0)
+#define TT_LINALG_LDL_FACTOR_EX_CHECK_ERRORS (UINT64_C(1) << 1)
+tt_status tt_linalg_ldl_factor_ex(tt_ctx *c, const tt_tensor *self,
+                                  const tt_linalg_ldl_factor_ex_opts *opts, tt_tensor **LD,
+                                  tt_tensor **pivots, tt_tensor **info);
+tt_status tt_linalg_ldl_factor_ex_into(tt_ctx *c, const tt_tensor *self,
+                                       const tt_linalg_ldl_factor_ex_opts *opts, tt_tensor *dst_LD,
+                                       tt_tensor *dst_pivots, tt_tensor *dst_info);
+
+/* Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads
+   the lower triangle of self.
+     self: (…, n, n), symmetric or Hermitian
+     hermitian: whether self is Hermitian */
+typedef struct tt_linalg_ldl_factor_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t hermitian; /* whether self is Hermitian; default: false */
+} tt_linalg_ldl_factor_opts;
+#define TT_LINALG_LDL_FACTOR_HERMITIAN (UINT64_C(1) << 0)
+tt_status tt_linalg_ldl_factor(tt_ctx *c, const tt_tensor *self,
+                               const tt_linalg_ldl_factor_opts *opts, tt_tensor **LD,
+                               tt_tensor **pivots);
+tt_status tt_linalg_ldl_factor_into(tt_ctx *c, const tt_tensor *self,
+                                    const tt_linalg_ldl_factor_opts *opts, tt_tensor *dst_LD,
+                                    tt_tensor *dst_pivots);
+
+/* Solves A @ X = other with the factors of linalg_ldl_factor.
+     LD: (…, n, n)
+     pivots: int32 or int64, (…, n)
+     other: (…, n, k)
+     hermitian: whether A is Hermitian */
+typedef struct tt_linalg_ldl_solve_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t hermitian; /* whether A is Hermitian; default: false */
+} tt_linalg_ldl_solve_opts;
+#define TT_LINALG_LDL_SOLVE_HERMITIAN (UINT64_C(1) << 0)
+tt_status tt_linalg_ldl_solve(tt_ctx *c, const tt_tensor *LD, const tt_tensor *pivots,
+                              const tt_tensor *other, const tt_linalg_ldl_solve_opts *opts,
+                              tt_tensor **out);
+tt_status tt_linalg_ldl_solve_into(tt_ctx *c, const tt_tensor *LD, const tt_tensor *pivots,
+                                   const tt_tensor *other, const tt_linalg_ldl_solve_opts *opts,
+                                   tt_tensor *dst);
+
+/* Computes the first n columns of the product of the reflections that geqrf returned.
+     self: (…, m, n), m >= n
+     input2: tau, (…, k), k <= n */
+tt_status tt_orgqr(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2, tt_tensor **out);
+tt_status tt_orgqr_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2, tt_tensor *dst);
+
+/* Solves A @ X = self with the factors of A from linalg_lu_factor.
+     self: (…, n, k)
+     LU_data: (…, n, n)
+     LU_pivots: int32 or int64, (…, n) */
+tt_status tt_lu_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *LU_data,
+                      const tt_tensor *LU_pivots, tt_tensor **out);
+tt_status tt_lu_solve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *LU_data,
+                           const tt_tensor *LU_pivots, tt_tensor *dst);
+
+/* Solves A @ X = self with a triangular A, and returns a copy of A, too.
+     self: (…, n, k)
+     A: (…, n, n)
+     upper: whether A is upper triangular
+     transpose: whether A is replaced by its transpose
+     unitriangular: whether the diagonal of A is taken as 1 */
+typedef struct tt_triangular_solve_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t upper; /* whether A is upper triangular; default: true */
+  int32_t transpose; /* whether A is replaced by its transpose; default: false */
+  int32_t unitriangular; /* whether the diagonal of A is taken as 1; default: false */
+} tt_triangular_solve_opts;
+#define TT_TRIANGULAR_SOLVE_UPPER (UINT64_C(1) << 0)
+#define TT_TRIANGULAR_SOLVE_TRANSPOSE (UINT64_C(1) << 1)
+#define TT_TRIANGULAR_SOLVE_UNITRIANGULAR (UINT64_C(1) << 2)
+tt_status tt_triangular_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *A,
+                              const tt_triangular_solve_opts *opts, tt_tensor **solution,
+                              tt_tensor **cloned_coefficient);
 
 /* Computes |input - target|, elementwise with broadcasting, and reduces it.
      reduction: none: the loss of each element; sum: their sum; mean: their mean

@@ -30,7 +30,8 @@ enum {
   TT_CANCELLED = 14,          /* the cancel token of the ctx was set */
   TT_CALLBACK = 15,           /* a callback of the application failed */
   TT_ABI = 16,                /* a library of another version */
-  TT_INTERNAL = 17            /* a defect of tt */
+  TT_INTERNAL = 17,           /* a defect of tt */
+  TT_LINALG = 18              /* a matrix is singular, not positive definite, or has no result */
 };
 
 /* The type of a tensor's elements. */

@@ -314,7 +314,7 @@ def other_variants(op):
         parts = (
             ["r"]
             if len(dsts) == 1
-            else [f"r.{p}" for p in ("first", "second", "third")[: len(dsts)]]
+            else [f"r.{p}" for p in ("first", "second", "third", "fourth")[: len(dsts)]]
         )
         lists = [a.name for a in op.args if a.is_tensorish and a.type.endswith("[]")]
         for d, p in zip(dsts, parts):

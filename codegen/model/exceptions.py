@@ -14,6 +14,7 @@ EXCEPTIONS = {
     "AUTOGRAD": "AutogradError",
     "CANCELLED": "CancelledError",
     "CALLBACK": "CallbackError",
+    "LINALG": "LinAlgError",
 }
 
 

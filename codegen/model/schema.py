@@ -202,7 +202,7 @@ class Op:
             return "void"
         if self.list_out:
             return "TensorList"
-        return {1: "TensorRef", 2: "TensorPair", 3: "TensorTriple"}[len(self.outs)]
+        return ("TensorRef", "TensorPair", "TensorTriple", "TensorQuad")[len(self.outs) - 1]
 
     @property
     def positional(self):

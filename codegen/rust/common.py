@@ -144,9 +144,7 @@ def opts_type(name):
 
 
 def borrows(options):
-    return any(
-        a.type in LIST_FIELDS or a.type.rstrip("?") in ("Generator", "Tensor") for a in options
-    )
+    return any(a.type.rstrip("?") in (*LIST_FIELDS, "Generator", "Tensor") for a in options)
 
 
 def opts_struct(decl, c_name, what):

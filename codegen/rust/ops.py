@@ -92,7 +92,7 @@ class Method:
         if self.with_opts:
             ps.append(f"opts: {opts_type(op.rust_name)}")
         if self.variant == "_into":
-            ps += [f"{d}: &Tensor" for d in dst_names(op)]
+            ps += [f"{d.lower()}: &Tensor" for d in dst_names(op)]
         doc = self.doc() + (["///"] + SAFETY if self.writes else [])
         if op.host != op.name:
             doc.append(f'#[doc(alias = "{op.host}")]')
@@ -134,7 +134,7 @@ class Method:
         op = self.op
         outs, helper = [], "call"
         if self.variant == "_into":
-            outs = [f"{d}.raw()" for d in dst_names(op)]
+            outs = [f"{d.lower()}.raw()" for d in dst_names(op)]
         elif not self.variant and not op.void:
             outs = ["outs", "cap", "n"] if op.list_out else [f"o{k}" for k in range(len(op.outs))]
             helper = "call_list" if op.list_out else "call1"

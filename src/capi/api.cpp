@@ -218,6 +218,14 @@ void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p)
   *d = to_handle(c, std::move(p.third));
 }
 
+void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, tt_tensor** e, TensorQuad&& p) {
+  reserve_outs(c, 4);
+  *a = to_handle(c, std::move(p.first));
+  *b = to_handle(c, std::move(p.second));
+  *d = to_handle(c, std::move(p.third));
+  *e = to_handle(c, std::move(p.fourth));
+}
+
 void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept {
   if (n_outs) *n_outs = 0;
   for (int64_t i = 0; outs && i < cap; i++) outs[i] = nullptr;

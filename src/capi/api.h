@@ -151,6 +151,7 @@ TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
 TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { *out = to_handle(c, std::move(t)); }
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p);
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p);
+void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, tt_tensor** e, TensorQuad&& p);
 void clear_list(tt_tensor** outs, int64_t cap, int64_t* n_outs) noexcept;
 // Fails for missing pointers, before anything is computed.
 void check_list(tt_tensor** outs, int64_t cap, const int64_t* n_outs);

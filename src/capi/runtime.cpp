@@ -60,8 +60,9 @@ const char* tt_status_name(tt_status s) {
                                     "CANCELLED",
                                     "CALLBACK",
                                     "ABI",
-                                    "INTERNAL"};
-  return s >= 0 && s <= TT_INTERNAL ? kNames[s] : "UNKNOWN";
+                                    "INTERNAL",
+                                    "LINALG"};
+  return s >= 0 && s <= TT_LINALG ? kNames[s] : "UNKNOWN";
 }
 const char* tt_dtype_name(tt_dtype d) {
   constexpr const char* kNames[] = {nullptr,   "bool",      "uint8",     "int8",     "int16",

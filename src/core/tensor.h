@@ -149,6 +149,9 @@ struct TensorPair {
 struct TensorTriple {
   TensorRef first, second, third;
 };
+struct TensorQuad {
+  TensorRef first, second, third, fourth;
+};
 
 // Uninitialised, row-major. The sizes have passed checked_numel or belong to a tensor.
 TensorRef new_tensor(Ints sizes, Dtype dtype, Device device);

@@ -218,7 +218,9 @@ template <class R> constexpr int kTensorsIn = -1;
 template <> inline constexpr int kTensorsIn<TensorRef> = 1;
 template <> inline constexpr int kTensorsIn<TensorPair> = 2;
 template <> inline constexpr int kTensorsIn<TensorTriple> = 3;
+template <> inline constexpr int kTensorsIn<TensorQuad> = 4;
 static_assert(sizeof(TensorTriple) == 3 * sizeof(TensorRef));
+static_assert(sizeof(TensorQuad) == 4 * sizeof(TensorRef));
 
 template <class R> struct TakeResults;
 template <> struct TakeResults<void> {
@@ -233,6 +235,11 @@ template <> struct TakeResults<TensorPair> {
 template <> struct TakeResults<TensorTriple> {
   static TensorTriple get(TensorList& l) {
     return {std::move(l[0]), std::move(l[1]), std::move(l[2])};
+  }
+};
+template <> struct TakeResults<TensorQuad> {
+  static TensorQuad get(TensorList& l) {
+    return {std::move(l[0]), std::move(l[1]), std::move(l[2]), std::move(l[3])};
   }
 };
 template <> struct TakeResults<TensorList> {

@@ -1,4 +1,4 @@
-// Plan of singular value decompositions. POD, also device code.
+// Plans of matrix decompositions. POD, also device code.
 #pragma once
 
 #include "plan/stages.h"
@@ -14,6 +14,28 @@ struct SvdPlan {
   double* w;  // [batch][n][m]: columns of A, replaced by those of U
   double* v;  // [batch][n][n]: columns of V
   double* s;  // [batch][n]: not negative, in descending order
+};
+
+// One dense algorithm on each of `batch` matrices, in f64 or, as pairs of doubles, c128. Matrices
+// are row-major and dense, so that the rows of a matrix of n columns are n elements apart. What the
+// pointers and flags mean is said at the head of each kernel. Units: matrices.
+struct MatrixPlan {
+  Stages run;
+  bool complex;
+  bool upper;    // which triangle is read
+  bool unit;     // solve_triangular: the diagonal is 1
+  bool adjoint;  // lu_solve: solve with the conjugate transpose; ldl: Hermitian, not symmetric
+  bool vectors;  // eigh, eig: compute the eigenvectors
+  bool real;     // eig: the elements of the matrices are real
+  int64_t m, n, k;
+  double* a;
+  double* b;
+  double* work;  // `work_size` doubles for each matrix
+  int64_t work_size;
+  double* w;  // real results
+  double* det;
+  int32_t* pivots;
+  int32_t* info;
 };
 
 }  // namespace TT_NS

@@ -54,7 +54,7 @@ function number_call(f, args...)
     found = dotted(f, args...)
     return eltype(found) === Bool ? item(found) : found
 end
-for name in (NUMERIC..., :abs2, :inv)
+for name in (NUMERIC..., :abs2)
     @eval Base.$name(a::Tensor) = number_call(Base.$name, a)
 end
 for f in (:max, :min, :mod, :%, :÷, :fld)

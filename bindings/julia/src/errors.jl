@@ -28,6 +28,8 @@ for (name, what, codes) in [
         [C.TT_AUTOGRAD]),
         (:CancelledError, "The call was cancelled.", [C.TT_CANCELLED]),
         (:CallbackError, "A callback failed without a Julia exception.", [C.TT_CALLBACK]),
+        (:LinAlgError, "A matrix is singular, not positive definite, or has no result.",
+        [C.TT_LINALG]),
         (:InternalError, "Any other status.", [C.TT_BUFFER_TOO_SMALL, C.TT_ABI, C.TT_INTERNAL])]
     @eval begin
         @doc $what struct $name <: Error

@@ -28,11 +28,20 @@ Base.:*(a::Tensor, b::Number) = mul(a, b)
 Base.:*(a::Number, b::Tensor) = mul(b, a)
 Base.:/(a::Tensor, b::Number) = div(a, b)
 Base.:/(a::Union{Tensor, Number}, b::Tensor) =
-    is_number(b) ? div(a, b) : throw(ArgumentError("tt has no matrix division: ./ is elementwise"))
-Base.:\(a::Tensor, b::Union{Tensor, Number}) =
-    is_number(a) ? div(b, a) :
-    throw(ArgumentError("tt solves no linear systems: Array(a) \\ Array(b)"))
+    is_number(b) ? div(a, b) : linalg_solve(b, a; left = false)
+
+"""
+    a \\ b
+
+The solution of a * x = b: of a system of equations, or of a least squares problem if a is not
+square. If a is a number, every element is divided. For elementwise quotients: `a .\\ b`.
+"""
+function Base.:\(a::Tensor, b::Union{Tensor, Number})
+    is_number(a) && return div(b, a)
+    return size(a, 1) == size(a, 2) ? linalg_solve(a, b) : linalg_lstsq(a, b).solution
+end
 Base.:\(a::Number, b::Tensor) = div(b, a)
+Base.inv(a::Tensor) = is_number(a) ? number_call(inv, a) : linalg_inv(a)
 
 function Base.:^(a::Tensor, p::Union{Tensor, Number})
     is_number(a) && return pow(a, p)

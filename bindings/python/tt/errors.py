@@ -58,6 +58,10 @@ class CallbackError(TtError):
     """A callback of the application failed."""
 
 
+class LinAlgError(TtError):
+    """A matrix is singular, not positive definite, or has no result."""
+
+
 # tt_status -> class; all others are TtError itself
 CLASSES = {
     1: InvalidArgumentError,
@@ -73,4 +77,5 @@ CLASSES = {
     13: AutogradError,
     14: CancelledError,
     15: CallbackError,
+    18: LinAlgError,
 }

@@ -92,6 +92,26 @@ TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t
 // ---- linalg ----
 TensorRef nuclear_norm_backward(TensorSpan g, const Tensor& self, const Tensor& polar);
 TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Tensor& vh);
+TensorRef eigh_backward(TensorSpan g, const Tensor& values, const Tensor& vectors);
+TensorRef eig_backward(TensorSpan g, const Tensor& values, const Tensor& vectors, Dtype dtype);
+TensorRef det_backward(const Tensor& g, const Tensor& self, const Tensor& det, const Tensor& lu,
+                       const Tensor& pivots);
+TensorRef slogdet_backward(TensorSpan g, const Tensor& self, const Tensor& sign, const Tensor& lu,
+                           const Tensor& pivots);
+TensorPair solve_backward(const Tensor& g, const Tensor& self, const Tensor& result,
+                          const Tensor& lu, const Tensor& pivots, Needs needs);
+TensorRef lu_solve_backward(const Tensor& g, const Tensor& lu, const Tensor& pivots, bool adjoint);
+TensorRef inv_backward(const Tensor& g, const Tensor& inverse);
+TensorRef qr_backward(TensorSpan g, const Tensor& q, const Tensor& r, int64_t mode);
+TensorRef pinv_backward(const Tensor& g, const Tensor& pinv, const Tensor& self);
+TensorRef lu_factor_backward(const Tensor& g, const Tensor& lu, const Tensor& pivots);
+TensorRef cholesky_backward(const Tensor& g, const Tensor& factor, bool upper);
+TensorPair cholesky_solve_backward(const Tensor& g, const Tensor& factor, const Tensor& result,
+                                   bool upper, Needs needs);
+TensorRef cholesky_inverse_backward(const Tensor& g, const Tensor& factor, const Tensor& inverse,
+                                    bool upper);
+TensorPair solve_triangular_backward(const Tensor& g, const Tensor& self, const Tensor& result,
+                                     bool upper, bool left, bool unit, Needs needs);
 
 // ---- loss ----
 // x[target] of each row of classes; any finite value where the target is ignored.

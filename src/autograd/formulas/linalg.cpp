@@ -20,7 +20,7 @@ static TensorRef sum_of(TensorRef a, TensorRef b) { return a ? a + b : b; }
 // U ((w - w^H)_ij / (s_i + s_j)) V^H, plus (e V - U w) s^-1 V^H if A is tall, or
 // U s^-1 (U^H e - w V^H) if A is wide. It also holds for equal singular values.
 static TensorRef polar_derivative(const Tensor& e, const Tensor& a) {
-  TensorTriple f = op::svd(a);
+  TensorTriple f = op::native_svd(a);
   const Tensor& u = *f.first;
   const Tensor& s = *f.second;
   const Tensor& vh = *f.third;
@@ -82,6 +82,281 @@ TensorRef svd_backward(TensorSpan g, const Tensor& u, const Tensor& s, const Ten
     out = out + op::matmul(part - op::matmul(u, op::matmul(adjoint(u), part)), vh);
   }
   return out;
+}
+
+// ---- solutions, determinants and factors; g_X is the gradient of X, X^H its adjoint ----
+
+static TensorRef diagonal_of(const Tensor& x) { return op::diagonal(x, 0, -2, -1); }
+static TensorRef as_matrix(const Tensor& x) { return op::unsqueeze(*op::unsqueeze(x, -1), -1); }
+static TensorRef times(const Tensor& a, const Tensor& b) { return op::matmul(a, b); }
+static bool records() { return !(ctx().exclude & bit(kKeyAutograd)); }
+static TensorRef identity_of(const Tensor& x) {
+  return op::eye(x.size(-1), x.size(-1), x.dtype, x.device);
+}
+
+// Solves A^H X = b with the factors of A, unless gradients of X with respect to A are needed. Small
+// matrices are factored again: in double, whereas the factors may be rounded to float.
+constexpr int64_t kSmall = 64;
+static TensorRef solve_adjoint(const Tensor& a, const Tensor& lu, const Tensor& pivots,
+                               const Tensor& b) {
+  if (records() || a.size(-1) <= kSmall) return op::native_solve(*adjoint(a), b).first;
+  return op::native_lu_solve(lu, pivots, b, true);
+}
+
+// ---- solutions ----
+
+TensorPair solve_backward(const Tensor& g, const Tensor& self, const Tensor& result,
+                          const Tensor& lu, const Tensor& pivots, Needs needs) {
+  TensorRef of_other = solve_adjoint(self, lu, pivots, g);
+  TensorRef of_self;
+  if (needs[0]) of_self = -*times(*of_other, *adjoint(result));
+  return {std::move(of_self), std::move(of_other)};
+}
+TensorRef lu_solve_backward(const Tensor& g, const Tensor& lu, const Tensor& pivots, bool adjoint) {
+  return op::native_lu_solve(lu, pivots, g, !adjoint);
+}
+TensorRef inv_backward(const Tensor& g, const Tensor& inverse) {
+  TensorRef x = adjoint(inverse);
+  return -*times(*x, *times(g, *x));
+}
+TensorPair solve_triangular_backward(const Tensor& g, const Tensor& self, const Tensor& result,
+                                     bool upper, bool left, bool unit, Needs needs) {
+  TensorRef of_other = op::linalg_solve_triangular(*adjoint(self), g, !upper, left, unit);
+  TensorRef of_self;
+  if (needs[0]) {
+    TensorRef x = adjoint(result);
+    TensorRef full = -*(left ? times(*of_other, *x) : times(*x, *of_other));
+    of_self = upper ? op::triu(*full, unit ? 1 : 0) : op::tril(*full, unit ? -1 : 0);
+  }
+  return {std::move(of_self), std::move(of_other)};
+}
+
+// ---- determinants ----
+
+// The products of all elements but one along the last dimension.
+static TensorRef products_of_others(const Tensor& x) {
+  const int64_t last[1] = {x.ndim - 1};
+  TensorRef after = op::flip(*products_before(*op::flip(x, last), last[0]), last);
+  return products_before(x, last[0]) * after;
+}
+// A = U diag(s) V^H: the gradient is conj(det U det V^H) U diag(products of the other s) V^H, which
+// also holds for singular matrices.
+static TensorRef det_backward_singular(const Tensor& g, const Tensor& self) {
+  TensorTriple f = op::native_svd(self);
+  TensorRef phase = op::native_det(*times(*f.first, *f.third)).first;
+  TensorRef factor = op::conj(*phase) * g;
+  TensorRef others = *op::unsqueeze(*factor, -1) * products_of_others(*f.second);
+  return times(*f.first * op::unsqueeze(*others, -2), *f.third);
+}
+static bool has_zero(const Tensor& det) {
+  if (det.device.type == TT_META || !det.numel) return false;
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const TensorRef zero = op::eq(det, 0);
+  const TensorRef any = op::any(*zero);
+  const TensorRef here = any->is_cpu() ? any : op::to_device(*any, {TT_CPU, 0});
+  return *here->as<bool>();
+}
+// conj(det) A^-H
+TensorRef det_backward(const Tensor& g, const Tensor& self, const Tensor& det, const Tensor& lu,
+                       const Tensor& pivots) {
+  if (!has_zero(det)) {
+    TensorRef factor = as_matrix(*(g * op::conj(det)));
+    return solve_adjoint(self, lu, pivots, *(identity_of(self) * factor));
+  }
+  TensorRef zero = as_matrix(*op::eq(det, 0));
+  TensorRef safe = op::where(*zero, *identity_of(self), self);
+  TensorRef factor = as_matrix(*(g * op::conj(det)));
+  TensorRef usual = op::native_solve(*adjoint(*safe), *(identity_of(self) * factor)).first;
+  return op::where(*zero, *det_backward_singular(g, self), *usual);
+}
+// g_log A^-H for real matrices; for complex ones also the turn of the sign.
+TensorRef slogdet_backward(TensorSpan g, const Tensor& self, const Tensor& sign, const Tensor& lu,
+                           const Tensor& pivots) {
+  TensorRef factor;
+  if (is_complex(self.dtype)) {
+    TensorRef turn;
+    TensorRef stretch;
+    if (g[0]) turn = -*op::imag(*(op::conj(*g[0]) * sign));
+    if (g[1]) stretch = TensorRef::share(g[1]);
+    if (!turn) turn = op::zeros_like(*stretch);
+    if (!stretch) stretch = op::zeros_like(*turn);
+    factor = op::complex(*stretch, *turn);
+  } else {
+    factor = g[1] ? TensorRef::share(g[1]) : op::zeros_like(*g[0]);
+  }
+  return solve_adjoint(self, lu, pivots, *(identity_of(self) * as_matrix(*factor)));
+}
+
+// ---- factors ----
+
+// With phi = tril(L1^H g_L1 - g_U2 U2^H, -1) + triu(g_U1 U1^H - L2^H g_L2), where L1 and U1 are the
+// first k rows and columns:
+//   g_A = P [L1^-H phi U1^-H, L1^-H g_U2] for wide, P [L1^-H phi; g_L2] U1^-H for tall matrices.
+// g: the gradients of L below the diagonal and of U.
+TensorRef lu_factor_backward(const Tensor& g, const Tensor& lu, const Tensor& pivots) {
+  const int64_t m = lu.size(-2);
+  const int64_t n = lu.size(-1);
+  const int64_t k = m < n ? m : n;
+  TensorTriple f = op::lu_unpack(lu, pivots);
+  TensorRef l1 = op::narrow(*f.second, -2, 0, k);
+  TensorRef u1 = op::narrow(*f.third, -1, 0, k);
+  TensorRef square = op::narrow(*op::narrow(g, -1, 0, k), -2, 0, k);
+  TensorRef below = times(*adjoint(*l1), *op::tril(*square, -1));
+  TensorRef above = times(*op::triu(*square), *adjoint(*u1));
+  TensorRef beside;  // g_L2 or g_U2
+  if (m < n) {
+    beside = op::narrow(g, -1, k, n - k);
+    below = below - times(*beside, *adjoint(*op::narrow(*f.third, -1, k, n - k)));
+  } else if (m > n) {
+    beside = op::narrow(g, -2, k, m - k);
+    above = above - times(*adjoint(*op::narrow(*f.second, -2, k, m - k)), *beside);
+  }
+  TensorRef phi = op::tril(*below, -1) + op::triu(*above);
+  TensorRef l = adjoint(*l1);
+  TensorRef u = adjoint(*u1);
+  TensorRef out = op::linalg_solve_triangular(*l, *phi, true, true, true);
+  if (m > n) {
+    const Tensor* parts[2] = {out.get(), beside.get()};
+    out = op::cat({parts, 2}, -2);
+  }
+  out = op::linalg_solve_triangular(*u, *out, false, false);
+  if (m < n) {
+    TensorRef right = op::linalg_solve_triangular(*l, *beside, true, true, true);
+    const Tensor* parts[2] = {out.get(), right.get()};
+    out = op::cat({parts, 2}, -1);
+  }
+  return times(*f.first, *out);
+}
+
+// g_A = L^-H phi L^-1 with phi = the Hermitian part of tril(L^H g_L), its diagonal halved.
+TensorRef cholesky_backward(const Tensor& g, const Tensor& factor, bool upper) {
+  TensorRef l = upper ? adjoint(factor) : TensorRef::share(&factor);
+  TensorRef gl = upper ? adjoint(g) : TensorRef::share(&g);
+  TensorRef lh = adjoint(*l);
+  TensorRef phi = op::tril(*times(*lh, *gl));
+  phi = (phi + adjoint(*op::tril(*phi, -1))) * 0.5;
+  phi = op::linalg_solve_triangular(*lh, *phi, true);
+  return op::linalg_solve_triangular(*l, *phi, false, false);
+}
+TensorPair cholesky_solve_backward(const Tensor& g, const Tensor& factor, const Tensor& result,
+                                   bool upper, Needs needs) {
+  TensorRef of_self = op::cholesky_solve(g, factor, upper);
+  TensorRef of_factor;
+  if (needs[1]) {
+    TensorRef half = times(*of_self, *adjoint(result));
+    TensorRef both = half + adjoint(*half);
+    of_factor = -*(upper ? times(factor, *both) : times(*both, factor));
+  }
+  return {std::move(of_self), std::move(of_factor)};
+}
+TensorRef cholesky_inverse_backward(const Tensor& g, const Tensor& factor, const Tensor& inverse,
+                                    bool upper) {
+  TensorRef both = times(inverse, *times(*(g + adjoint(g)), inverse));
+  return -*(upper ? times(factor, *both) : times(*both, factor));
+}
+
+// For m >= n: g_A = (g_Q + Q sym(triu(g_R R^H - Q^H g_Q))) R^-H, where sym adds the adjoint and
+// halves the diagonal.
+static TensorRef qr_backward_tall(const Tensor* gq, const Tensor* gr, const Tensor& q,
+                                  const Tensor& r) {
+  TensorRef inner;
+  if (gr) inner = times(*gr, *adjoint(r));
+  if (gq) {
+    TensorRef turn = times(*adjoint(q), *gq);
+    inner = inner ? inner - turn : -*turn;
+  }
+  inner = op::triu(*inner);
+  TensorRef diagonal = op::real(*diagonal_of(*inner));
+  inner = inner + adjoint(*inner) - op::diag_embed(*diagonal);
+  TensorRef out = times(q, *inner);
+  if (gq) out = out + *gq;
+  return op::linalg_solve_triangular(*adjoint(r), *out, false, false);
+}
+TensorRef qr_backward(TensorSpan g, const Tensor& q, const Tensor& r, int64_t mode) {
+  if (mode == kQrModeR)
+    fail(TT_NOT_IMPLEMENTED, "linalg_qr: mode r has no gradient, which needs Q: use reduced");
+  const int64_t m = q.size(-2);
+  const int64_t n = r.size(-1);
+  if (mode == kQrModeComplete && m > n)
+    fail(TT_NOT_IMPLEMENTED,
+         "linalg_qr: mode complete has no gradient for matrices with more rows than columns");
+  if (m >= n) return qr_backward_tall(g[0], g[1], q, r);
+  // A = [X, Y], R = [V, W]: W = Q^H Y, and X = Q V
+  TensorRef w = op::narrow(r, -1, m, n - m);
+  TensorRef gq = TensorRef::share(g[0]);
+  if (!g[1]) {
+    TensorRef gx = qr_backward_tall(gq.get(), nullptr, q, *op::narrow(r, -1, 0, m));
+    TensorRef none = op::zeros_like(*w);
+    const Tensor* parts[2] = {gx.get(), none.get()};
+    return op::cat({parts, 2}, -1);
+  }
+  TensorRef gv = op::narrow(*g[1], -1, 0, m);
+  TensorRef gw = op::narrow(*g[1], -1, m, n - m);
+  TensorRef more = times(*times(q, *w), *adjoint(*gw));
+  gq = gq ? gq + more : std::move(more);
+  TensorRef gx = qr_backward_tall(gq.get(), gv.get(), q, *op::narrow(r, -1, 0, m));
+  TensorRef gy = times(q, *gw);
+  const Tensor* parts[2] = {gx.get(), gy.get()};
+  return op::cat({parts, 2}, -1);
+}
+
+// ---- eigenvectors ----
+
+// 1 / conj(w_j - w_i), and 0 on the diagonal.
+static TensorRef inverse_gaps(const Tensor& values) {
+  TensorRef gaps = op::unsqueeze(values, -2) - op::unsqueeze(values, -1);
+  TensorRef one = op::eye(values.size(-1), values.size(-1), gaps->dtype, gaps->device);
+  return op::reciprocal(*(op::conj(*gaps) + one)) - one;
+}
+
+// V (diag(g_w) + V^H g_V / (w_j - w_i)) V^H
+TensorRef eigh_backward(TensorSpan g, const Tensor& values, const Tensor& vectors) {
+  TensorRef vh = adjoint(vectors);
+  if (!g[1]) return times(*(vectors * op::unsqueeze(*g[0], -2)), *vh);
+  TensorRef inner = times(*vh, *g[1]) * inverse_gaps(values);
+  if (g[0]) inner = inner + op::diag_embed(*g[0]);
+  return times(vectors, *times(*inner, *vh));
+}
+
+// V^-H (diag(g_w) + (V^H g_V - V^H V diag(re(V^H g_V))) / conj(w_j - w_i)) V^H, for vectors of
+// norm 1.
+TensorRef eig_backward(TensorSpan g, const Tensor& values, const Tensor& vectors, Dtype dtype) {
+  TensorRef vh = adjoint(vectors);
+  TensorRef inner;
+  if (g[1]) {
+    TensorRef turn = times(*vh, *g[1]);
+    TensorRef stretch = op::real(*diagonal_of(*turn));
+    TensorRef along = times(*vh, *(vectors * op::unsqueeze(*stretch, -2)));
+    inner = (turn - along) * inverse_gaps(values);
+    if (g[0]) inner = inner + op::diag_embed(*g[0]);
+    inner = times(*inner, *vh);
+  } else {
+    inner = op::unsqueeze(*g[0], -1) * vh;
+  }
+  TensorRef out = op::native_solve(*vh, *inner).first;
+  return is_complex(dtype) ? std::move(out) : op::real(*out);
+}
+
+// ---- pseudo-inverses ----
+
+// For constant rank: Golub & Pereyra, SIAM J. Numer. Anal. 10 (1973).
+TensorRef pinv_backward(const Tensor& g, const Tensor& pinv, const Tensor& self) {
+  TensorRef ph = adjoint(pinv);
+  TensorRef gh = adjoint(g);
+  if (self.size(-2) <= self.size(-1)) {
+    TensorRef k = times(*gh, pinv);
+    TensorRef kp = times(*k, *ph);
+    TensorRef first = -*adjoint(*times(pinv, *k));
+    TensorRef second = kp - times(*times(self, pinv), *kp);
+    TensorRef third = times(*times(*ph, pinv), *(gh - times(*k, self)));
+    return first + second + third;
+  }
+  TensorRef k = times(pinv, *gh);
+  TensorRef pk = times(*ph, *k);
+  TensorRef first = -*adjoint(*times(*k, pinv));
+  TensorRef second = times(*times(*(gh - times(self, *k)), pinv), *ph);
+  TensorRef third = pk - times(*times(*pk, pinv), self);
+  return first + second + third;
 }
 
 }  // namespace TT_NS::formula

@@ -77,15 +77,15 @@ constinit Op<TensorPair(const Tensor&)> op_native_nuclear_norm =
     make_op<TensorPair, const Tensor&>(&native_nuclear_norm_schema, impl::native_nuclear_norm,
                                        native_nuclear_norm_autograd);
 
-// ---- svd ----
-struct svd_saved {
+// ---- native_svd ----
+struct native_svd_saved {
   Saved r0;
   Saved r1;
   Saved r2;
 };
-static void svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void native_svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<svd_saved>();
+  [[maybe_unused]] auto& s = n.saved_as<native_svd_saved>();
   if (n.needs(0)) {
     const TensorRef r0_ref = s.r0.get(n);
     const Tensor& r0 = *r0_ref;
@@ -97,17 +97,18 @@ static void svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::svd_backward(all_grads, r0, r1, r2);
   }
 }
-static constinit const NodeType svd_type = {"svd", svd_apply, destroy_saved<svd_saved>,
-                                            sizeof(svd_saved), false};
-static TensorTriple svd_autograd(Call c, const Tensor& self) {
+static constinit const NodeType native_svd_type = {"native_svd", native_svd_apply,
+                                                   destroy_saved<native_svd_saved>,
+                                                   sizeof(native_svd_saved), false};
+static TensorTriple native_svd_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_svd, c.keys & kBelowAutograd, self);
-  NodeRef node = new_node(&svd_type, 1, 3);
+  if (!(n0)) return redispatch(op_native_svd, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&native_svd_type, 1, 3);
   Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) svd_saved;
+  [[maybe_unused]] auto& s = *new (n.saved()) native_svd_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  auto out = redispatch(op_svd, c.keys & kBelowAutograd, self);
+  auto out = redispatch(op_native_svd, c.keys & kBelowAutograd, self);
   s.r0.save_output(*out.first, 0);
   s.r1.save_output(*out.second, 1);
   s.r2.save_output(*out.third, 2);
@@ -116,11 +117,1950 @@ static TensorTriple svd_autograd(Call c, const Tensor& self) {
   if (out.third) set_history(node, *out.third, 2);
   return out;
 }
-static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr ArgInfo native_svd_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema native_svd_schema = {"native_svd", "native_svd",
+    "native_svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)", native_svd_args, 1, 3, true,
+    false, true, false};
+constinit Op<TensorTriple(const Tensor&)> op_native_svd = make_op<TensorTriple,
+    const Tensor&>(&native_svd_schema, impl::native_svd, native_svd_autograd);
+
+// ---- native_eigh ----
+struct native_eigh_saved {
+  Saved r0;
+  Saved r1;
+};
+static void native_eigh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_eigh_saved>();
+  if (n.needs(0)) {
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const GradList all_grads(grads, n.n_outs);
+    out[0] = formula::eigh_backward(all_grads, r0, r1);
+  }
+}
+static constinit const NodeType native_eigh_type = {"native_eigh", native_eigh_apply,
+                                                    destroy_saved<native_eigh_saved>,
+                                                    sizeof(native_eigh_saved), false};
+static TensorPair native_eigh_autograd(Call c, const Tensor& self, bool upper, bool vectors) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_native_eigh, c.keys & kBelowAutograd, self, upper, vectors);
+  NodeRef node = new_node(&native_eigh_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_eigh_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  auto out = redispatch(op_native_eigh, c.keys & kBelowAutograd, self, upper, vectors);
+  s.r0.save_output(*out.first, 0);
+  s.r1.save_output(*out.second, 1);
+  if (out.first) set_history(node, *out.first, 0);
+  if (out.second) set_history(node, *out.second, 1);
+  return out;
+}
+static constexpr ArgInfo native_eigh_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"upper", ArgType::kBool, false, false},
+                                               {"vectors", ArgType::kBool, false, false}};
+static constexpr OpSchema native_eigh_schema = {"native_eigh", "native_eigh",
+    "native_eigh(self: Tensor, upper: Bool, vectors: Bool) -> (eigenvalues: Tensor, eigenvectors: "
+    "Tensor)", native_eigh_args, 3, 2, true, false, true, false};
+constinit Op<TensorPair(const Tensor&, bool, bool)> op_native_eigh =
+    make_op<TensorPair, const Tensor&, bool, bool>(&native_eigh_schema, impl::native_eigh,
+                                                   native_eigh_autograd);
+
+// ---- native_eig ----
+struct native_eig_saved {
+  Dtype self_dtype;
+  Saved r0;
+  Saved r1;
+};
+static void native_eig_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_eig_saved>();
+  if (n.needs(0)) {
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const GradList all_grads(grads, n.n_outs);
+    out[0] = formula::eig_backward(all_grads, r0, r1, s.self_dtype);
+  }
+}
+static constinit const NodeType native_eig_type = {"native_eig", native_eig_apply,
+                                                   destroy_saved<native_eig_saved>,
+                                                   sizeof(native_eig_saved), false};
+static TensorPair native_eig_autograd(Call c, const Tensor& self, bool vectors) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_native_eig, c.keys & kBelowAutograd, self, vectors);
+  NodeRef node = new_node(&native_eig_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_eig_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self_dtype = self.dtype;
+  auto out = redispatch(op_native_eig, c.keys & kBelowAutograd, self, vectors);
+  s.r0.save_output(*out.first, 0);
+  s.r1.save_output(*out.second, 1);
+  if (out.first) set_history(node, *out.first, 0);
+  if (out.second) set_history(node, *out.second, 1);
+  return out;
+}
+static constexpr ArgInfo native_eig_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"vectors", ArgType::kBool, false, false}};
+static constexpr OpSchema native_eig_schema = {"native_eig", "native_eig",
+    "native_eig(self: Tensor, vectors: Bool) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
+    native_eig_args, 2, 2, true, false, true, false};
+constinit Op<TensorPair(const Tensor&, bool)> op_native_eig = make_op<TensorPair, const Tensor&,
+    bool>(&native_eig_schema, impl::native_eig, native_eig_autograd);
+
+// ---- native_det ----
+struct native_det_saved {
+  Saved self;
+  Saved r0;
+  Saved r1;
+  Saved r2;
+};
+static void native_det_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_det_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const TensorRef r2_ref = s.r2.get(n);
+    const Tensor& r2 = *r2_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::det_backward(g0, self, r0, r1, r2);
+  }
+}
+static constinit const NodeType native_det_type = {"native_det", native_det_apply,
+                                                   destroy_saved<native_det_saved>,
+                                                   sizeof(native_det_saved), false};
+static TensorTriple native_det_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_native_det, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&native_det_type, 1, 3);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_det_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_native_det, c.keys & kBelowAutograd, self);
+  s.r0.save_output(*out.first, 0);
+  s.r1.save(*out.second);
+  s.r2.save(*out.third);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_det_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema native_det_schema = {"native_det", "native_det",
+    "native_det(self: Tensor) -> (det: Tensor, LU: PlainTensor, pivots: IndexTensor)",
+    native_det_args, 1, 3, true, false, true, false};
+constinit Op<TensorTriple(const Tensor&)> op_native_det = make_op<TensorTriple,
+    const Tensor&>(&native_det_schema, impl::native_det, native_det_autograd);
+
+// ---- native_slogdet ----
+struct native_slogdet_saved {
+  Saved self;
+  Saved r0;
+  Saved r2;
+  Saved r3;
+};
+static void native_slogdet_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_slogdet_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r2_ref = s.r2.get(n);
+    const Tensor& r2 = *r2_ref;
+    const TensorRef r3_ref = s.r3.get(n);
+    const Tensor& r3 = *r3_ref;
+    const GradList all_grads(grads, n.n_outs);
+    out[0] = formula::slogdet_backward(all_grads, self, r0, r2, r3);
+  }
+}
+static constinit const NodeType native_slogdet_type = {"native_slogdet", native_slogdet_apply,
+                                                       destroy_saved<native_slogdet_saved>,
+                                                       sizeof(native_slogdet_saved), false};
+static TensorQuad native_slogdet_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_native_slogdet, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&native_slogdet_type, 1, 4);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_slogdet_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_native_slogdet, c.keys & kBelowAutograd, self);
+  s.r0.save_output(*out.first, 0);
+  s.r2.save(*out.third);
+  s.r3.save(*out.fourth);
+  if (out.first) set_history(node, *out.first, 0);
+  if (out.second) set_history(node, *out.second, 1);
+  return out;
+}
+static constexpr ArgInfo native_slogdet_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema native_slogdet_schema = {"native_slogdet", "native_slogdet",
+    "native_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor, LU: PlainTensor, pivots: "
+    "IndexTensor)", native_slogdet_args, 1, 4, true, false, true, false};
+constinit Op<TensorQuad(const Tensor&)> op_native_slogdet =
+    make_op<TensorQuad, const Tensor&>(&native_slogdet_schema, impl::native_slogdet,
+                                       native_slogdet_autograd);
+
+// ---- native_solve ----
+struct native_solve_saved {
+  Saved self;
+  Saved r0;
+  Saved r1;
+  Saved r2;
+};
+static void native_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_solve_saved>();
+  if (n.needs(0) || n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const TensorRef r2_ref = s.r2.get(n);
+    const Tensor& r2 = *r2_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = formula::solve_backward(g0, self, r0, r1, r2, Needs(n));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+  }
+}
+static constinit const NodeType native_solve_type = {"native_solve", native_solve_apply,
+                                                     destroy_saved<native_solve_saved>,
+                                                     sizeof(native_solve_saved), false};
+static TensorQuad native_solve_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_native_solve, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&native_solve_type, 2, 4);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_solve_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  auto out = redispatch(op_native_solve, c.keys & kBelowAutograd, self, other);
+  s.r0.save_output(*out.first, 0);
+  s.r1.save(*out.second);
+  s.r2.save(*out.third);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_solve_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema native_solve_schema = {"native_solve", "native_solve",
+    "native_solve(self: Tensor, other: Tensor) -> (result: Tensor, LU: PlainTensor, pivots: "
+    "IndexTensor, info: IndexTensor)", native_solve_args, 2, 4, true, false, true, false};
+constinit Op<TensorQuad(const Tensor&, const Tensor&)> op_native_solve =
+    make_op<TensorQuad, const Tensor&, const Tensor&>(&native_solve_schema, impl::native_solve,
+                                                      native_solve_autograd);
+
+// ---- native_lu_solve ----
+struct native_lu_solve_saved {
+  Saved LU;
+  Saved pivots;
+  bool adjoint;
+};
+static void native_lu_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_lu_solve_saved>();
+  if (n.needs(0)) {
+    const TensorRef LU_ref = s.LU.get(n);
+    const Tensor& LU = *LU_ref;
+    const TensorRef pivots_ref = s.pivots.get(n);
+    const Tensor& pivots = *pivots_ref;
+    const auto& adjoint = s.adjoint;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::lu_solve_backward(g0, LU, pivots, adjoint);
+  }
+}
+static constinit const NodeType native_lu_solve_type = {"native_lu_solve", native_lu_solve_apply,
+                                                        destroy_saved<native_lu_solve_saved>,
+                                                        sizeof(native_lu_solve_saved), false};
+static TensorRef native_lu_solve_autograd(Call c, const Tensor& LU, const Tensor& pivots,
+                                          const Tensor& other, bool adjoint) {
+  const bool n0 = needs_grad(other);
+  if (!(n0)) return redispatch(op_native_lu_solve, c.keys & kBelowAutograd, LU, pivots, other,
+                               adjoint);
+  if (needs_grad(pivots)) fail_no_formula("pivots");
+  NodeRef node = new_node(&native_lu_solve_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_lu_solve_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, other);
+  s.LU.save(LU);
+  s.pivots.save(pivots);
+  s.adjoint = adjoint;
+  auto out = redispatch(op_native_lu_solve, c.keys & kBelowAutograd, LU, pivots, other, adjoint);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo native_lu_solve_args[] = {{"LU", ArgType::kTensor, false, false},
+                                                   {"pivots", ArgType::kTensor, false, false},
+                                                   {"other", ArgType::kTensor, false, false},
+                                                   {"adjoint", ArgType::kBool, false, false}};
+static constexpr OpSchema native_lu_solve_schema = {"native_lu_solve", "native_lu_solve",
+    "native_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, adjoint: Bool) -> Tensor",
+    native_lu_solve_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_native_lu_solve =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&native_lu_solve_schema,
+    impl::native_lu_solve, native_lu_solve_autograd);
+
+// ---- native_inv ----
+struct native_inv_saved {
+  Saved r0;
+};
+static void native_inv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_inv_saved>();
+  if (n.needs(0)) {
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::inv_backward(g0, r0);
+  }
+}
+static constinit const NodeType native_inv_type = {"native_inv", native_inv_apply,
+                                                   destroy_saved<native_inv_saved>,
+                                                   sizeof(native_inv_saved), false};
+static TensorPair native_inv_autograd(Call c, const Tensor& self) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_native_inv, c.keys & kBelowAutograd, self);
+  NodeRef node = new_node(&native_inv_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_inv_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  auto out = redispatch(op_native_inv, c.keys & kBelowAutograd, self);
+  s.r0.save_output(*out.first, 0);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo native_inv_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema native_inv_schema = {"native_inv", "native_inv",
+    "native_inv(self: Tensor) -> (inverse: Tensor, info: IndexTensor)", native_inv_args, 1, 2, true,
+    false, true, false};
+constinit Op<TensorPair(const Tensor&)> op_native_inv =
+    make_op<TensorPair, const Tensor&>(&native_inv_schema, impl::native_inv, native_inv_autograd);
+
+// ---- native_qr ----
+struct native_qr_saved {
+  int64_t mode;
+  Saved r0;
+  Saved r1;
+};
+static void native_qr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_qr_saved>();
+  if (n.needs(0)) {
+    const auto& mode = s.mode;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const GradList all_grads(grads, n.n_outs);
+    out[0] = formula::qr_backward(all_grads, r0, r1, mode);
+  }
+}
+static constinit const NodeType native_qr_type = {"native_qr", native_qr_apply,
+                                                  destroy_saved<native_qr_saved>,
+                                                  sizeof(native_qr_saved), false};
+static TensorPair native_qr_autograd(Call c, const Tensor& self, int64_t mode) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_native_qr, c.keys & kBelowAutograd, self, mode);
+  NodeRef node = new_node(&native_qr_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_qr_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.mode = mode;
+  auto out = redispatch(op_native_qr, c.keys & kBelowAutograd, self, mode);
+  s.r0.save_output(*out.first, 0);
+  s.r1.save_output(*out.second, 1);
+  if (out.first) set_history(node, *out.first, 0);
+  if (out.second) set_history(node, *out.second, 1);
+  return out;
+}
+static constexpr ArgInfo native_qr_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"mode", ArgType::kInt, false, false}};
+static constexpr OpSchema native_qr_schema = {"native_qr", "native_qr",
+    "native_qr(self: Tensor, mode: Int) -> (Q: Tensor, R: Tensor)", native_qr_args, 2, 2, true,
+    false, true, false};
+constinit Op<TensorPair(const Tensor&, int64_t)> op_native_qr = make_op<TensorPair, const Tensor&,
+    int64_t>(&native_qr_schema, impl::native_qr, native_qr_autograd);
+
+// ---- native_householder ----
+static constexpr ArgInfo native_householder_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"tau", ArgType::kTensor, false, false}};
+static constexpr OpSchema native_householder_schema = {"native_householder", "native_householder",
+    "native_householder(self: Tensor, tau: Tensor) -> Tensor", native_householder_args, 2, 1, false,
+    false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_native_householder =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&native_householder_schema,
+                                                     impl::native_householder, nullptr);
+
+// ---- native_pinv ----
+struct native_pinv_saved {
+  Saved self;
+  Saved r0;
+};
+static void native_pinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<native_pinv_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::pinv_backward(g0, r0, self);
+  }
+}
+static constinit const NodeType native_pinv_type = {"native_pinv", native_pinv_apply,
+                                                    destroy_saved<native_pinv_saved>,
+                                                    sizeof(native_pinv_saved), false};
+static TensorRef native_pinv_autograd(Call c, const Tensor& self, const Tensor* atol,
+                                      const Tensor* rtol, bool hermitian) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_native_pinv, c.keys & kBelowAutograd, self, atol, rtol,
+                               hermitian);
+  NodeRef node = new_node(&native_pinv_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) native_pinv_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  auto out = redispatch(op_native_pinv, c.keys & kBelowAutograd, self, atol, rtol, hermitian);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo native_pinv_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"atol", ArgType::kOptTensor, false, false},
+                                               {"rtol", ArgType::kOptTensor, false, false},
+                                               {"hermitian", ArgType::kBool, false, false}};
+static constexpr OpSchema native_pinv_schema = {"native_pinv", "native_pinv",
+    "native_pinv(self: Tensor, atol: Tensor?, rtol: Tensor?, hermitian: Bool) -> Tensor",
+    native_pinv_args, 4, 1, true, false, true, false};
+constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_native_pinv =
+    make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&native_pinv_schema,
+    impl::native_pinv, native_pinv_autograd);
+
+// ---- linalg_lu_factor_ex ----
+struct linalg_lu_factor_ex_saved {
+  Saved r0;
+  Saved r1;
+};
+static void linalg_lu_factor_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<linalg_lu_factor_ex_saved>();
+  if (n.needs(0)) {
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const TensorRef r1_ref = s.r1.get(n);
+    const Tensor& r1 = *r1_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::lu_factor_backward(g0, r0, r1);
+  }
+}
+static constinit const NodeType linalg_lu_factor_ex_type = {"linalg_lu_factor_ex",
+    linalg_lu_factor_ex_apply, destroy_saved<linalg_lu_factor_ex_saved>,
+    sizeof(linalg_lu_factor_ex_saved), false};
+static TensorTriple linalg_lu_factor_ex_autograd(Call c, const Tensor& self, bool pivot,
+                                                 bool check_errors) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_linalg_lu_factor_ex, c.keys & kBelowAutograd, self, pivot,
+                               check_errors);
+  NodeRef node = new_node(&linalg_lu_factor_ex_type, 1, 3);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) linalg_lu_factor_ex_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  auto out = redispatch(op_linalg_lu_factor_ex, c.keys & kBelowAutograd, self, pivot, check_errors);
+  s.r0.save_output(*out.first, 0);
+  s.r1.save(*out.second);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo linalg_lu_factor_ex_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"pivot", ArgType::kBool, false, true, 0,
+                                                        ArgDefault::kBool, {.i = 1}},
+                                                       {"check_errors", ArgType::kBool, false, true,
+                                                        0, ArgDefault::kBool, {.i = 0}},
+                                                       {"dst_LU", ArgType::kTensor, true, false},
+                                                       {"dst_pivots", ArgType::kTensor, true,
+                                                        false}, {"dst_info", ArgType::kTensor, true,
+    false}};
+static constexpr OpSchema linalg_lu_factor_ex_schema = {"linalg_lu_factor_ex",
+                                                        "linalg_lu_factor_ex",
+    "linalg_lu_factor_ex(self: Tensor, pivot: Bool = true, check_errors: Bool = false) -> (LU: "
+    "Tensor, pivots: IndexTensor, info: IndexTensor)", linalg_lu_factor_ex_args, 3, 3, true, false,
+    false, false};
+constinit Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_lu_factor_ex = make_op<TensorTriple,
+    const Tensor&, bool, bool>(&linalg_lu_factor_ex_schema, impl::linalg_lu_factor_ex,
+                               linalg_lu_factor_ex_autograd);
+static void linalg_lu_factor_ex_into_autograd(Call c, const Tensor& self, bool pivot,
+                                              bool check_errors, Tensor& dst_LU, Tensor& dst_pivots,
+                                              Tensor& dst_info) {
+  if (needs_grad(self) || needs_grad(dst_LU) || needs_grad(dst_pivots)
+      || needs_grad(dst_info)) fail_into_grad();
+  redispatch(op_linalg_lu_factor_ex_into, c.keys & kBelowAutograd, self, pivot, check_errors,
+             dst_LU, dst_pivots, dst_info);
+}
+static constexpr OpSchema linalg_lu_factor_ex_into_schema = {"linalg_lu_factor_ex_into",
+    "linalg_lu_factor_ex_into",
+    "linalg_lu_factor_ex(self: Tensor, pivot: Bool = true, check_errors: Bool = false) -> (LU: "
+    "Tensor, pivots: IndexTensor, info: IndexTensor)", linalg_lu_factor_ex_args, 6, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&,
+                  Tensor&)> op_linalg_lu_factor_ex_into = make_op<void, const Tensor&, bool, bool,
+    Tensor&, Tensor&, Tensor&>(&linalg_lu_factor_ex_into_schema, linalg_lu_factor_ex_into_impl,
+                               linalg_lu_factor_ex_into_autograd);
+
+// ---- linalg_lu_factor ----
+static constexpr ArgInfo linalg_lu_factor_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"pivot", ArgType::kBool, false, true, 0,
+                                                     ArgDefault::kBool, {.i = 1}},
+                                                    {"dst_LU", ArgType::kTensor, true, false},
+                                                    {"dst_pivots", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_lu_factor_schema = {"linalg_lu_factor", "linalg_lu_factor",
+    "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: IndexTensor)",
+    linalg_lu_factor_args, 2, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, bool)> op_linalg_lu_factor =
+    make_op<TensorPair, const Tensor&, bool>(&linalg_lu_factor_schema, impl::linalg_lu_factor,
+                                             nullptr);
+static void linalg_lu_factor_into_autograd(Call c, const Tensor& self, bool pivot, Tensor& dst_LU,
+                                           Tensor& dst_pivots) {
+  if (needs_grad(self) || needs_grad(dst_LU) || needs_grad(dst_pivots)) fail_into_grad();
+  redispatch(op_linalg_lu_factor_into, c.keys & kBelowAutograd, self, pivot, dst_LU, dst_pivots);
+}
+static constexpr OpSchema linalg_lu_factor_into_schema = {"linalg_lu_factor_into",
+    "linalg_lu_factor_into",
+    "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: IndexTensor)",
+    linalg_lu_factor_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_lu_factor_into =
+    make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_lu_factor_into_schema,
+    linalg_lu_factor_into_impl, linalg_lu_factor_into_autograd);
+
+// ---- lu_unpack ----
+static constexpr ArgInfo lu_unpack_args[] = {{"LU_data", ArgType::kTensor, false, false},
+                                             {"LU_pivots", ArgType::kTensor, false, false},
+                                             {"unpack_data", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 1}},
+                                             {"unpack_pivots", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 1}},
+                                             {"dst_P", ArgType::kTensor, true, false},
+                                             {"dst_L", ArgType::kTensor, true, false},
+                                             {"dst_U", ArgType::kTensor, true, false}};
+static constexpr OpSchema lu_unpack_schema = {"lu_unpack", "lu_unpack",
+    "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, unpack_pivots: Bool "
+    "= true) -> (P: Tensor, L: Tensor, U: Tensor)", lu_unpack_args, 4, 3, false, false, false,
+    true};
+constinit Op<TensorTriple(const Tensor&, const Tensor&, bool, bool)> op_lu_unpack =
+    make_op<TensorTriple, const Tensor&, const Tensor&, bool, bool>(&lu_unpack_schema,
+    impl::lu_unpack, nullptr);
+static void lu_unpack_into_autograd(Call c, const Tensor& LU_data, const Tensor& LU_pivots,
+                                    bool unpack_data, bool unpack_pivots, Tensor& dst_P,
+                                    Tensor& dst_L, Tensor& dst_U) {
+  if (needs_grad(LU_data) || needs_grad(LU_pivots) || needs_grad(dst_P) || needs_grad(dst_L)
+      || needs_grad(dst_U)) fail_into_grad();
+  redispatch(op_lu_unpack_into, c.keys & kBelowAutograd, LU_data, LU_pivots, unpack_data,
+             unpack_pivots, dst_P, dst_L, dst_U);
+}
+static constexpr OpSchema lu_unpack_into_schema = {"lu_unpack_into", "lu_unpack_into",
+    "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, unpack_pivots: Bool "
+    "= true) -> (P: Tensor, L: Tensor, U: Tensor)", lu_unpack_args, 7, 0, false, false, false,
+    true};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&,
+                  Tensor&)> op_lu_unpack_into = make_op<void, const Tensor&, const Tensor&, bool,
+                                                        bool, Tensor&, Tensor&,
+                                                        Tensor&>(&lu_unpack_into_schema,
+    lu_unpack_into_impl, lu_unpack_into_autograd);
+
+// ---- linalg_lu ----
+static constexpr ArgInfo linalg_lu_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"pivot", ArgType::kBool, false, true, 0,
+                                              ArgDefault::kBool, {.i = 1}},
+                                             {"dst_P", ArgType::kTensor, true, false},
+                                             {"dst_L", ArgType::kTensor, true, false},
+                                             {"dst_U", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_lu_schema = {"linalg_lu", "linalg_lu",
+    "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
+    linalg_lu_args, 2, 3, false, false, false, true};
+constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_lu = make_op<TensorTriple, const Tensor&,
+    bool>(&linalg_lu_schema, impl::linalg_lu, nullptr);
+static void linalg_lu_into_autograd(Call c, const Tensor& self, bool pivot, Tensor& dst_P,
+                                    Tensor& dst_L, Tensor& dst_U) {
+  if (needs_grad(self) || needs_grad(dst_P) || needs_grad(dst_L)
+      || needs_grad(dst_U)) fail_into_grad();
+  redispatch(op_linalg_lu_into, c.keys & kBelowAutograd, self, pivot, dst_P, dst_L, dst_U);
+}
+static constexpr OpSchema linalg_lu_into_schema = {"linalg_lu_into", "linalg_lu_into",
+    "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
+    linalg_lu_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_lu_into =
+    make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_lu_into_schema,
+    linalg_lu_into_impl, linalg_lu_into_autograd);
+
+// ---- linalg_lu_solve ----
+static constexpr ArgInfo linalg_lu_solve_args[] = {{"LU", ArgType::kTensor, false, false},
+                                                   {"pivots", ArgType::kTensor, false, false},
+                                                   {"other", ArgType::kTensor, false, false},
+                                                   {"left", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 1}},
+                                                   {"adjoint", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 0}},
+                                                   {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_lu_solve_schema = {"linalg_lu_solve", "linalg_lu_solve",
+    "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, adjoint: Bool "
+    "= false) -> Tensor", linalg_lu_solve_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool,
+                       bool)> op_linalg_lu_solve = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor&, bool, bool>(&linalg_lu_solve_schema, impl::linalg_lu_solve, nullptr);
+static void linalg_lu_solve_into_autograd(Call c, const Tensor& LU, const Tensor& pivots,
+                                          const Tensor& other, bool left, bool adjoint,
+                                          Tensor& dst) {
+  if (needs_grad(LU) || needs_grad(pivots) || needs_grad(other) || needs_grad(dst)) fail_into_grad(
+      );
+  redispatch(op_linalg_lu_solve_into, c.keys & kBelowAutograd, LU, pivots, other, left, adjoint,
+             dst);
+}
+static constexpr OpSchema linalg_lu_solve_into_schema = {"linalg_lu_solve_into",
+    "linalg_lu_solve_into",
+    "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, adjoint: Bool "
+    "= false) -> Tensor", linalg_lu_solve_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool, bool,
+                  Tensor&)> op_linalg_lu_solve_into = make_op<void, const Tensor&, const Tensor&,
+    const Tensor&, bool, bool, Tensor&>(&linalg_lu_solve_into_schema, linalg_lu_solve_into_impl,
+                                        linalg_lu_solve_into_autograd);
+
+// ---- linalg_solve_ex ----
+static constexpr ArgInfo linalg_solve_ex_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"other", ArgType::kTensor, false, false},
+                                                   {"left", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 1}},
+                                                   {"check_errors", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 0}},
+                                                   {"dst_result", ArgType::kTensor, true, false},
+                                                   {"dst_info", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_solve_ex_schema = {"linalg_solve_ex", "linalg_solve_ex",
+    "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = false) "
+    "-> (result: Tensor, info: IndexTensor)", linalg_solve_ex_args, 4, 2, false, false, false,
+    true};
+constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool)> op_linalg_solve_ex =
+    make_op<TensorPair, const Tensor&, const Tensor&, bool, bool>(&linalg_solve_ex_schema,
+    impl::linalg_solve_ex, nullptr);
+static void linalg_solve_ex_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                          bool left, bool check_errors, Tensor& dst_result,
+                                          Tensor& dst_info) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst_result)
+      || needs_grad(dst_info)) fail_into_grad();
+  redispatch(op_linalg_solve_ex_into, c.keys & kBelowAutograd, self, other, left, check_errors,
+             dst_result, dst_info);
+}
+static constexpr OpSchema linalg_solve_ex_into_schema = {"linalg_solve_ex_into",
+    "linalg_solve_ex_into",
+    "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = false) "
+    "-> (result: Tensor, info: IndexTensor)", linalg_solve_ex_args, 6, 0, false, false, false,
+    true};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&,
+                  Tensor&)> op_linalg_solve_ex_into = make_op<void, const Tensor&, const Tensor&,
+    bool, bool, Tensor&, Tensor&>(&linalg_solve_ex_into_schema, linalg_solve_ex_into_impl,
+                                  linalg_solve_ex_into_autograd);
+
+// ---- linalg_solve ----
+static constexpr ArgInfo linalg_solve_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"other", ArgType::kTensor, false, false},
+                                                {"left", ArgType::kBool, false, true, 0,
+                                                 ArgDefault::kBool, {.i = 1}},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_solve_schema = {"linalg_solve", "linalg_solve",
+    "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor", linalg_solve_args, 3,
+    1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve =
+    make_op<TensorRef, const Tensor&, const Tensor&, bool>(&linalg_solve_schema, impl::linalg_solve,
+    nullptr);
+static void linalg_solve_into_autograd(Call c, const Tensor& self, const Tensor& other, bool left,
+                                       Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_solve_into, c.keys & kBelowAutograd, self, other, left, dst);
+}
+static constexpr OpSchema linalg_solve_into_schema = {"linalg_solve_into", "linalg_solve_into",
+    "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor", linalg_solve_args, 4,
+    0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_linalg_solve_into =
+    make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&linalg_solve_into_schema,
+    linalg_solve_into_impl, linalg_solve_into_autograd);
+
+// ---- linalg_inv_ex ----
+static constexpr ArgInfo linalg_inv_ex_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"check_errors", ArgType::kBool, false, true, 0,
+                                                  ArgDefault::kBool, {.i = 0}},
+                                                 {"dst_inverse", ArgType::kTensor, true, false},
+                                                 {"dst_info", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_inv_ex_schema = {"linalg_inv_ex", "linalg_inv_ex",
+    "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
+    "IndexTensor)", linalg_inv_ex_args, 2, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex = make_op<TensorPair, const Tensor&,
+    bool>(&linalg_inv_ex_schema, impl::linalg_inv_ex, nullptr);
+static void linalg_inv_ex_into_autograd(Call c, const Tensor& self, bool check_errors,
+                                        Tensor& dst_inverse, Tensor& dst_info) {
+  if (needs_grad(self) || needs_grad(dst_inverse) || needs_grad(dst_info)) fail_into_grad();
+  redispatch(op_linalg_inv_ex_into, c.keys & kBelowAutograd, self, check_errors, dst_inverse,
+             dst_info);
+}
+static constexpr OpSchema linalg_inv_ex_into_schema = {"linalg_inv_ex_into", "linalg_inv_ex_into",
+    "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
+    "IndexTensor)", linalg_inv_ex_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_inv_ex_into =
+    make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_inv_ex_into_schema,
+    linalg_inv_ex_into_impl, linalg_inv_ex_into_autograd);
+
+// ---- linalg_inv ----
+static constexpr ArgInfo linalg_inv_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_inv_schema = {"linalg_inv", "linalg_inv",
+                                               "linalg_inv(self: Tensor) -> Tensor",
+                                               linalg_inv_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_linalg_inv =
+    make_op<TensorRef, const Tensor&>(&linalg_inv_schema, impl::linalg_inv, nullptr);
+static void linalg_inv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_inv_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema linalg_inv_into_schema = {"linalg_inv_into", "linalg_inv_into",
+                                                    "linalg_inv(self: Tensor) -> Tensor",
+                                                    linalg_inv_args, 2, 0, false, false, false,
+                                                    true};
+constinit Op<void(const Tensor&, Tensor&)> op_linalg_inv_into = make_op<void, const Tensor&,
+    Tensor&>(&linalg_inv_into_schema, linalg_inv_into_impl, linalg_inv_into_autograd);
+
+// ---- inverse ----
+static constexpr ArgInfo inverse_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema inverse_schema = {"inverse", "inverse", "inverse(self: Tensor) -> Tensor",
+                                            inverse_args, 1, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_inverse =
+    make_op<TensorRef, const Tensor&>(&inverse_schema, inverse_impl, nullptr);
+static void inverse_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_inverse_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema inverse_into_schema = {"inverse_into", "inverse_into",
+                                                 "inverse(self: Tensor) -> Tensor", inverse_args, 2,
+                                                 0, true, false, false, true};
+constinit Op<void(const Tensor&, Tensor&)> op_inverse_into = make_op<void, const Tensor&,
+    Tensor&>(&inverse_into_schema, inverse_into_impl, inverse_into_autograd);
+
+// ---- linalg_det ----
+static constexpr ArgInfo linalg_det_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_det_schema = {"linalg_det", "linalg_det",
+                                               "linalg_det(self: Tensor) -> Tensor",
+                                               linalg_det_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_linalg_det =
+    make_op<TensorRef, const Tensor&>(&linalg_det_schema, impl::linalg_det, nullptr);
+static void linalg_det_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_det_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema linalg_det_into_schema = {"linalg_det_into", "linalg_det_into",
+                                                    "linalg_det(self: Tensor) -> Tensor",
+                                                    linalg_det_args, 2, 0, false, false, false,
+                                                    true};
+constinit Op<void(const Tensor&, Tensor&)> op_linalg_det_into = make_op<void, const Tensor&,
+    Tensor&>(&linalg_det_into_schema, linalg_det_into_impl, linalg_det_into_autograd);
+
+// ---- det ----
+static constexpr ArgInfo det_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema det_schema = {"det", "det", "det(self: Tensor) -> Tensor", det_args, 1, 1,
+                                        true, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_det = make_op<TensorRef, const Tensor&>(&det_schema,
+    det_impl, nullptr);
+
+// ---- linalg_slogdet ----
+static constexpr ArgInfo linalg_slogdet_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"dst_sign", ArgType::kTensor, true, false},
+                                                  {"dst_logabsdet", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_slogdet_schema = {"linalg_slogdet", "linalg_slogdet",
+    "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", linalg_slogdet_args, 1, 2,
+    false, false, false, true};
+constinit Op<TensorPair(const Tensor&)> op_linalg_slogdet =
+    make_op<TensorPair, const Tensor&>(&linalg_slogdet_schema, impl::linalg_slogdet, nullptr);
+static void linalg_slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
+                                         Tensor& dst_logabsdet) {
+  if (needs_grad(self) || needs_grad(dst_sign) || needs_grad(dst_logabsdet)) fail_into_grad();
+  redispatch(op_linalg_slogdet_into, c.keys & kBelowAutograd, self, dst_sign, dst_logabsdet);
+}
+static constexpr OpSchema linalg_slogdet_into_schema = {"linalg_slogdet_into",
+                                                        "linalg_slogdet_into",
+    "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", linalg_slogdet_args, 3, 0,
+    false, false, false, true};
+constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into =
+    make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_slogdet_into_schema,
+                                                   linalg_slogdet_into_impl,
+                                                   linalg_slogdet_into_autograd);
+
+// ---- slogdet ----
+static constexpr ArgInfo slogdet_args[] = {{"self", ArgType::kTensor, false, false},
+                                           {"dst_sign", ArgType::kTensor, true, false},
+                                           {"dst_logabsdet", ArgType::kTensor, true, false}};
+static constexpr OpSchema slogdet_schema = {"slogdet", "slogdet",
+    "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", slogdet_args, 1, 2, false, false,
+    false, true};
+constinit Op<TensorPair(const Tensor&)> op_slogdet =
+    make_op<TensorPair, const Tensor&>(&slogdet_schema, impl::slogdet, nullptr);
+static void slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
+                                  Tensor& dst_logabsdet) {
+  if (needs_grad(self) || needs_grad(dst_sign) || needs_grad(dst_logabsdet)) fail_into_grad();
+  redispatch(op_slogdet_into, c.keys & kBelowAutograd, self, dst_sign, dst_logabsdet);
+}
+static constexpr OpSchema slogdet_into_schema = {"slogdet_into", "slogdet_into",
+    "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", slogdet_args, 3, 0, false, false,
+    false, true};
+constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_slogdet_into = make_op<void, const Tensor&,
+    Tensor&, Tensor&>(&slogdet_into_schema, slogdet_into_impl, slogdet_into_autograd);
+
+// ---- logdet ----
+static constexpr ArgInfo logdet_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema logdet_schema = {"logdet", "logdet", "logdet(self: Tensor) -> Tensor",
+                                           logdet_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_logdet = make_op<TensorRef, const Tensor&>(&logdet_schema,
+    impl::logdet, nullptr);
+
+// ---- linalg_cholesky_ex ----
+struct linalg_cholesky_ex_saved {
+  bool upper;
+  Saved r0;
+};
+static void linalg_cholesky_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<linalg_cholesky_ex_saved>();
+  if (n.needs(0)) {
+    const auto& upper = s.upper;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::cholesky_backward(g0, r0, upper);
+  }
+}
+static constinit const NodeType linalg_cholesky_ex_type = {"linalg_cholesky_ex",
+    linalg_cholesky_ex_apply, destroy_saved<linalg_cholesky_ex_saved>,
+    sizeof(linalg_cholesky_ex_saved), false};
+static TensorPair linalg_cholesky_ex_autograd(Call c, const Tensor& self, bool upper,
+                                              bool check_errors) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_linalg_cholesky_ex, c.keys & kBelowAutograd, self, upper,
+                               check_errors);
+  NodeRef node = new_node(&linalg_cholesky_ex_type, 1, 2);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) linalg_cholesky_ex_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.upper = upper;
+  auto out = redispatch(op_linalg_cholesky_ex, c.keys & kBelowAutograd, self, upper, check_errors);
+  s.r0.save_output(*out.first, 0);
+  if (out.first) set_history(node, *out.first, 0);
+  return out;
+}
+static constexpr ArgInfo linalg_cholesky_ex_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"upper", ArgType::kBool, false, true, 0,
+                                                       ArgDefault::kBool, {.i = 0}},
+                                                      {"check_errors", ArgType::kBool, false, true,
+                                                       0, ArgDefault::kBool, {.i = 0}},
+                                                      {"dst_L", ArgType::kTensor, true, false},
+                                                      {"dst_info", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_cholesky_ex_schema = {"linalg_cholesky_ex", "linalg_cholesky_ex",
+    "linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> (L: "
+    "Tensor, info: IndexTensor)", linalg_cholesky_ex_args, 3, 2, true, false, false, false};
+constinit Op<TensorPair(const Tensor&, bool, bool)> op_linalg_cholesky_ex =
+    make_op<TensorPair, const Tensor&, bool, bool>(&linalg_cholesky_ex_schema,
+                                                   impl::linalg_cholesky_ex,
+                                                   linalg_cholesky_ex_autograd);
+static void linalg_cholesky_ex_into_autograd(Call c, const Tensor& self, bool upper,
+                                             bool check_errors, Tensor& dst_L, Tensor& dst_info) {
+  if (needs_grad(self) || needs_grad(dst_L) || needs_grad(dst_info)) fail_into_grad();
+  redispatch(op_linalg_cholesky_ex_into, c.keys & kBelowAutograd, self, upper, check_errors, dst_L,
+             dst_info);
+}
+static constexpr OpSchema linalg_cholesky_ex_into_schema = {"linalg_cholesky_ex_into",
+    "linalg_cholesky_ex_into",
+    "linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> (L: "
+    "Tensor, info: IndexTensor)", linalg_cholesky_ex_args, 5, 0, true, false, false, false};
+constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&)> op_linalg_cholesky_ex_into =
+    make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&>(&linalg_cholesky_ex_into_schema,
+    linalg_cholesky_ex_into_impl, linalg_cholesky_ex_into_autograd);
+
+// ---- linalg_cholesky ----
+static constexpr ArgInfo linalg_cholesky_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"upper", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 0}},
+                                                   {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_cholesky_schema = {"linalg_cholesky", "linalg_cholesky",
+    "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor", linalg_cholesky_args, 2, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky = make_op<TensorRef, const Tensor&,
+    bool>(&linalg_cholesky_schema, impl::linalg_cholesky, nullptr);
+static void linalg_cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_cholesky_into, c.keys & kBelowAutograd, self, upper, dst);
+}
+static constexpr OpSchema linalg_cholesky_into_schema = {"linalg_cholesky_into",
+    "linalg_cholesky_into", "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
+    linalg_cholesky_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, bool, Tensor&)> op_linalg_cholesky_into =
+    make_op<void, const Tensor&, bool, Tensor&>(&linalg_cholesky_into_schema,
+                                                linalg_cholesky_into_impl,
+                                                linalg_cholesky_into_autograd);
+
+// ---- cholesky ----
+static constexpr ArgInfo cholesky_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"upper", ArgType::kBool, false, true, 0,
+                                             ArgDefault::kBool, {.i = 0}},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cholesky_schema = {"cholesky", "cholesky",
+    "cholesky(self: Tensor, upper: Bool = false) -> Tensor", cholesky_args, 2, 1, true, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, bool)> op_cholesky = make_op<TensorRef, const Tensor&,
+    bool>(&cholesky_schema, cholesky_impl, nullptr);
+static void cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_cholesky_into, c.keys & kBelowAutograd, self, upper, dst);
+}
+static constexpr OpSchema cholesky_into_schema = {"cholesky_into", "cholesky_into",
+    "cholesky(self: Tensor, upper: Bool = false) -> Tensor", cholesky_args, 3, 0, true, false,
+    false, true};
+constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_into = make_op<void, const Tensor&,
+    bool, Tensor&>(&cholesky_into_schema, cholesky_into_impl, cholesky_into_autograd);
+
+// ---- cholesky_solve ----
+struct cholesky_solve_saved {
+  Saved input2;
+  bool upper;
+  Saved r0;
+};
+static void cholesky_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cholesky_solve_saved>();
+  if (n.needs(0) || n.needs(1)) {
+    const TensorRef input2_ref = s.input2.get(n);
+    const Tensor& input2 = *input2_ref;
+    const auto& upper = s.upper;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = formula::cholesky_solve_backward(g0, input2, r0, upper, Needs(n));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+  }
+}
+static constinit const NodeType cholesky_solve_type = {"cholesky_solve", cholesky_solve_apply,
+                                                       destroy_saved<cholesky_solve_saved>,
+                                                       sizeof(cholesky_solve_saved), false};
+static TensorRef cholesky_solve_autograd(Call c, const Tensor& self, const Tensor& input2,
+                                         bool upper) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(input2);
+  if (!(n0 | n1)) return redispatch(op_cholesky_solve, c.keys & kBelowAutograd, self, input2,
+                                    upper);
+  NodeRef node = new_node(&cholesky_solve_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cholesky_solve_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, input2);
+  s.input2.save(input2);
+  s.upper = upper;
+  auto out = redispatch(op_cholesky_solve, c.keys & kBelowAutograd, self, input2, upper);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo cholesky_solve_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"input2", ArgType::kTensor, false, false},
+                                                  {"upper", ArgType::kBool, false, true, 0,
+                                                   ArgDefault::kBool, {.i = 0}},
+                                                  {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cholesky_solve_schema = {"cholesky_solve", "cholesky_solve",
+    "cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor",
+    cholesky_solve_args, 3, 1, true, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_cholesky_solve =
+    make_op<TensorRef, const Tensor&, const Tensor&, bool>(&cholesky_solve_schema,
+    impl::cholesky_solve, cholesky_solve_autograd);
+static void cholesky_solve_into_autograd(Call c, const Tensor& self, const Tensor& input2,
+                                         bool upper, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(input2) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_cholesky_solve_into, c.keys & kBelowAutograd, self, input2, upper, dst);
+}
+static constexpr OpSchema cholesky_solve_into_schema = {"cholesky_solve_into",
+                                                        "cholesky_solve_into",
+    "cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor",
+    cholesky_solve_args, 4, 0, true, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_cholesky_solve_into =
+    make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&cholesky_solve_into_schema,
+    cholesky_solve_into_impl, cholesky_solve_into_autograd);
+
+// ---- cholesky_inverse ----
+struct cholesky_inverse_saved {
+  Saved self;
+  bool upper;
+  Saved r0;
+};
+static void cholesky_inverse_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<cholesky_inverse_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& upper = s.upper;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::cholesky_inverse_backward(g0, self, r0, upper);
+  }
+}
+static constinit const NodeType cholesky_inverse_type = {"cholesky_inverse", cholesky_inverse_apply,
+    destroy_saved<cholesky_inverse_saved>, sizeof(cholesky_inverse_saved), false};
+static TensorRef cholesky_inverse_autograd(Call c, const Tensor& self, bool upper) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_cholesky_inverse, c.keys & kBelowAutograd, self, upper);
+  NodeRef node = new_node(&cholesky_inverse_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) cholesky_inverse_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.upper = upper;
+  auto out = redispatch(op_cholesky_inverse, c.keys & kBelowAutograd, self, upper);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo cholesky_inverse_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"upper", ArgType::kBool, false, true, 0,
+                                                     ArgDefault::kBool, {.i = 0}},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema cholesky_inverse_schema = {"cholesky_inverse", "cholesky_inverse",
+    "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor", cholesky_inverse_args, 2, 1,
+    true, false, false, false};
+constinit Op<TensorRef(const Tensor&, bool)> op_cholesky_inverse = make_op<TensorRef, const Tensor&,
+    bool>(&cholesky_inverse_schema, impl::cholesky_inverse, cholesky_inverse_autograd);
+static void cholesky_inverse_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_cholesky_inverse_into, c.keys & kBelowAutograd, self, upper, dst);
+}
+static constexpr OpSchema cholesky_inverse_into_schema = {"cholesky_inverse_into",
+    "cholesky_inverse_into", "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
+    cholesky_inverse_args, 3, 0, true, false, false, false};
+constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_inverse_into =
+    make_op<void, const Tensor&, bool, Tensor&>(&cholesky_inverse_into_schema,
+                                                cholesky_inverse_into_impl,
+                                                cholesky_inverse_into_autograd);
+
+// ---- linalg_solve_triangular ----
+struct linalg_solve_triangular_saved {
+  Saved self;
+  bool upper;
+  bool left;
+  bool unitriangular;
+  Saved r0;
+};
+static void linalg_solve_triangular_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                          TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<linalg_solve_triangular_saved>();
+  if (n.needs(0) || n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& upper = s.upper;
+    const auto& left = s.left;
+    const auto& unitriangular = s.unitriangular;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    auto r = formula::solve_triangular_backward(g0, self, r0, upper, left, unitriangular, Needs(n));
+    out[0] = std::move(r.first);
+    out[1] = std::move(r.second);
+  }
+}
+static constinit const NodeType linalg_solve_triangular_type = {"linalg_solve_triangular",
+    linalg_solve_triangular_apply, destroy_saved<linalg_solve_triangular_saved>,
+    sizeof(linalg_solve_triangular_saved), false};
+static TensorRef linalg_solve_triangular_autograd(Call c, const Tensor& self, const Tensor& other,
+                                                  bool upper, bool left, bool unitriangular) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_linalg_solve_triangular, c.keys & kBelowAutograd, self,
+                                    other, upper, left, unitriangular);
+  NodeRef node = new_node(&linalg_solve_triangular_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) linalg_solve_triangular_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  s.self.save(self);
+  s.upper = upper;
+  s.left = left;
+  s.unitriangular = unitriangular;
+  auto out = redispatch(op_linalg_solve_triangular, c.keys & kBelowAutograd, self, other, upper,
+                        left, unitriangular);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo linalg_solve_triangular_args[] = {{"self", ArgType::kTensor, false, false},
+    {"other", ArgType::kTensor, false, false}, {"upper", ArgType::kBool, false, false},
+    {"left", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
+    {"unitriangular", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
+    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_solve_triangular_schema = {"linalg_solve_triangular",
+    "linalg_solve_triangular",
+    "linalg_solve_triangular(self: Tensor, other: Tensor, upper: Bool, left: Bool = true, "
+    "unitriangular: Bool = false) -> Tensor", linalg_solve_triangular_args, 5, 1, true, false,
+    false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, bool)> op_linalg_solve_triangular =
+    make_op<TensorRef, const Tensor&, const Tensor&, bool, bool,
+            bool>(&linalg_solve_triangular_schema, impl::linalg_solve_triangular,
+                  linalg_solve_triangular_autograd);
+static void linalg_solve_triangular_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                                  bool upper, bool left, bool unitriangular,
+                                                  Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_solve_triangular_into, c.keys & kBelowAutograd, self, other, upper, left,
+             unitriangular, dst);
+}
+static constexpr OpSchema linalg_solve_triangular_into_schema = {"linalg_solve_triangular_into",
+    "linalg_solve_triangular_into",
+    "linalg_solve_triangular(self: Tensor, other: Tensor, upper: Bool, left: Bool = true, "
+    "unitriangular: Bool = false) -> Tensor", linalg_solve_triangular_args, 6, 0, true, false,
+    false, false};
+constinit Op<void(const Tensor&, const Tensor&, bool, bool, bool,
+                  Tensor&)> op_linalg_solve_triangular_into = make_op<void, const Tensor&,
+    const Tensor&, bool, bool, bool, Tensor&>(&linalg_solve_triangular_into_schema,
+                                              linalg_solve_triangular_into_impl,
+                                              linalg_solve_triangular_into_autograd);
+
+// ---- linalg_qr ----
+static constexpr ArgInfo linalg_qr_args[] = {{"self", ArgType::kTensor, false, false},
+                                             {"mode", ArgType::kEnum, false, true, kQrModeValues,
+                                              ArgDefault::kInt, {.i = 0}},
+                                             {"dst_Q", ArgType::kTensor, true, false},
+                                             {"dst_R", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_qr_schema = {"linalg_qr", "linalg_qr",
+    "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
+    linalg_qr_args, 2, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr = make_op<TensorPair, const Tensor&,
+    int64_t>(&linalg_qr_schema, impl::linalg_qr, nullptr);
+static void linalg_qr_into_autograd(Call c, const Tensor& self, int64_t mode, Tensor& dst_Q,
+                                    Tensor& dst_R) {
+  if (needs_grad(self) || needs_grad(dst_Q) || needs_grad(dst_R)) fail_into_grad();
+  redispatch(op_linalg_qr_into, c.keys & kBelowAutograd, self, mode, dst_Q, dst_R);
+}
+static constexpr OpSchema linalg_qr_into_schema = {"linalg_qr_into", "linalg_qr_into",
+    "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
+    linalg_qr_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_qr_into =
+    make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_qr_into_schema,
+    linalg_qr_into_impl, linalg_qr_into_autograd);
+
+// ---- qr ----
+static constexpr ArgInfo qr_args[] = {{"self", ArgType::kTensor, false, false},
+                                      {"some", ArgType::kBool, false, true, 0, ArgDefault::kBool,
+                                       {.i = 1}}, {"dst_Q", ArgType::kTensor, true, false},
+                                      {"dst_R", ArgType::kTensor, true, false}};
+static constexpr OpSchema qr_schema =
+    {"qr", "qr", "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", qr_args, 2, 2,
+     false, false, false, true};
+constinit Op<TensorPair(const Tensor&, bool)> op_qr = make_op<TensorPair, const Tensor&,
+    bool>(&qr_schema, impl::qr, nullptr);
+static void qr_into_autograd(Call c, const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R) {
+  if (needs_grad(self) || needs_grad(dst_Q) || needs_grad(dst_R)) fail_into_grad();
+  redispatch(op_qr_into, c.keys & kBelowAutograd, self, some, dst_Q, dst_R);
+}
+static constexpr OpSchema qr_into_schema = {"qr_into", "qr_into",
+    "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", qr_args, 4, 0, false, false,
+    false, true};
+constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_qr_into = make_op<void, const Tensor&,
+    bool, Tensor&, Tensor&>(&qr_into_schema, qr_into_impl, qr_into_autograd);
+
+// ---- geqrf ----
+static constexpr ArgInfo geqrf_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"dst_a", ArgType::kTensor, true, false},
+                                         {"dst_tau", ArgType::kTensor, true, false}};
+static constexpr OpSchema geqrf_schema =
+    {"geqrf", "geqrf", "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)", geqrf_args, 1, 2, false,
+     false, false, false};
+constinit Op<TensorPair(const Tensor&)> op_geqrf = make_op<TensorPair, const Tensor&>(&geqrf_schema,
+    impl::geqrf, nullptr);
+static void geqrf_into_autograd(Call c, const Tensor& self, Tensor& dst_a, Tensor& dst_tau) {
+  if (needs_grad(self) || needs_grad(dst_a) || needs_grad(dst_tau)) fail_into_grad();
+  redispatch(op_geqrf_into, c.keys & kBelowAutograd, self, dst_a, dst_tau);
+}
+static constexpr OpSchema geqrf_into_schema = {"geqrf_into", "geqrf_into",
+                                               "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)",
+                                               geqrf_args, 3, 0, false, false, false, false};
+constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_geqrf_into = make_op<void, const Tensor&,
+    Tensor&, Tensor&>(&geqrf_into_schema, geqrf_into_impl, geqrf_into_autograd);
+
+// ---- linalg_householder_product ----
+static constexpr ArgInfo linalg_householder_product_args[] =
+    {{"self", ArgType::kTensor, false, false}, {"tau", ArgType::kTensor, false, false},
+     {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_householder_product_schema = {"linalg_householder_product",
+    "linalg_householder_product", "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
+    linalg_householder_product_args, 2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_product =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&linalg_householder_product_schema,
+                                                     impl::linalg_householder_product, nullptr);
+static void linalg_householder_product_into_autograd(Call c, const Tensor& self, const Tensor& tau,
+                                                     Tensor& dst) {
+  if (needs_grad(self) || needs_grad(tau) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_householder_product_into, c.keys & kBelowAutograd, self, tau, dst);
+}
+static constexpr OpSchema linalg_householder_product_into_schema =
+    {"linalg_householder_product_into", "linalg_householder_product_into",
+     "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
+     linalg_householder_product_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_linalg_householder_product_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&linalg_householder_product_into_schema,
+    linalg_householder_product_into_impl, linalg_householder_product_into_autograd);
+
+// ---- linalg_eigh ----
+static constexpr ArgInfo linalg_eigh_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"UPLO", ArgType::kEnum, false, true,
+                                                kTriangleValues, ArgDefault::kInt, {.i = 0}},
+                                               {"dst_eigenvalues", ArgType::kTensor, true, false},
+                                               {"dst_eigenvectors", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_eigh_schema = {"linalg_eigh", "linalg_eigh",
+    "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
+    "eigenvectors: Tensor)", linalg_eigh_args, 2, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh = make_op<TensorPair, const Tensor&,
+    int64_t>(&linalg_eigh_schema, impl::linalg_eigh, nullptr);
+static void linalg_eigh_into_autograd(Call c, const Tensor& self, int64_t UPLO,
+                                      Tensor& dst_eigenvalues, Tensor& dst_eigenvectors) {
+  if (needs_grad(self) || needs_grad(dst_eigenvalues)
+      || needs_grad(dst_eigenvectors)) fail_into_grad();
+  redispatch(op_linalg_eigh_into, c.keys & kBelowAutograd, self, UPLO, dst_eigenvalues,
+             dst_eigenvectors);
+}
+static constexpr OpSchema linalg_eigh_into_schema = {"linalg_eigh_into", "linalg_eigh_into",
+    "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
+    "eigenvectors: Tensor)", linalg_eigh_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_eigh_into =
+    make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_eigh_into_schema,
+    linalg_eigh_into_impl, linalg_eigh_into_autograd);
+
+// ---- linalg_eigvalsh ----
+static constexpr ArgInfo linalg_eigvalsh_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"UPLO", ArgType::kEnum, false, true,
+                                                    kTriangleValues, ArgDefault::kInt, {.i = 0}},
+                                                   {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_eigvalsh_schema = {"linalg_eigvalsh", "linalg_eigvalsh",
+    "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor", linalg_eigvalsh_args,
+    2, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh =
+    make_op<TensorRef, const Tensor&, int64_t>(&linalg_eigvalsh_schema, impl::linalg_eigvalsh,
+                                               nullptr);
+static void linalg_eigvalsh_into_autograd(Call c, const Tensor& self, int64_t UPLO, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_eigvalsh_into, c.keys & kBelowAutograd, self, UPLO, dst);
+}
+static constexpr OpSchema linalg_eigvalsh_into_schema = {"linalg_eigvalsh_into",
+    "linalg_eigvalsh_into", "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
+    linalg_eigvalsh_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_eigvalsh_into =
+    make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_eigvalsh_into_schema,
+                                                   linalg_eigvalsh_into_impl,
+                                                   linalg_eigvalsh_into_autograd);
+
+// ---- linalg_eig ----
+static constexpr ArgInfo linalg_eig_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"dst_eigenvalues", ArgType::kTensor, true, false},
+                                              {"dst_eigenvectors", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_eig_schema = {"linalg_eig", "linalg_eig",
+    "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)", linalg_eig_args, 1,
+    2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&)> op_linalg_eig =
+    make_op<TensorPair, const Tensor&>(&linalg_eig_schema, impl::linalg_eig, nullptr);
+static void linalg_eig_into_autograd(Call c, const Tensor& self, Tensor& dst_eigenvalues,
+                                     Tensor& dst_eigenvectors) {
+  if (needs_grad(self) || needs_grad(dst_eigenvalues)
+      || needs_grad(dst_eigenvectors)) fail_into_grad();
+  redispatch(op_linalg_eig_into, c.keys & kBelowAutograd, self, dst_eigenvalues, dst_eigenvectors);
+}
+static constexpr OpSchema linalg_eig_into_schema = {"linalg_eig_into", "linalg_eig_into",
+    "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)", linalg_eig_args, 3,
+    0, false, false, false, true};
+constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into =
+    make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_eig_into_schema, linalg_eig_into_impl,
+                                                   linalg_eig_into_autograd);
+
+// ---- linalg_eigvals ----
+static constexpr ArgInfo linalg_eigvals_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_eigvals_schema = {"linalg_eigvals", "linalg_eigvals",
+                                                   "linalg_eigvals(self: Tensor) -> Tensor",
+                                                   linalg_eigvals_args, 1, 1, false, false, false,
+                                                   true};
+constinit Op<TensorRef(const Tensor&)> op_linalg_eigvals =
+    make_op<TensorRef, const Tensor&>(&linalg_eigvals_schema, impl::linalg_eigvals, nullptr);
+static void linalg_eigvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_eigvals_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema linalg_eigvals_into_schema = {"linalg_eigvals_into",
+                                                        "linalg_eigvals_into",
+                                                        "linalg_eigvals(self: Tensor) -> Tensor",
+                                                        linalg_eigvals_args, 2, 0, false, false,
+                                                        false, true};
+constinit Op<void(const Tensor&, Tensor&)> op_linalg_eigvals_into = make_op<void, const Tensor&,
+    Tensor&>(&linalg_eigvals_into_schema, linalg_eigvals_into_impl, linalg_eigvals_into_autograd);
+
+// ---- linalg_svd ----
+static constexpr ArgInfo linalg_svd_args[] = {{"self", ArgType::kTensor, false, false},
+                                              {"full_matrices", ArgType::kBool, false, true, 0,
+                                               ArgDefault::kBool, {.i = 1}},
+                                              {"dst_U", ArgType::kTensor, true, false},
+                                              {"dst_S", ArgType::kTensor, true, false},
+                                              {"dst_Vh", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_svd_schema = {"linalg_svd", "linalg_svd",
+    "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: Tensor)",
+    linalg_svd_args, 2, 3, false, false, false, true};
+constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_svd = make_op<TensorTriple, const Tensor&,
+    bool>(&linalg_svd_schema, impl::linalg_svd, nullptr);
+static void linalg_svd_into_autograd(Call c, const Tensor& self, bool full_matrices, Tensor& dst_U,
+                                     Tensor& dst_S, Tensor& dst_Vh) {
+  if (needs_grad(self) || needs_grad(dst_U) || needs_grad(dst_S)
+      || needs_grad(dst_Vh)) fail_into_grad();
+  redispatch(op_linalg_svd_into, c.keys & kBelowAutograd, self, full_matrices, dst_U, dst_S,
+             dst_Vh);
+}
+static constexpr OpSchema linalg_svd_into_schema = {"linalg_svd_into", "linalg_svd_into",
+    "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: Tensor)",
+    linalg_svd_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_svd_into =
+    make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_svd_into_schema,
+    linalg_svd_into_impl, linalg_svd_into_autograd);
+
+// ---- svd ----
+static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false},
+                                       {"some", ArgType::kBool, false, true, 0, ArgDefault::kBool,
+                                        {.i = 1}}, {"compute_uv", ArgType::kBool, false, true, 0,
+                                                    ArgDefault::kBool, {.i = 1}},
+                                       {"dst_U", ArgType::kTensor, true, false},
+                                       {"dst_S", ArgType::kTensor, true, false},
+                                       {"dst_V", ArgType::kTensor, true, false}};
 static constexpr OpSchema svd_schema =
-    {"svd", "svd", "svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)", svd_args, 1, 3, true,
-     false, true, false};
-constinit Op<TensorTriple(const Tensor&)> op_svd = make_op<TensorTriple, const Tensor&>(&svd_schema,
-    impl::svd, svd_autograd);
+    {"svd", "svd",
+    "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: Tensor, V: "
+    "Tensor)", svd_args, 3, 3, false, false, false, true};
+constinit Op<TensorTriple(const Tensor&, bool, bool)> op_svd = make_op<TensorTriple, const Tensor&,
+    bool, bool>(&svd_schema, impl::svd, nullptr);
+static void svd_into_autograd(Call c, const Tensor& self, bool some, bool compute_uv, Tensor& dst_U,
+                              Tensor& dst_S, Tensor& dst_V) {
+  if (needs_grad(self) || needs_grad(dst_U) || needs_grad(dst_S)
+      || needs_grad(dst_V)) fail_into_grad();
+  redispatch(op_svd_into, c.keys & kBelowAutograd, self, some, compute_uv, dst_U, dst_S, dst_V);
+}
+static constexpr OpSchema svd_into_schema = {"svd_into", "svd_into",
+    "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: Tensor, V: "
+    "Tensor)", svd_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_svd_into =
+    make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&>(&svd_into_schema,
+    svd_into_impl, svd_into_autograd);
+
+// ---- linalg_svdvals ----
+static constexpr ArgInfo linalg_svdvals_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_svdvals_schema = {"linalg_svdvals", "linalg_svdvals",
+                                                   "linalg_svdvals(self: Tensor) -> Tensor",
+                                                   linalg_svdvals_args, 1, 1, false, false, false,
+                                                   true};
+constinit Op<TensorRef(const Tensor&)> op_linalg_svdvals =
+    make_op<TensorRef, const Tensor&>(&linalg_svdvals_schema, impl::linalg_svdvals, nullptr);
+static void linalg_svdvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_svdvals_into, c.keys & kBelowAutograd, self, dst);
+}
+static constexpr OpSchema linalg_svdvals_into_schema = {"linalg_svdvals_into",
+                                                        "linalg_svdvals_into",
+                                                        "linalg_svdvals(self: Tensor) -> Tensor",
+                                                        linalg_svdvals_args, 2, 0, false, false,
+                                                        false, true};
+constinit Op<void(const Tensor&, Tensor&)> op_linalg_svdvals_into = make_op<void, const Tensor&,
+    Tensor&>(&linalg_svdvals_into_schema, linalg_svdvals_into_impl, linalg_svdvals_into_autograd);
+
+// ---- linalg_vector_norm ----
+static constexpr ArgInfo linalg_vector_norm_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"ord", ArgType::kFloat, false, true, 0,
+                                                       ArgDefault::kFloat, {.f = 2.0}},
+                                                      {"dim", ArgType::kDims, false, true},
+                                                      {"keepdim", ArgType::kBool, false, true, 0,
+                                                       ArgDefault::kBool, {.i = 0}},
+                                                      {"dtype", ArgType::kDtype, false, true},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_vector_norm_schema = {"linalg_vector_norm", "linalg_vector_norm",
+    "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = false, "
+    "dtype: DType? = None) -> Tensor", linalg_vector_norm_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_vector_norm =
+    make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_vector_norm_schema,
+    impl::linalg_vector_norm, nullptr);
+static void linalg_vector_norm_into_autograd(Call c, const Tensor& self, double ord, Ints dim,
+                                             bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_vector_norm_into, c.keys & kBelowAutograd, self, ord, dim, keepdim, dtype,
+             dst);
+}
+static constexpr OpSchema linalg_vector_norm_into_schema = {"linalg_vector_norm_into",
+    "linalg_vector_norm_into",
+    "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = false, "
+    "dtype: DType? = None) -> Tensor", linalg_vector_norm_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_vector_norm_into =
+    make_op<void, const Tensor&, double, Ints, bool, Dtype,
+            Tensor&>(&linalg_vector_norm_into_schema, linalg_vector_norm_into_impl,
+                     linalg_vector_norm_into_autograd);
+
+// ---- linalg_norm ----
+static constexpr ArgInfo linalg_norm_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"ord", ArgType::kOptFloat, false, true},
+                                               {"dim", ArgType::kDims, false, true},
+                                               {"keepdim", ArgType::kBool, false, true, 0,
+                                                ArgDefault::kBool, {.i = 0}},
+                                               {"dtype", ArgType::kDtype, false, true},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_norm_schema = {"linalg_norm", "linalg_norm",
+    "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, dtype: "
+    "DType? = None) -> Tensor", linalg_norm_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, Opt<double>, Ints, bool, Dtype)> op_linalg_norm =
+    make_op<TensorRef, const Tensor&, Opt<double>, Ints, bool, Dtype>(&linalg_norm_schema,
+    impl::linalg_norm, nullptr);
+static void linalg_norm_into_autograd(Call c, const Tensor& self, Opt<double> ord, Ints dim,
+                                      bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_norm_into, c.keys & kBelowAutograd, self, ord, dim, keepdim, dtype, dst);
+}
+static constexpr OpSchema linalg_norm_into_schema = {"linalg_norm_into", "linalg_norm_into",
+    "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, dtype: "
+    "DType? = None) -> Tensor", linalg_norm_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&)> op_linalg_norm_into =
+    make_op<void, const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&>(&linalg_norm_into_schema,
+    linalg_norm_into_impl, linalg_norm_into_autograd);
+
+// ---- linalg_matrix_norm ----
+static constexpr ArgInfo linalg_matrix_norm_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"ord", ArgType::kFloat, false, false},
+                                                      {"dim", ArgType::kDims, false, true},
+                                                      {"keepdim", ArgType::kBool, false, true, 0,
+                                                       ArgDefault::kBool, {.i = 0}},
+                                                      {"dtype", ArgType::kDtype, false, true},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_matrix_norm_schema = {"linalg_matrix_norm", "linalg_matrix_norm",
+    "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, dtype: "
+    "DType? = None) -> Tensor", linalg_matrix_norm_args, 5, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_matrix_norm =
+    make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_matrix_norm_schema,
+    impl::linalg_matrix_norm, nullptr);
+static void linalg_matrix_norm_into_autograd(Call c, const Tensor& self, double ord, Ints dim,
+                                             bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_matrix_norm_into, c.keys & kBelowAutograd, self, ord, dim, keepdim, dtype,
+             dst);
+}
+static constexpr OpSchema linalg_matrix_norm_into_schema = {"linalg_matrix_norm_into",
+    "linalg_matrix_norm_into",
+    "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, dtype: "
+    "DType? = None) -> Tensor", linalg_matrix_norm_args, 6, 0, false, false, false, true};
+constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_matrix_norm_into =
+    make_op<void, const Tensor&, double, Ints, bool, Dtype,
+            Tensor&>(&linalg_matrix_norm_into_schema, linalg_matrix_norm_into_impl,
+                     linalg_matrix_norm_into_autograd);
+
+// ---- linalg_matrix_norm_str ----
+static constexpr ArgInfo linalg_matrix_norm_str_args[] = {{"self", ArgType::kTensor, false, false},
+    {"ord", ArgType::kEnum, false, true, kMatrixNormValues, ArgDefault::kInt, {.i = 0}},
+    {"dim", ArgType::kDims, false, true}, {"keepdim", ArgType::kBool, false, true, 0,
+                                           ArgDefault::kBool, {.i = 0}},
+    {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_matrix_norm_str_schema = {"linalg_matrix_norm_str",
+    "linalg_matrix_norm_str",
+    "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = [], "
+    "keepdim: Bool = false, dtype: DType? = None) -> Tensor", linalg_matrix_norm_str_args, 5, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t, Ints, bool, Dtype)> op_linalg_matrix_norm_str =
+    make_op<TensorRef, const Tensor&, int64_t, Ints, bool, Dtype>(&linalg_matrix_norm_str_schema,
+    impl::linalg_matrix_norm_str, nullptr);
+static void linalg_matrix_norm_str_into_autograd(Call c, const Tensor& self, int64_t ord, Ints dim,
+                                                 bool keepdim, Dtype dtype, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_matrix_norm_str_into, c.keys & kBelowAutograd, self, ord, dim, keepdim,
+             dtype, dst);
+}
+static constexpr OpSchema linalg_matrix_norm_str_into_schema = {"linalg_matrix_norm_str_into",
+    "linalg_matrix_norm_str_into",
+    "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = [], "
+    "keepdim: Bool = false, dtype: DType? = None) -> Tensor", linalg_matrix_norm_str_args, 6, 0,
+    false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Ints, bool, Dtype,
+                  Tensor&)> op_linalg_matrix_norm_str_into = make_op<void, const Tensor&, int64_t,
+    Ints, bool, Dtype, Tensor&>(&linalg_matrix_norm_str_into_schema,
+                                linalg_matrix_norm_str_into_impl,
+                                linalg_matrix_norm_str_into_autograd);
+
+// ---- linalg_cond ----
+static constexpr ArgInfo linalg_cond_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"p", ArgType::kOptFloat, false, true},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_cond_schema = {"linalg_cond", "linalg_cond",
+    "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", linalg_cond_args, 2, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond =
+    make_op<TensorRef, const Tensor&, Opt<double>>(&linalg_cond_schema, impl::linalg_cond, nullptr);
+static void linalg_cond_into_autograd(Call c, const Tensor& self, Opt<double> p, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_cond_into, c.keys & kBelowAutograd, self, p, dst);
+}
+static constexpr OpSchema linalg_cond_into_schema = {"linalg_cond_into", "linalg_cond_into",
+    "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", linalg_cond_args, 3, 0, false, false,
+    false, true};
+constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_linalg_cond_into =
+    make_op<void, const Tensor&, Opt<double>, Tensor&>(&linalg_cond_into_schema,
+                                                       linalg_cond_into_impl,
+                                                       linalg_cond_into_autograd);
+
+// ---- linalg_cond_str ----
+static constexpr ArgInfo linalg_cond_str_args[] = {{"self", ArgType::kTensor, false, false},
+                                                   {"p", ArgType::kEnum, false, false,
+                                                    kMatrixNormValues},
+                                                   {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_cond_str_schema = {"linalg_cond_str", "linalg_cond_str",
+    "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor", linalg_cond_str_args, 2, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str =
+    make_op<TensorRef, const Tensor&, int64_t>(&linalg_cond_str_schema, impl::linalg_cond_str,
+                                               nullptr);
+static void linalg_cond_str_into_autograd(Call c, const Tensor& self, int64_t p, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_cond_str_into, c.keys & kBelowAutograd, self, p, dst);
+}
+static constexpr OpSchema linalg_cond_str_into_schema = {"linalg_cond_str_into",
+    "linalg_cond_str_into", "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
+    linalg_cond_str_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_cond_str_into =
+    make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_cond_str_into_schema,
+                                                   linalg_cond_str_into_impl,
+                                                   linalg_cond_str_into_autograd);
+
+// ---- linalg_matrix_rank ----
+static constexpr ArgInfo linalg_matrix_rank_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"atol", ArgType::kOptTensor, false, true},
+                                                      {"rtol", ArgType::kOptTensor, false, true},
+                                                      {"hermitian", ArgType::kBool, false, true, 0,
+                                                       ArgDefault::kBool, {.i = 0}},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_matrix_rank_schema = {"linalg_matrix_rank", "linalg_matrix_rank",
+    "linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool "
+    "= false) -> IndexTensor", linalg_matrix_rank_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_matrix_rank =
+    make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*,
+            bool>(&linalg_matrix_rank_schema, impl::linalg_matrix_rank, nullptr);
+static void linalg_matrix_rank_into_autograd(Call c, const Tensor& self, const Tensor* atol,
+                                             const Tensor* rtol, bool hermitian, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(atol) || needs_grad(rtol) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_matrix_rank_into, c.keys & kBelowAutograd, self, atol, rtol, hermitian, dst);
+}
+static constexpr OpSchema linalg_matrix_rank_into_schema = {"linalg_matrix_rank_into",
+    "linalg_matrix_rank_into",
+    "linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool "
+    "= false) -> IndexTensor", linalg_matrix_rank_args, 5, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool,
+                  Tensor&)> op_linalg_matrix_rank_into = make_op<void, const Tensor&, const Tensor*,
+    const Tensor*, bool, Tensor&>(&linalg_matrix_rank_into_schema, linalg_matrix_rank_into_impl,
+                                  linalg_matrix_rank_into_autograd);
+
+// ---- linalg_pinv ----
+static constexpr ArgInfo linalg_pinv_args[] = {{"self", ArgType::kTensor, false, false},
+                                               {"atol", ArgType::kOptTensor, false, true},
+                                               {"rtol", ArgType::kOptTensor, false, true},
+                                               {"hermitian", ArgType::kBool, false, true, 0,
+                                                ArgDefault::kBool, {.i = 0}},
+                                               {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_pinv_schema = {"linalg_pinv", "linalg_pinv",
+    "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool = "
+    "false) -> Tensor", linalg_pinv_args, 4, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_pinv =
+    make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&linalg_pinv_schema,
+    impl::linalg_pinv, nullptr);
+static void linalg_pinv_into_autograd(Call c, const Tensor& self, const Tensor* atol,
+                                      const Tensor* rtol, bool hermitian, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(atol) || needs_grad(rtol) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_pinv_into, c.keys & kBelowAutograd, self, atol, rtol, hermitian, dst);
+}
+static constexpr OpSchema linalg_pinv_into_schema = {"linalg_pinv_into", "linalg_pinv_into",
+    "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool = "
+    "false) -> Tensor", linalg_pinv_args, 5, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool, Tensor&)> op_linalg_pinv_into =
+    make_op<void, const Tensor&, const Tensor*, const Tensor*, bool,
+            Tensor&>(&linalg_pinv_into_schema, linalg_pinv_into_impl, linalg_pinv_into_autograd);
+
+// ---- pinverse ----
+static constexpr ArgInfo pinverse_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"rcond", ArgType::kFloat, false, true, 0,
+                                             ArgDefault::kFloat, {.f = 1e-15}}};
+static constexpr OpSchema pinverse_schema = {"pinverse", "pinverse",
+    "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor", pinverse_args, 2, 1, false, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, double)> op_pinverse = make_op<TensorRef, const Tensor&,
+    double>(&pinverse_schema, impl::pinverse, nullptr);
+
+// ---- linalg_lstsq ----
+static constexpr ArgInfo linalg_lstsq_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"other", ArgType::kTensor, false, false},
+                                                {"rcond", ArgType::kOptFloat, false, true},
+                                                {"driver", ArgType::kEnum, false, true,
+                                                 kLeastSquaresValues, ArgDefault::kInt, {.i = 0}},
+                                                {"dst_solution", ArgType::kTensor, true, false},
+                                                {"dst_residuals", ArgType::kTensor, true, false},
+                                                {"dst_rank", ArgType::kTensor, true, false},
+                                                {"dst_singular_values", ArgType::kTensor, true,
+                                                 false}};
+static constexpr OpSchema linalg_lstsq_schema = {"linalg_lstsq", "linalg_lstsq",
+    "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: Enum<LeastSquares> = "
+    "\"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, singular_values: "
+    "PlainTensor)", linalg_lstsq_args, 4, 4, false, false, false, true};
+constinit Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq =
+    make_op<TensorQuad, const Tensor&, const Tensor&, Opt<double>, int64_t>(&linalg_lstsq_schema,
+    impl::linalg_lstsq, nullptr);
+static void linalg_lstsq_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                       Opt<double> rcond, int64_t driver, Tensor& dst_solution,
+                                       Tensor& dst_residuals, Tensor& dst_rank,
+                                       Tensor& dst_singular_values) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst_solution) || needs_grad(dst_residuals)
+      || needs_grad(dst_rank) || needs_grad(dst_singular_values)) fail_into_grad();
+  redispatch(op_linalg_lstsq_into, c.keys & kBelowAutograd, self, other, rcond, driver,
+             dst_solution, dst_residuals, dst_rank, dst_singular_values);
+}
+static constexpr OpSchema linalg_lstsq_into_schema = {"linalg_lstsq_into", "linalg_lstsq_into",
+    "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: Enum<LeastSquares> = "
+    "\"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, singular_values: "
+    "PlainTensor)", linalg_lstsq_args, 8, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, Tensor&, Tensor&,
+                  Tensor&)> op_linalg_lstsq_into = make_op<void, const Tensor&, const Tensor&,
+    Opt<double>, int64_t, Tensor&, Tensor&, Tensor&, Tensor&>(&linalg_lstsq_into_schema,
+    linalg_lstsq_into_impl, linalg_lstsq_into_autograd);
+
+// ---- linalg_matrix_power ----
+static constexpr ArgInfo linalg_matrix_power_args[] = {{"self", ArgType::kTensor, false, false},
+                                                       {"n", ArgType::kInt, false, false},
+                                                       {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_matrix_power_schema = {"linalg_matrix_power",
+                                                        "linalg_matrix_power",
+    "linalg_matrix_power(self: Tensor, n: Int) -> Tensor", linalg_matrix_power_args, 2, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_matrix_power =
+    make_op<TensorRef, const Tensor&, int64_t>(&linalg_matrix_power_schema,
+                                               impl::linalg_matrix_power, nullptr);
+static void linalg_matrix_power_into_autograd(Call c, const Tensor& self, int64_t n, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_matrix_power_into, c.keys & kBelowAutograd, self, n, dst);
+}
+static constexpr OpSchema linalg_matrix_power_into_schema = {"linalg_matrix_power_into",
+    "linalg_matrix_power_into", "linalg_matrix_power(self: Tensor, n: Int) -> Tensor",
+    linalg_matrix_power_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into =
+    make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_matrix_power_into_schema,
+                                                   linalg_matrix_power_into_impl,
+                                                   linalg_matrix_power_into_autograd);
+
+// ---- matrix_power ----
+static constexpr ArgInfo matrix_power_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"n", ArgType::kInt, false, false},
+                                                {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema matrix_power_schema = {"matrix_power", "matrix_power",
+                                                 "matrix_power(self: Tensor, n: Int) -> Tensor",
+                                                 matrix_power_args, 2, 1, true, false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_matrix_power = make_op<TensorRef, const Tensor&,
+    int64_t>(&matrix_power_schema, matrix_power_impl, nullptr);
+static void matrix_power_into_autograd(Call c, const Tensor& self, int64_t n, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_matrix_power_into, c.keys & kBelowAutograd, self, n, dst);
+}
+static constexpr OpSchema matrix_power_into_schema = {"matrix_power_into", "matrix_power_into",
+    "matrix_power(self: Tensor, n: Int) -> Tensor", matrix_power_args, 3, 0, true, false, false,
+    true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into =
+    make_op<void, const Tensor&, int64_t, Tensor&>(&matrix_power_into_schema,
+                                                   matrix_power_into_impl,
+                                                   matrix_power_into_autograd);
+
+// ---- matrix_exp ----
+static constexpr ArgInfo matrix_exp_args[] = {{"self", ArgType::kTensor, false, false}};
+static constexpr OpSchema matrix_exp_schema = {"matrix_exp", "matrix_exp",
+                                               "matrix_exp(self: Tensor) -> Tensor",
+                                               matrix_exp_args, 1, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&)> op_matrix_exp =
+    make_op<TensorRef, const Tensor&>(&matrix_exp_schema, impl::matrix_exp, nullptr);
+
+// ---- linalg_multi_dot ----
+static constexpr ArgInfo linalg_multi_dot_args[] = {{"tensors", ArgType::kTensorList, false, false},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_multi_dot_schema = {"linalg_multi_dot", "linalg_multi_dot",
+    "linalg_multi_dot(tensors: Tensor[]) -> Tensor", linalg_multi_dot_args, 1, 1, false, false,
+    false, true};
+constinit Op<TensorRef(TensorSpan)> op_linalg_multi_dot =
+    make_op<TensorRef, TensorSpan>(&linalg_multi_dot_schema, impl::linalg_multi_dot, nullptr);
+static void linalg_multi_dot_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
+  if (needs_grad(tensors) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_multi_dot_into, c.keys & kBelowAutograd, tensors, dst);
+}
+static constexpr OpSchema linalg_multi_dot_into_schema = {"linalg_multi_dot_into",
+    "linalg_multi_dot_into", "linalg_multi_dot(tensors: Tensor[]) -> Tensor", linalg_multi_dot_args,
+    2, 0, false, false, false, true};
+constinit Op<void(TensorSpan, Tensor&)> op_linalg_multi_dot_into = make_op<void, TensorSpan,
+    Tensor&>(&linalg_multi_dot_into_schema, linalg_multi_dot_into_impl,
+             linalg_multi_dot_into_autograd);
+
+// ---- linalg_vecdot ----
+static constexpr ArgInfo linalg_vecdot_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"other", ArgType::kTensor, false, false},
+                                                 {"dim", ArgType::kDim, false, true, 0,
+                                                  ArgDefault::kInt, {.i = -1}},
+                                                 {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_vecdot_schema = {"linalg_vecdot", "linalg_vecdot",
+    "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor", linalg_vecdot_args, 3, 1,
+    false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&linalg_vecdot_schema,
+    impl::linalg_vecdot, nullptr);
+static void linalg_vecdot_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                        int64_t dim, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_vecdot_into, c.keys & kBelowAutograd, self, other, dim, dst);
+}
+static constexpr OpSchema linalg_vecdot_into_schema = {"linalg_vecdot_into", "linalg_vecdot_into",
+    "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor", linalg_vecdot_args, 4, 0,
+    false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vecdot_into =
+    make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&linalg_vecdot_into_schema,
+    linalg_vecdot_into_impl, linalg_vecdot_into_autograd);
+
+// ---- linalg_vander ----
+static constexpr ArgInfo linalg_vander_args[] = {{"x", ArgType::kTensor, false, false},
+                                                 {"N", ArgType::kOptInt, false, true}};
+static constexpr OpSchema linalg_vander_schema = {"linalg_vander", "linalg_vander",
+    "linalg_vander(x: Tensor, N: Int? = None) -> Tensor", linalg_vander_args, 2, 1, true, false,
+    false, true};
+constinit Op<TensorRef(const Tensor&, Opt<int64_t>)> op_linalg_vander =
+    make_op<TensorRef, const Tensor&, Opt<int64_t>>(&linalg_vander_schema, linalg_vander_impl,
+                                                    nullptr);
+
+// ---- linalg_tensorinv ----
+static constexpr ArgInfo linalg_tensorinv_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"ind", ArgType::kInt, false, true, 0,
+                                                     ArgDefault::kInt, {.i = 2}},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_tensorinv_schema = {"linalg_tensorinv", "linalg_tensorinv",
+    "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor", linalg_tensorinv_args, 2, 1, false,
+    false, false, true};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv =
+    make_op<TensorRef, const Tensor&, int64_t>(&linalg_tensorinv_schema, impl::linalg_tensorinv,
+                                               nullptr);
+static void linalg_tensorinv_into_autograd(Call c, const Tensor& self, int64_t ind, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_tensorinv_into, c.keys & kBelowAutograd, self, ind, dst);
+}
+static constexpr OpSchema linalg_tensorinv_into_schema = {"linalg_tensorinv_into",
+    "linalg_tensorinv_into", "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor",
+    linalg_tensorinv_args, 3, 0, false, false, false, true};
+constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_tensorinv_into =
+    make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_tensorinv_into_schema,
+                                                   linalg_tensorinv_into_impl,
+                                                   linalg_tensorinv_into_autograd);
+
+// ---- linalg_tensorsolve ----
+static constexpr ArgInfo linalg_tensorsolve_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"other", ArgType::kTensor, false, false},
+                                                      {"dims", ArgType::kOptDims, false, true},
+                                                      {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_tensorsolve_schema = {"linalg_tensorsolve", "linalg_tensorsolve",
+    "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
+    linalg_tensorsolve_args, 3, 1, false, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve =
+    make_op<TensorRef, const Tensor&, const Tensor&, Opt<Ints>>(&linalg_tensorsolve_schema,
+    impl::linalg_tensorsolve, nullptr);
+static void linalg_tensorsolve_into_autograd(Call c, const Tensor& self, const Tensor& other,
+                                             Opt<Ints> dims, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linalg_tensorsolve_into, c.keys & kBelowAutograd, self, other, dims, dst);
+}
+static constexpr OpSchema linalg_tensorsolve_into_schema = {"linalg_tensorsolve_into",
+    "linalg_tensorsolve_into",
+    "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
+    linalg_tensorsolve_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Opt<Ints>, Tensor&)> op_linalg_tensorsolve_into =
+    make_op<void, const Tensor&, const Tensor&, Opt<Ints>, Tensor&>(&linalg_tensorsolve_into_schema,
+    linalg_tensorsolve_into_impl, linalg_tensorsolve_into_autograd);
+
+// ---- linalg_ldl_factor_ex ----
+static constexpr ArgInfo linalg_ldl_factor_ex_args[] = {{"self", ArgType::kTensor, false, false},
+                                                        {"hermitian", ArgType::kBool, false, true,
+    0, ArgDefault::kBool, {.i = 0}}, {"check_errors", ArgType::kBool, false, true, 0,
+                                      ArgDefault::kBool, {.i = 0}},
+                                                        {"dst_LD", ArgType::kTensor, true, false},
+                                                        {"dst_pivots", ArgType::kTensor, true,
+    false}, {"dst_info", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_ldl_factor_ex_schema = {"linalg_ldl_factor_ex",
+    "linalg_ldl_factor_ex",
+    "linalg_ldl_factor_ex(self: Tensor, hermitian: Bool = false, check_errors: Bool = false) -> "
+    "(LD: Tensor, pivots: IndexTensor, info: IndexTensor)", linalg_ldl_factor_ex_args, 3, 3, false,
+    false, false, false};
+constinit Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_ldl_factor_ex =
+    make_op<TensorTriple, const Tensor&, bool, bool>(&linalg_ldl_factor_ex_schema,
+                                                     impl::linalg_ldl_factor_ex, nullptr);
+static void linalg_ldl_factor_ex_into_autograd(Call c, const Tensor& self, bool hermitian,
+                                               bool check_errors, Tensor& dst_LD,
+                                               Tensor& dst_pivots, Tensor& dst_info) {
+  if (needs_grad(self) || needs_grad(dst_LD) || needs_grad(dst_pivots)
+      || needs_grad(dst_info)) fail_into_grad();
+  redispatch(op_linalg_ldl_factor_ex_into, c.keys & kBelowAutograd, self, hermitian, check_errors,
+             dst_LD, dst_pivots, dst_info);
+}
+static constexpr OpSchema linalg_ldl_factor_ex_into_schema = {"linalg_ldl_factor_ex_into",
+    "linalg_ldl_factor_ex_into",
+    "linalg_ldl_factor_ex(self: Tensor, hermitian: Bool = false, check_errors: Bool = false) -> "
+    "(LD: Tensor, pivots: IndexTensor, info: IndexTensor)", linalg_ldl_factor_ex_args, 6, 0, false,
+    false, false, false};
+constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&,
+                  Tensor&)> op_linalg_ldl_factor_ex_into = make_op<void, const Tensor&, bool, bool,
+    Tensor&, Tensor&, Tensor&>(&linalg_ldl_factor_ex_into_schema, linalg_ldl_factor_ex_into_impl,
+                               linalg_ldl_factor_ex_into_autograd);
+
+// ---- linalg_ldl_factor ----
+static constexpr ArgInfo linalg_ldl_factor_args[] = {{"self", ArgType::kTensor, false, false},
+                                                     {"hermitian", ArgType::kBool, false, true, 0,
+                                                      ArgDefault::kBool, {.i = 0}},
+                                                     {"dst_LD", ArgType::kTensor, true, false},
+                                                     {"dst_pivots", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_ldl_factor_schema = {"linalg_ldl_factor", "linalg_ldl_factor",
+    "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: IndexTensor)",
+    linalg_ldl_factor_args, 2, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, bool)> op_linalg_ldl_factor =
+    make_op<TensorPair, const Tensor&, bool>(&linalg_ldl_factor_schema, impl::linalg_ldl_factor,
+                                             nullptr);
+static void linalg_ldl_factor_into_autograd(Call c, const Tensor& self, bool hermitian,
+                                            Tensor& dst_LD, Tensor& dst_pivots) {
+  if (needs_grad(self) || needs_grad(dst_LD) || needs_grad(dst_pivots)) fail_into_grad();
+  redispatch(op_linalg_ldl_factor_into, c.keys & kBelowAutograd, self, hermitian, dst_LD,
+             dst_pivots);
+}
+static constexpr OpSchema linalg_ldl_factor_into_schema = {"linalg_ldl_factor_into",
+    "linalg_ldl_factor_into",
+    "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: IndexTensor)",
+    linalg_ldl_factor_args, 4, 0, false, false, false, true};
+constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_ldl_factor_into =
+    make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_ldl_factor_into_schema,
+    linalg_ldl_factor_into_impl, linalg_ldl_factor_into_autograd);
+
+// ---- linalg_ldl_solve ----
+static constexpr ArgInfo linalg_ldl_solve_args[] = {{"LD", ArgType::kTensor, false, false},
+                                                    {"pivots", ArgType::kTensor, false, false},
+                                                    {"other", ArgType::kTensor, false, false},
+                                                    {"hermitian", ArgType::kBool, false, true, 0,
+                                                     ArgDefault::kBool, {.i = 0}},
+                                                    {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema linalg_ldl_solve_schema = {"linalg_ldl_solve", "linalg_ldl_solve",
+    "linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: Bool = false) -> "
+    "Tensor", linalg_ldl_solve_args, 4, 1, false, false, false, false};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_linalg_ldl_solve =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&linalg_ldl_solve_schema,
+    impl::linalg_ldl_solve, nullptr);
+static void linalg_ldl_solve_into_autograd(Call c, const Tensor& LD, const Tensor& pivots,
+                                           const Tensor& other, bool hermitian, Tensor& dst) {
+  if (needs_grad(LD) || needs_grad(pivots) || needs_grad(other) || needs_grad(dst)) fail_into_grad(
+      );
+  redispatch(op_linalg_ldl_solve_into, c.keys & kBelowAutograd, LD, pivots, other, hermitian, dst);
+}
+static constexpr OpSchema linalg_ldl_solve_into_schema = {"linalg_ldl_solve_into",
+    "linalg_ldl_solve_into",
+    "linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: Bool = false) -> "
+    "Tensor", linalg_ldl_solve_args, 5, 0, false, false, false, false};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool,
+                  Tensor&)> op_linalg_ldl_solve_into = make_op<void, const Tensor&, const Tensor&,
+    const Tensor&, bool, Tensor&>(&linalg_ldl_solve_into_schema, linalg_ldl_solve_into_impl,
+                                  linalg_ldl_solve_into_autograd);
+
+// ---- orgqr ----
+static constexpr ArgInfo orgqr_args[] = {{"self", ArgType::kTensor, false, false},
+                                         {"input2", ArgType::kTensor, false, false},
+                                         {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema orgqr_schema =
+    {"orgqr", "orgqr", "orgqr(self: Tensor, input2: Tensor) -> Tensor", orgqr_args, 2, 1, true,
+     false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr = make_op<TensorRef, const Tensor&,
+    const Tensor&>(&orgqr_schema, orgqr_impl, nullptr);
+static void orgqr_into_autograd(Call c, const Tensor& self, const Tensor& input2, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(input2) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_orgqr_into, c.keys & kBelowAutograd, self, input2, dst);
+}
+static constexpr OpSchema orgqr_into_schema = {"orgqr_into", "orgqr_into",
+                                               "orgqr(self: Tensor, input2: Tensor) -> Tensor",
+                                               orgqr_args, 3, 0, true, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_orgqr_into =
+    make_op<void, const Tensor&, const Tensor&, Tensor&>(&orgqr_into_schema, orgqr_into_impl,
+    orgqr_into_autograd);
+
+// ---- lu_solve ----
+static constexpr ArgInfo lu_solve_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"LU_data", ArgType::kTensor, false, false},
+                                            {"LU_pivots", ArgType::kTensor, false, false},
+                                            {"dst", ArgType::kTensor, true, false}};
+static constexpr OpSchema lu_solve_schema = {"lu_solve", "lu_solve",
+    "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor", lu_solve_args, 3, 1,
+    true, false, false, true};
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lu_solve_schema, lu_solve_impl,
+    nullptr);
+static void lu_solve_into_autograd(Call c, const Tensor& self, const Tensor& LU_data,
+                                   const Tensor& LU_pivots, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(LU_data) || needs_grad(LU_pivots)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_lu_solve_into, c.keys & kBelowAutograd, self, LU_data, LU_pivots, dst);
+}
+static constexpr OpSchema lu_solve_into_schema = {"lu_solve_into", "lu_solve_into",
+    "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor", lu_solve_args, 4, 0,
+    true, false, false, true};
+constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lu_solve_into =
+    make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lu_solve_into_schema,
+    lu_solve_into_impl, lu_solve_into_autograd);
+
+// ---- triangular_solve ----
+static constexpr ArgInfo triangular_solve_args[] = {{"self", ArgType::kTensor, false, false},
+                                                    {"A", ArgType::kTensor, false, false},
+                                                    {"upper", ArgType::kBool, false, true, 0,
+                                                     ArgDefault::kBool, {.i = 1}},
+                                                    {"transpose", ArgType::kBool, false, true, 0,
+                                                     ArgDefault::kBool, {.i = 0}},
+                                                    {"unitriangular", ArgType::kBool, false, true,
+                                                     0, ArgDefault::kBool, {.i = 0}}};
+static constexpr OpSchema triangular_solve_schema = {"triangular_solve", "triangular_solve",
+    "triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = false, "
+    "unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)",
+    triangular_solve_args, 5, 2, false, false, false, true};
+constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve =
+    make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
+    impl::triangular_solve, nullptr);
 
 }  // namespace TT_NS

@@ -27,6 +27,10 @@ constinit const Enumeration enumerations[] = {
     {3, "zeros\0border\0reflection"},
     {3, "sum\0mean\0max"},
     {3, "backward\0ortho\0forward"},
+    {2, "fro\0nuc"},
+    {4, "gelsy\0gels\0gelsd\0gelss"},
+    {3, "reduced\0complete\0r"},
+    {2, "L\0U"},
 };
 
 }  // namespace TT_NS

@@ -28,3 +28,981 @@ tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclea
                           mutable_arg(dst, "dst", 3));
   });
 }
+tt_status tt_linalg_lu_factor_ex(tt_ctx *c, const tt_tensor *self,
+                                 const tt_linalg_lu_factor_ex_opts *opts, tt_tensor **LU,
+                                 tt_tensor **pivots, tt_tensor **info) {
+  clear_out(LU);clear_out(pivots);clear_out(info);
+  return api_call(c, "linalg_lu_factor_ex", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(LU, "LU", 3);
+    out_arg(pivots, "pivots", 4);
+    out_arg(info, "info", 5);
+    check_opts(opts, 2);
+    const bool o_pivot = opts_has(opts, 0) ? bool(opts->pivot != 0) : bool(true);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    give(ctx, LU, pivots, info, op::linalg_lu_factor_ex(tensor_arg(self, "self", 0), o_pivot,
+                                                        o_check_errors));
+  });
+}
+tt_status tt_linalg_lu_factor_ex_into(tt_ctx *c, const tt_tensor *self,
+                                      const tt_linalg_lu_factor_ex_opts *opts, tt_tensor *dst_LU,
+                                      tt_tensor *dst_pivots, tt_tensor *dst_info) {
+  return api_call(c, "linalg_lu_factor_ex_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_pivot = opts_has(opts, 0) ? bool(opts->pivot != 0) : bool(true);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    op::linalg_lu_factor_ex_into(tensor_arg(self, "self", 0), o_pivot, o_check_errors,
+                                 mutable_arg(dst_LU, "dst_LU", 3),
+                                 mutable_arg(dst_pivots, "dst_pivots", 4),
+                                 mutable_arg(dst_info, "dst_info", 5));
+  });
+}
+tt_status tt_linalg_lu_factor(tt_ctx *c, const tt_tensor *self,
+                              const tt_linalg_lu_factor_opts *opts, tt_tensor **LU,
+                              tt_tensor **pivots) {
+  clear_out(LU);clear_out(pivots);
+  return api_call(c, "linalg_lu_factor", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(LU, "LU", 2);
+    out_arg(pivots, "pivots", 3);
+    check_opts(opts, 1);
+    const bool o_pivot = opts_has(opts, 0) ? bool(opts->pivot != 0) : bool(true);
+    give(ctx, LU, pivots, op::linalg_lu_factor(tensor_arg(self, "self", 0), o_pivot));
+  });
+}
+tt_status tt_linalg_lu_factor_into(tt_ctx *c, const tt_tensor *self,
+                                   const tt_linalg_lu_factor_opts *opts, tt_tensor *dst_LU,
+                                   tt_tensor *dst_pivots) {
+  return api_call(c, "linalg_lu_factor_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_pivot = opts_has(opts, 0) ? bool(opts->pivot != 0) : bool(true);
+    op::linalg_lu_factor_into(tensor_arg(self, "self", 0), o_pivot,
+                              mutable_arg(dst_LU, "dst_LU", 2),
+                              mutable_arg(dst_pivots, "dst_pivots", 3));
+  });
+}
+tt_status tt_lu_unpack(tt_ctx *c, const tt_tensor *LU_data, const tt_tensor *LU_pivots,
+                       const tt_lu_unpack_opts *opts, tt_tensor **P, tt_tensor **L, tt_tensor **U) {
+  clear_out(P);clear_out(L);clear_out(U);
+  return api_call(c, "lu_unpack", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(P, "P", 4);
+    out_arg(L, "L", 5);
+    out_arg(U, "U", 6);
+    check_opts(opts, 2);
+    const bool o_unpack_data = opts_has(opts, 0) ? bool(opts->unpack_data != 0) : bool(true);
+    const bool o_unpack_pivots = opts_has(opts, 1) ? bool(opts->unpack_pivots != 0) : bool(true);
+    give(ctx, P, L, U, op::lu_unpack(tensor_arg(LU_data, "LU_data", 0),
+                                     tensor_arg(LU_pivots, "LU_pivots", 1), o_unpack_data,
+                                     o_unpack_pivots));
+  });
+}
+tt_status tt_lu_unpack_into(tt_ctx *c, const tt_tensor *LU_data, const tt_tensor *LU_pivots,
+                            const tt_lu_unpack_opts *opts, tt_tensor *dst_P, tt_tensor *dst_L,
+                            tt_tensor *dst_U) {
+  return api_call(c, "lu_unpack_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_unpack_data = opts_has(opts, 0) ? bool(opts->unpack_data != 0) : bool(true);
+    const bool o_unpack_pivots = opts_has(opts, 1) ? bool(opts->unpack_pivots != 0) : bool(true);
+    op::lu_unpack_into(tensor_arg(LU_data, "LU_data", 0), tensor_arg(LU_pivots, "LU_pivots", 1),
+                       o_unpack_data, o_unpack_pivots, mutable_arg(dst_P, "dst_P", 4),
+                       mutable_arg(dst_L, "dst_L", 5), mutable_arg(dst_U, "dst_U", 6));
+  });
+}
+tt_status tt_linalg_lu(tt_ctx *c, const tt_tensor *self, const tt_linalg_lu_opts *opts,
+                       tt_tensor **P, tt_tensor **L, tt_tensor **U) {
+  clear_out(P);clear_out(L);clear_out(U);
+  return api_call(c, "linalg_lu", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(P, "P", 2);
+    out_arg(L, "L", 3);
+    out_arg(U, "U", 4);
+    check_opts(opts, 1);
+    const bool o_pivot = opts_has(opts, 0) ? bool(opts->pivot != 0) : bool(true);
+    give(ctx, P, L, U, op::linalg_lu(tensor_arg(self, "self", 0), o_pivot));
+  });
+}
+tt_status tt_linalg_lu_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_lu_opts *opts,
+                            tt_tensor *dst_P, tt_tensor *dst_L, tt_tensor *dst_U) {
+  return api_call(c, "linalg_lu_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_pivot = opts_has(opts, 0) ? bool(opts->pivot != 0) : bool(true);
+    op::linalg_lu_into(tensor_arg(self, "self", 0), o_pivot, mutable_arg(dst_P, "dst_P", 2),
+                       mutable_arg(dst_L, "dst_L", 3), mutable_arg(dst_U, "dst_U", 4));
+  });
+}
+tt_status tt_linalg_lu_solve(tt_ctx *c, const tt_tensor *LU, const tt_tensor *pivots,
+                             const tt_tensor *other, const tt_linalg_lu_solve_opts *opts,
+                             tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_lu_solve", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    const bool o_adjoint = opts_has(opts, 1) ? bool(opts->adjoint != 0) : bool(false);
+    give(ctx, out, op::linalg_lu_solve(tensor_arg(LU, "LU", 0), tensor_arg(pivots, "pivots", 1),
+                                       tensor_arg(other, "other", 2), o_left, o_adjoint));
+  });
+}
+tt_status tt_linalg_lu_solve_into(tt_ctx *c, const tt_tensor *LU, const tt_tensor *pivots,
+                                  const tt_tensor *other, const tt_linalg_lu_solve_opts *opts,
+                                  tt_tensor *dst) {
+  return api_call(c, "linalg_lu_solve_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    const bool o_adjoint = opts_has(opts, 1) ? bool(opts->adjoint != 0) : bool(false);
+    op::linalg_lu_solve_into(tensor_arg(LU, "LU", 0), tensor_arg(pivots, "pivots", 1),
+                             tensor_arg(other, "other", 2), o_left, o_adjoint,
+                             mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_linalg_solve_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                             const tt_linalg_solve_ex_opts *opts, tt_tensor **result,
+                             tt_tensor **info) {
+  clear_out(result);clear_out(info);
+  return api_call(c, "linalg_solve_ex", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(result, "result", 4);
+    out_arg(info, "info", 5);
+    check_opts(opts, 2);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    give(ctx, result, info, op::linalg_solve_ex(tensor_arg(self, "self", 0),
+                                                tensor_arg(other, "other", 1), o_left,
+                                                o_check_errors));
+  });
+}
+tt_status tt_linalg_solve_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                  const tt_linalg_solve_ex_opts *opts, tt_tensor *dst_result,
+                                  tt_tensor *dst_info) {
+  return api_call(c, "linalg_solve_ex_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    op::linalg_solve_ex_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_left,
+                             o_check_errors, mutable_arg(dst_result, "dst_result", 4),
+                             mutable_arg(dst_info, "dst_info", 5));
+  });
+}
+tt_status tt_linalg_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          const tt_linalg_solve_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_solve", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    give(ctx, out, op::linalg_solve(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
+                                    o_left));
+  });
+}
+tt_status tt_linalg_solve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                               const tt_linalg_solve_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_solve_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    op::linalg_solve_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_left,
+                          mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_linalg_inv_ex(tt_ctx *c, const tt_tensor *self, const tt_linalg_inv_ex_opts *opts,
+                           tt_tensor **inverse, tt_tensor **info) {
+  clear_out(inverse);clear_out(info);
+  return api_call(c, "linalg_inv_ex", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(inverse, "inverse", 2);
+    out_arg(info, "info", 3);
+    check_opts(opts, 1);
+    const bool o_check_errors = opts_has(opts, 0) ? bool(opts->check_errors != 0) : bool(false);
+    give(ctx, inverse, info, op::linalg_inv_ex(tensor_arg(self, "self", 0), o_check_errors));
+  });
+}
+tt_status tt_linalg_inv_ex_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_inv_ex_opts *opts,
+                                tt_tensor *dst_inverse, tt_tensor *dst_info) {
+  return api_call(c, "linalg_inv_ex_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_check_errors = opts_has(opts, 0) ? bool(opts->check_errors != 0) : bool(false);
+    op::linalg_inv_ex_into(tensor_arg(self, "self", 0), o_check_errors,
+                           mutable_arg(dst_inverse, "dst_inverse", 2),
+                           mutable_arg(dst_info, "dst_info", 3));
+  });
+}
+tt_status tt_linalg_inv(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_linalg_inv);
+}
+tt_status tt_linalg_inv_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_linalg_inv_into);
+}
+tt_status tt_inverse(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_inverse);
+}
+tt_status tt_inverse_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_inverse_into);
+}
+tt_status tt_linalg_det(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_linalg_det);
+}
+tt_status tt_linalg_det_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_linalg_det_into);
+}
+tt_status tt_det(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_det);
+}
+tt_status tt_linalg_slogdet(tt_ctx *c, const tt_tensor *self, tt_tensor **sign,
+                            tt_tensor **logabsdet) {
+  clear_out(sign);clear_out(logabsdet);
+  return api_call(c, "linalg_slogdet", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(sign, "sign", 1);
+    out_arg(logabsdet, "logabsdet", 2);
+    give(ctx, sign, logabsdet, op::linalg_slogdet(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_linalg_slogdet_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_sign,
+                                 tt_tensor *dst_logabsdet) {
+  return call_for_none<const tt_tensor*, tt_tensor*, tt_tensor*>(c, self, dst_sign, dst_logabsdet,
+      op_linalg_slogdet_into);
+}
+tt_status tt_slogdet(tt_ctx *c, const tt_tensor *self, tt_tensor **sign, tt_tensor **logabsdet) {
+  clear_out(sign);clear_out(logabsdet);
+  return api_call(c, "slogdet", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(sign, "sign", 1);
+    out_arg(logabsdet, "logabsdet", 2);
+    give(ctx, sign, logabsdet, op::slogdet(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_slogdet_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_sign,
+                          tt_tensor *dst_logabsdet) {
+  return call_for_none<const tt_tensor*, tt_tensor*, tt_tensor*>(c, self, dst_sign, dst_logabsdet,
+      op_slogdet_into);
+}
+tt_status tt_logdet(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_logdet);
+}
+tt_status tt_linalg_cholesky_ex(tt_ctx *c, const tt_tensor *self,
+                                const tt_linalg_cholesky_ex_opts *opts, tt_tensor **L,
+                                tt_tensor **info) {
+  clear_out(L);clear_out(info);
+  return api_call(c, "linalg_cholesky_ex", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(L, "L", 3);
+    out_arg(info, "info", 4);
+    check_opts(opts, 2);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    give(ctx, L, info, op::linalg_cholesky_ex(tensor_arg(self, "self", 0), o_upper,
+                                              o_check_errors));
+  });
+}
+tt_status tt_linalg_cholesky_ex_into(tt_ctx *c, const tt_tensor *self,
+                                     const tt_linalg_cholesky_ex_opts *opts, tt_tensor *dst_L,
+                                     tt_tensor *dst_info) {
+  return api_call(c, "linalg_cholesky_ex_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    op::linalg_cholesky_ex_into(tensor_arg(self, "self", 0), o_upper, o_check_errors,
+                                mutable_arg(dst_L, "dst_L", 3),
+                                mutable_arg(dst_info, "dst_info", 4));
+  });
+}
+tt_status tt_linalg_cholesky(tt_ctx *c, const tt_tensor *self, const tt_linalg_cholesky_opts *opts,
+                             tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_cholesky", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    give(ctx, out, op::linalg_cholesky(tensor_arg(self, "self", 0), o_upper));
+  });
+}
+tt_status tt_linalg_cholesky_into(tt_ctx *c, const tt_tensor *self,
+                                  const tt_linalg_cholesky_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_cholesky_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    op::linalg_cholesky_into(tensor_arg(self, "self", 0), o_upper, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_cholesky(tt_ctx *c, const tt_tensor *self, const tt_cholesky_opts *opts,
+                      tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cholesky", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    give(ctx, out, op::cholesky(tensor_arg(self, "self", 0), o_upper));
+  });
+}
+tt_status tt_cholesky_into(tt_ctx *c, const tt_tensor *self, const tt_cholesky_opts *opts,
+                           tt_tensor *dst) {
+  return api_call(c, "cholesky_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    op::cholesky_into(tensor_arg(self, "self", 0), o_upper, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_cholesky_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2,
+                            const tt_cholesky_solve_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cholesky_solve", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    give(ctx, out, op::cholesky_solve(tensor_arg(self, "self", 0), tensor_arg(input2, "input2", 1),
+                                      o_upper));
+  });
+}
+tt_status tt_cholesky_solve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2,
+                                 const tt_cholesky_solve_opts *opts, tt_tensor *dst) {
+  return api_call(c, "cholesky_solve_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    op::cholesky_solve_into(tensor_arg(self, "self", 0), tensor_arg(input2, "input2", 1), o_upper,
+                            mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_cholesky_inverse(tt_ctx *c, const tt_tensor *self,
+                              const tt_cholesky_inverse_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "cholesky_inverse", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    give(ctx, out, op::cholesky_inverse(tensor_arg(self, "self", 0), o_upper));
+  });
+}
+tt_status tt_cholesky_inverse_into(tt_ctx *c, const tt_tensor *self,
+                                   const tt_cholesky_inverse_opts *opts, tt_tensor *dst) {
+  return api_call(c, "cholesky_inverse_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(false);
+    op::cholesky_inverse_into(tensor_arg(self, "self", 0), o_upper, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_linalg_solve_triangular(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                     int32_t upper, const tt_linalg_solve_triangular_opts *opts,
+                                     tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_solve_triangular", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 2);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    const bool o_unitriangular = opts_has(opts, 1) ? bool(opts->unitriangular != 0) : bool(false);
+    give(ctx, out, op::linalg_solve_triangular(tensor_arg(self, "self", 0),
+                                               tensor_arg(other, "other", 1), upper != 0, o_left,
+                                               o_unitriangular));
+  });
+}
+tt_status tt_linalg_solve_triangular_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                          int32_t upper,
+                                          const tt_linalg_solve_triangular_opts *opts,
+                                          tt_tensor *dst) {
+  return api_call(c, "linalg_solve_triangular_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_left = opts_has(opts, 0) ? bool(opts->left != 0) : bool(true);
+    const bool o_unitriangular = opts_has(opts, 1) ? bool(opts->unitriangular != 0) : bool(false);
+    op::linalg_solve_triangular_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
+                                     upper != 0, o_left, o_unitriangular,
+                                     mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_linalg_qr(tt_ctx *c, const tt_tensor *self, const tt_linalg_qr_opts *opts,
+                       tt_tensor **Q, tt_tensor **R) {
+  clear_out(Q);clear_out(R);
+  return api_call(c, "linalg_qr", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(Q, "Q", 2);
+    out_arg(R, "R", 3);
+    check_opts(opts, 1);
+    const int64_t o_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->mode, "mode", 1, kQrModeValues)) : int64_t(0);
+    give(ctx, Q, R, op::linalg_qr(tensor_arg(self, "self", 0), o_mode));
+  });
+}
+tt_status tt_linalg_qr_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_qr_opts *opts,
+                            tt_tensor *dst_Q, tt_tensor *dst_R) {
+  return api_call(c, "linalg_qr_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const int64_t o_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->mode, "mode", 1, kQrModeValues)) : int64_t(0);
+    op::linalg_qr_into(tensor_arg(self, "self", 0), o_mode, mutable_arg(dst_Q, "dst_Q", 2),
+                       mutable_arg(dst_R, "dst_R", 3));
+  });
+}
+tt_status tt_qr(tt_ctx *c, const tt_tensor *self, const tt_qr_opts *opts, tt_tensor **Q,
+                tt_tensor **R) {
+  clear_out(Q);clear_out(R);
+  return api_call(c, "qr", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(Q, "Q", 2);
+    out_arg(R, "R", 3);
+    check_opts(opts, 1);
+    const bool o_some = opts_has(opts, 0) ? bool(opts->some != 0) : bool(true);
+    give(ctx, Q, R, op::qr(tensor_arg(self, "self", 0), o_some));
+  });
+}
+tt_status tt_qr_into(tt_ctx *c, const tt_tensor *self, const tt_qr_opts *opts, tt_tensor *dst_Q,
+                     tt_tensor *dst_R) {
+  return api_call(c, "qr_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_some = opts_has(opts, 0) ? bool(opts->some != 0) : bool(true);
+    op::qr_into(tensor_arg(self, "self", 0), o_some, mutable_arg(dst_Q, "dst_Q", 2),
+                mutable_arg(dst_R, "dst_R", 3));
+  });
+}
+tt_status tt_geqrf(tt_ctx *c, const tt_tensor *self, tt_tensor **a, tt_tensor **tau) {
+  clear_out(a);clear_out(tau);
+  return api_call(c, "geqrf", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(a, "a", 1);
+    out_arg(tau, "tau", 2);
+    give(ctx, a, tau, op::geqrf(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_geqrf_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_a, tt_tensor *dst_tau) {
+  return call_for_none<const tt_tensor*, tt_tensor*, tt_tensor*>(c, self, dst_a, dst_tau,
+      op_geqrf_into);
+}
+tt_status tt_linalg_householder_product(tt_ctx *c, const tt_tensor *self, const tt_tensor *tau,
+                                        tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, tau, out,
+      op_linalg_householder_product);
+}
+tt_status tt_linalg_householder_product_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *tau,
+                                             tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, tau, dst,
+      op_linalg_householder_product_into);
+}
+tt_status tt_linalg_eigh(tt_ctx *c, const tt_tensor *self, const tt_linalg_eigh_opts *opts,
+                         tt_tensor **eigenvalues, tt_tensor **eigenvectors) {
+  clear_out(eigenvalues);clear_out(eigenvectors);
+  return api_call(c, "linalg_eigh", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(eigenvalues, "eigenvalues", 2);
+    out_arg(eigenvectors, "eigenvectors", 3);
+    check_opts(opts, 1);
+    const int64_t o_UPLO = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->UPLO, "UPLO", 1, kTriangleValues)) : int64_t(0);
+    give(ctx, eigenvalues, eigenvectors, op::linalg_eigh(tensor_arg(self, "self", 0), o_UPLO));
+  });
+}
+tt_status tt_linalg_eigh_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_eigh_opts *opts,
+                              tt_tensor *dst_eigenvalues, tt_tensor *dst_eigenvectors) {
+  return api_call(c, "linalg_eigh_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const int64_t o_UPLO = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->UPLO, "UPLO", 1, kTriangleValues)) : int64_t(0);
+    op::linalg_eigh_into(tensor_arg(self, "self", 0), o_UPLO,
+                         mutable_arg(dst_eigenvalues, "dst_eigenvalues", 2),
+                         mutable_arg(dst_eigenvectors, "dst_eigenvectors", 3));
+  });
+}
+tt_status tt_linalg_eigvalsh(tt_ctx *c, const tt_tensor *self, const tt_linalg_eigvalsh_opts *opts,
+                             tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_eigvalsh", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const int64_t o_UPLO = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->UPLO, "UPLO", 1, kTriangleValues)) : int64_t(0);
+    give(ctx, out, op::linalg_eigvalsh(tensor_arg(self, "self", 0), o_UPLO));
+  });
+}
+tt_status tt_linalg_eigvalsh_into(tt_ctx *c, const tt_tensor *self,
+                                  const tt_linalg_eigvalsh_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_eigvalsh_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const int64_t o_UPLO = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->UPLO, "UPLO", 1, kTriangleValues)) : int64_t(0);
+    op::linalg_eigvalsh_into(tensor_arg(self, "self", 0), o_UPLO, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_linalg_eig(tt_ctx *c, const tt_tensor *self, tt_tensor **eigenvalues,
+                        tt_tensor **eigenvectors) {
+  clear_out(eigenvalues);clear_out(eigenvectors);
+  return api_call(c, "linalg_eig", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(eigenvalues, "eigenvalues", 1);
+    out_arg(eigenvectors, "eigenvectors", 2);
+    give(ctx, eigenvalues, eigenvectors, op::linalg_eig(tensor_arg(self, "self", 0)));
+  });
+}
+tt_status tt_linalg_eig_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_eigenvalues,
+                             tt_tensor *dst_eigenvectors) {
+  return call_for_none<const tt_tensor*, tt_tensor*, tt_tensor*>(c, self, dst_eigenvalues,
+      dst_eigenvectors, op_linalg_eig_into);
+}
+tt_status tt_linalg_eigvals(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_linalg_eigvals);
+}
+tt_status tt_linalg_eigvals_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_linalg_eigvals_into);
+}
+tt_status tt_linalg_svd(tt_ctx *c, const tt_tensor *self, const tt_linalg_svd_opts *opts,
+                        tt_tensor **U, tt_tensor **S, tt_tensor **Vh) {
+  clear_out(U);clear_out(S);clear_out(Vh);
+  return api_call(c, "linalg_svd", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(U, "U", 2);
+    out_arg(S, "S", 3);
+    out_arg(Vh, "Vh", 4);
+    check_opts(opts, 1);
+    const bool o_full_matrices = opts_has(opts, 0) ? bool(opts->full_matrices != 0) : bool(true);
+    give(ctx, U, S, Vh, op::linalg_svd(tensor_arg(self, "self", 0), o_full_matrices));
+  });
+}
+tt_status tt_linalg_svd_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_svd_opts *opts,
+                             tt_tensor *dst_U, tt_tensor *dst_S, tt_tensor *dst_Vh) {
+  return api_call(c, "linalg_svd_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_full_matrices = opts_has(opts, 0) ? bool(opts->full_matrices != 0) : bool(true);
+    op::linalg_svd_into(tensor_arg(self, "self", 0), o_full_matrices,
+                        mutable_arg(dst_U, "dst_U", 2), mutable_arg(dst_S, "dst_S", 3),
+                        mutable_arg(dst_Vh, "dst_Vh", 4));
+  });
+}
+tt_status tt_svd(tt_ctx *c, const tt_tensor *self, const tt_svd_opts *opts, tt_tensor **U,
+                 tt_tensor **S, tt_tensor **V) {
+  clear_out(U);clear_out(S);clear_out(V);
+  return api_call(c, "svd", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(U, "U", 3);
+    out_arg(S, "S", 4);
+    out_arg(V, "V", 5);
+    check_opts(opts, 2);
+    const bool o_some = opts_has(opts, 0) ? bool(opts->some != 0) : bool(true);
+    const bool o_compute_uv = opts_has(opts, 1) ? bool(opts->compute_uv != 0) : bool(true);
+    give(ctx, U, S, V, op::svd(tensor_arg(self, "self", 0), o_some, o_compute_uv));
+  });
+}
+tt_status tt_svd_into(tt_ctx *c, const tt_tensor *self, const tt_svd_opts *opts, tt_tensor *dst_U,
+                      tt_tensor *dst_S, tt_tensor *dst_V) {
+  return api_call(c, "svd_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_some = opts_has(opts, 0) ? bool(opts->some != 0) : bool(true);
+    const bool o_compute_uv = opts_has(opts, 1) ? bool(opts->compute_uv != 0) : bool(true);
+    op::svd_into(tensor_arg(self, "self", 0), o_some, o_compute_uv, mutable_arg(dst_U, "dst_U", 3),
+                 mutable_arg(dst_S, "dst_S", 4), mutable_arg(dst_V, "dst_V", 5));
+  });
+}
+tt_status tt_linalg_svdvals(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_linalg_svdvals);
+}
+tt_status tt_linalg_svdvals_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, tt_tensor*>(c, self, dst, op_linalg_svdvals_into);
+}
+tt_status tt_linalg_vector_norm(tt_ctx *c, const tt_tensor *self,
+                                const tt_linalg_vector_norm_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_vector_norm", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const double o_ord = opts_has(opts, 0) ? double(opts->ord) : double(2.0);
+    const Ints o_dim = opts_has(opts, 1) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    give(ctx, out, op::linalg_vector_norm(tensor_arg(self, "self", 0), o_ord, o_dim, o_keepdim,
+                                          o_dtype));
+  });
+}
+tt_status tt_linalg_vector_norm_into(tt_ctx *c, const tt_tensor *self,
+                                     const tt_linalg_vector_norm_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_vector_norm_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 4);
+    const double o_ord = opts_has(opts, 0) ? double(opts->ord) : double(2.0);
+    const Ints o_dim = opts_has(opts, 1) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    op::linalg_vector_norm_into(tensor_arg(self, "self", 0), o_ord, o_dim, o_keepdim, o_dtype,
+                                mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_linalg_norm(tt_ctx *c, const tt_tensor *self, const tt_linalg_norm_opts *opts,
+                         tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_norm", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const Opt<double> o_ord = opts_has(opts, 0) ? Opt<double>(opts->ord) : Opt<double>();
+    const Ints o_dim = opts_has(opts, 1) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    give(ctx, out, op::linalg_norm(tensor_arg(self, "self", 0), o_ord, o_dim, o_keepdim, o_dtype));
+  });
+}
+tt_status tt_linalg_norm_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_norm_opts *opts,
+                              tt_tensor *dst) {
+  return api_call(c, "linalg_norm_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 4);
+    const Opt<double> o_ord = opts_has(opts, 0) ? Opt<double>(opts->ord) : Opt<double>();
+    const Ints o_dim = opts_has(opts, 1) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    op::linalg_norm_into(tensor_arg(self, "self", 0), o_ord, o_dim, o_keepdim, o_dtype,
+                         mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_linalg_matrix_norm(tt_ctx *c, const tt_tensor *self, double ord,
+                                const tt_linalg_matrix_norm_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_matrix_norm", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const Ints o_dim = opts_has(opts, 0) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    give(ctx, out, op::linalg_matrix_norm(tensor_arg(self, "self", 0), ord, o_dim, o_keepdim,
+                                          o_dtype));
+  });
+}
+tt_status tt_linalg_matrix_norm_into(tt_ctx *c, const tt_tensor *self, double ord,
+                                     const tt_linalg_matrix_norm_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_matrix_norm_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Ints o_dim = opts_has(opts, 0) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 1) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    op::linalg_matrix_norm_into(tensor_arg(self, "self", 0), ord, o_dim, o_keepdim, o_dtype,
+                                mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_linalg_matrix_norm_str(tt_ctx *c, const tt_tensor *self,
+                                    const tt_linalg_matrix_norm_str_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_matrix_norm_str", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 4);
+    const int64_t o_ord = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->ord, "ord", 1, kMatrixNormValues)) : int64_t(0);
+    const Ints o_dim = opts_has(opts, 1) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    give(ctx, out, op::linalg_matrix_norm_str(tensor_arg(self, "self", 0), o_ord, o_dim, o_keepdim,
+                                              o_dtype));
+  });
+}
+tt_status tt_linalg_matrix_norm_str_into(tt_ctx *c, const tt_tensor *self,
+                                         const tt_linalg_matrix_norm_str_opts *opts,
+                                         tt_tensor *dst) {
+  return api_call(c, "linalg_matrix_norm_str_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 4);
+    const int64_t o_ord = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->ord, "ord", 1, kMatrixNormValues)) : int64_t(0);
+    const Ints o_dim = opts_has(opts, 1) ? Ints(ints_arg(opts->dim, opts->n_dim, "dim", 2))
+        : Ints();
+    const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    op::linalg_matrix_norm_str_into(tensor_arg(self, "self", 0), o_ord, o_dim, o_keepdim, o_dtype,
+                                    mutable_arg(dst, "dst", 5));
+  });
+}
+tt_status tt_linalg_cond(tt_ctx *c, const tt_tensor *self, const tt_linalg_cond_opts *opts,
+                         tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_cond", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const Opt<double> o_p = opts_has(opts, 0) ? Opt<double>(opts->p) : Opt<double>();
+    give(ctx, out, op::linalg_cond(tensor_arg(self, "self", 0), o_p));
+  });
+}
+tt_status tt_linalg_cond_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_cond_opts *opts,
+                              tt_tensor *dst) {
+  return api_call(c, "linalg_cond_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Opt<double> o_p = opts_has(opts, 0) ? Opt<double>(opts->p) : Opt<double>();
+    op::linalg_cond_into(tensor_arg(self, "self", 0), o_p, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_linalg_cond_str(tt_ctx *c, const tt_tensor *self, int32_t p, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int32_t>(c, self, p, out, op_linalg_cond_str);
+}
+tt_status tt_linalg_cond_str_into(tt_ctx *c, const tt_tensor *self, int32_t p, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int32_t, tt_tensor*>(c, self, p, dst,
+      op_linalg_cond_str_into);
+}
+tt_status tt_linalg_matrix_rank(tt_ctx *c, const tt_tensor *self,
+                                const tt_linalg_matrix_rank_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_matrix_rank", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Tensor* o_atol = opts_has(opts, 0) ? optional_arg(opts->atol, "atol", 1) : nullptr;
+    const Tensor* o_rtol = opts_has(opts, 1) ? optional_arg(opts->rtol, "rtol", 2) : nullptr;
+    const bool o_hermitian = opts_has(opts, 2) ? bool(opts->hermitian != 0) : bool(false);
+    give(ctx, out, op::linalg_matrix_rank(tensor_arg(self, "self", 0), o_atol, o_rtol,
+                                          o_hermitian));
+  });
+}
+tt_status tt_linalg_matrix_rank_into(tt_ctx *c, const tt_tensor *self,
+                                     const tt_linalg_matrix_rank_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_matrix_rank_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Tensor* o_atol = opts_has(opts, 0) ? optional_arg(opts->atol, "atol", 1) : nullptr;
+    const Tensor* o_rtol = opts_has(opts, 1) ? optional_arg(opts->rtol, "rtol", 2) : nullptr;
+    const bool o_hermitian = opts_has(opts, 2) ? bool(opts->hermitian != 0) : bool(false);
+    op::linalg_matrix_rank_into(tensor_arg(self, "self", 0), o_atol, o_rtol, o_hermitian,
+                                mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_linalg_pinv(tt_ctx *c, const tt_tensor *self, const tt_linalg_pinv_opts *opts,
+                         tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_pinv", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Tensor* o_atol = opts_has(opts, 0) ? optional_arg(opts->atol, "atol", 1) : nullptr;
+    const Tensor* o_rtol = opts_has(opts, 1) ? optional_arg(opts->rtol, "rtol", 2) : nullptr;
+    const bool o_hermitian = opts_has(opts, 2) ? bool(opts->hermitian != 0) : bool(false);
+    give(ctx, out, op::linalg_pinv(tensor_arg(self, "self", 0), o_atol, o_rtol, o_hermitian));
+  });
+}
+tt_status tt_linalg_pinv_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_pinv_opts *opts,
+                              tt_tensor *dst) {
+  return api_call(c, "linalg_pinv_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 3);
+    const Tensor* o_atol = opts_has(opts, 0) ? optional_arg(opts->atol, "atol", 1) : nullptr;
+    const Tensor* o_rtol = opts_has(opts, 1) ? optional_arg(opts->rtol, "rtol", 2) : nullptr;
+    const bool o_hermitian = opts_has(opts, 2) ? bool(opts->hermitian != 0) : bool(false);
+    op::linalg_pinv_into(tensor_arg(self, "self", 0), o_atol, o_rtol, o_hermitian,
+                         mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_pinverse(tt_ctx *c, const tt_tensor *self, const tt_pinverse_opts *opts,
+                      tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "pinverse", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const double o_rcond = opts_has(opts, 0) ? double(opts->rcond) : double(1e-15);
+    give(ctx, out, op::pinverse(tensor_arg(self, "self", 0), o_rcond));
+  });
+}
+tt_status tt_linalg_lstsq(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                          const tt_linalg_lstsq_opts *opts, tt_tensor **solution,
+                          tt_tensor **residuals, tt_tensor **rank, tt_tensor **singular_values) {
+  clear_out(solution);clear_out(residuals);clear_out(rank);clear_out(singular_values);
+  return api_call(c, "linalg_lstsq", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(solution, "solution", 4);
+    out_arg(residuals, "residuals", 5);
+    out_arg(rank, "rank", 6);
+    out_arg(singular_values, "singular_values", 7);
+    check_opts(opts, 2);
+    const Opt<double> o_rcond = opts_has(opts, 0) ? Opt<double>(opts->rcond) : Opt<double>();
+    const int64_t o_driver = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->driver, "driver", 3, kLeastSquaresValues)) : int64_t(0);
+    give(ctx, solution, residuals, rank, singular_values,
+         op::linalg_lstsq(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rcond,
+                          o_driver));
+  });
+}
+tt_status tt_linalg_lstsq_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                               const tt_linalg_lstsq_opts *opts, tt_tensor *dst_solution,
+                               tt_tensor *dst_residuals, tt_tensor *dst_rank,
+                               tt_tensor *dst_singular_values) {
+  return api_call(c, "linalg_lstsq_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const Opt<double> o_rcond = opts_has(opts, 0) ? Opt<double>(opts->rcond) : Opt<double>();
+    const int64_t o_driver = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->driver, "driver", 3, kLeastSquaresValues)) : int64_t(0);
+    op::linalg_lstsq_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_rcond,
+                          o_driver, mutable_arg(dst_solution, "dst_solution", 4),
+                          mutable_arg(dst_residuals, "dst_residuals", 5),
+                          mutable_arg(dst_rank, "dst_rank", 6),
+                          mutable_arg(dst_singular_values, "dst_singular_values", 7));
+  });
+}
+tt_status tt_linalg_matrix_power(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, n, out, op_linalg_matrix_power);
+}
+tt_status tt_linalg_matrix_power_into(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, n, dst,
+      op_linalg_matrix_power_into);
+}
+tt_status tt_matrix_power(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, int64_t>(c, self, n, out, op_matrix_power);
+}
+tt_status tt_matrix_power_into(tt_ctx *c, const tt_tensor *self, int64_t n, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, tt_tensor*>(c, self, n, dst,
+      op_matrix_power_into);
+}
+tt_status tt_matrix_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out) {
+  return call_for_one<const tt_tensor*>(c, self, out, op_matrix_exp);
+}
+tt_status tt_linalg_multi_dot(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                              tt_tensor **out) {
+  return call_for_one<TensorsArg>(c, TensorsArg{tensors, n_tensors}, out, op_linalg_multi_dot);
+}
+tt_status tt_linalg_multi_dot_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
+                                   tt_tensor *dst) {
+  return call_for_none<TensorsArg, tt_tensor*>(c, TensorsArg{tensors, n_tensors}, dst,
+                                               op_linalg_multi_dot_into);
+}
+tt_status tt_linalg_vecdot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                           const tt_linalg_vecdot_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_vecdot", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
+    give(ctx, out, op::linalg_vecdot(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
+                                     o_dim));
+  });
+}
+tt_status tt_linalg_vecdot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                const tt_linalg_vecdot_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_vecdot_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const int64_t o_dim = opts_has(opts, 0) ? int64_t(opts->dim) : int64_t(-1);
+    op::linalg_vecdot_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_dim,
+                           mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_linalg_vander(tt_ctx *c, const tt_tensor *x, const tt_linalg_vander_opts *opts,
+                           tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_vander", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const Opt<int64_t> o_N = opts_has(opts, 0) ? Opt<int64_t>(opts->N) : Opt<int64_t>();
+    give(ctx, out, op::linalg_vander(tensor_arg(x, "x", 0), o_N));
+  });
+}
+tt_status tt_linalg_tensorinv(tt_ctx *c, const tt_tensor *self,
+                              const tt_linalg_tensorinv_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_tensorinv", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const int64_t o_ind = opts_has(opts, 0) ? int64_t(opts->ind) : int64_t(2);
+    give(ctx, out, op::linalg_tensorinv(tensor_arg(self, "self", 0), o_ind));
+  });
+}
+tt_status tt_linalg_tensorinv_into(tt_ctx *c, const tt_tensor *self,
+                                   const tt_linalg_tensorinv_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_tensorinv_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const int64_t o_ind = opts_has(opts, 0) ? int64_t(opts->ind) : int64_t(2);
+    op::linalg_tensorinv_into(tensor_arg(self, "self", 0), o_ind, mutable_arg(dst, "dst", 2));
+  });
+}
+tt_status tt_linalg_tensorsolve(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                const tt_linalg_tensorsolve_opts *opts, tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_tensorsolve", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 1);
+    const Opt<Ints> o_dims = opts_has(opts, 0)
+        ? Opt<Ints>(ints_arg(opts->dims, opts->n_dims, "dims", 2)) : Opt<Ints>();
+    give(ctx, out, op::linalg_tensorsolve(tensor_arg(self, "self", 0),
+                                          tensor_arg(other, "other", 1), o_dims));
+  });
+}
+tt_status tt_linalg_tensorsolve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
+                                     const tt_linalg_tensorsolve_opts *opts, tt_tensor *dst) {
+  return api_call(c, "linalg_tensorsolve_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const Opt<Ints> o_dims = opts_has(opts, 0)
+        ? Opt<Ints>(ints_arg(opts->dims, opts->n_dims, "dims", 2)) : Opt<Ints>();
+    op::linalg_tensorsolve_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_dims,
+                                mutable_arg(dst, "dst", 3));
+  });
+}
+tt_status tt_linalg_ldl_factor_ex(tt_ctx *c, const tt_tensor *self,
+                                  const tt_linalg_ldl_factor_ex_opts *opts, tt_tensor **LD,
+                                  tt_tensor **pivots, tt_tensor **info) {
+  clear_out(LD);clear_out(pivots);clear_out(info);
+  return api_call(c, "linalg_ldl_factor_ex", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(LD, "LD", 3);
+    out_arg(pivots, "pivots", 4);
+    out_arg(info, "info", 5);
+    check_opts(opts, 2);
+    const bool o_hermitian = opts_has(opts, 0) ? bool(opts->hermitian != 0) : bool(false);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    give(ctx, LD, pivots, info, op::linalg_ldl_factor_ex(tensor_arg(self, "self", 0), o_hermitian,
+        o_check_errors));
+  });
+}
+tt_status tt_linalg_ldl_factor_ex_into(tt_ctx *c, const tt_tensor *self,
+                                       const tt_linalg_ldl_factor_ex_opts *opts, tt_tensor *dst_LD,
+                                       tt_tensor *dst_pivots, tt_tensor *dst_info) {
+  return api_call(c, "linalg_ldl_factor_ex_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 2);
+    const bool o_hermitian = opts_has(opts, 0) ? bool(opts->hermitian != 0) : bool(false);
+    const bool o_check_errors = opts_has(opts, 1) ? bool(opts->check_errors != 0) : bool(false);
+    op::linalg_ldl_factor_ex_into(tensor_arg(self, "self", 0), o_hermitian, o_check_errors,
+                                  mutable_arg(dst_LD, "dst_LD", 3),
+                                  mutable_arg(dst_pivots, "dst_pivots", 4),
+                                  mutable_arg(dst_info, "dst_info", 5));
+  });
+}
+tt_status tt_linalg_ldl_factor(tt_ctx *c, const tt_tensor *self,
+                               const tt_linalg_ldl_factor_opts *opts, tt_tensor **LD,
+                               tt_tensor **pivots) {
+  clear_out(LD);clear_out(pivots);
+  return api_call(c, "linalg_ldl_factor", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(LD, "LD", 2);
+    out_arg(pivots, "pivots", 3);
+    check_opts(opts, 1);
+    const bool o_hermitian = opts_has(opts, 0) ? bool(opts->hermitian != 0) : bool(false);
+    give(ctx, LD, pivots, op::linalg_ldl_factor(tensor_arg(self, "self", 0), o_hermitian));
+  });
+}
+tt_status tt_linalg_ldl_factor_into(tt_ctx *c, const tt_tensor *self,
+                                    const tt_linalg_ldl_factor_opts *opts, tt_tensor *dst_LD,
+                                    tt_tensor *dst_pivots) {
+  return api_call(c, "linalg_ldl_factor_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_hermitian = opts_has(opts, 0) ? bool(opts->hermitian != 0) : bool(false);
+    op::linalg_ldl_factor_into(tensor_arg(self, "self", 0), o_hermitian,
+                               mutable_arg(dst_LD, "dst_LD", 2),
+                               mutable_arg(dst_pivots, "dst_pivots", 3));
+  });
+}
+tt_status tt_linalg_ldl_solve(tt_ctx *c, const tt_tensor *LD, const tt_tensor *pivots,
+                              const tt_tensor *other, const tt_linalg_ldl_solve_opts *opts,
+                              tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "linalg_ldl_solve", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 1);
+    const bool o_hermitian = opts_has(opts, 0) ? bool(opts->hermitian != 0) : bool(false);
+    give(ctx, out, op::linalg_ldl_solve(tensor_arg(LD, "LD", 0), tensor_arg(pivots, "pivots", 1),
+                                        tensor_arg(other, "other", 2), o_hermitian));
+  });
+}
+tt_status tt_linalg_ldl_solve_into(tt_ctx *c, const tt_tensor *LD, const tt_tensor *pivots,
+                                   const tt_tensor *other, const tt_linalg_ldl_solve_opts *opts,
+                                   tt_tensor *dst) {
+  return api_call(c, "linalg_ldl_solve_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 1);
+    const bool o_hermitian = opts_has(opts, 0) ? bool(opts->hermitian != 0) : bool(false);
+    op::linalg_ldl_solve_into(tensor_arg(LD, "LD", 0), tensor_arg(pivots, "pivots", 1),
+                              tensor_arg(other, "other", 2), o_hermitian,
+                              mutable_arg(dst, "dst", 4));
+  });
+}
+tt_status tt_orgqr(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*>(c, self, input2, out, op_orgqr);
+}
+tt_status tt_orgqr_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *input2, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self, input2, dst,
+      op_orgqr_into);
+}
+tt_status tt_lu_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *LU_data,
+                      const tt_tensor *LU_pivots, tt_tensor **out) {
+  return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, self, LU_data,
+      LU_pivots, out, op_lu_solve);
+}
+tt_status tt_lu_solve_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *LU_data,
+                           const tt_tensor *LU_pivots, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, self,
+      LU_data, LU_pivots, dst, op_lu_solve_into);
+}
+tt_status tt_triangular_solve(tt_ctx *c, const tt_tensor *self, const tt_tensor *A,
+                              const tt_triangular_solve_opts *opts, tt_tensor **solution,
+                              tt_tensor **cloned_coefficient) {
+  clear_out(solution);clear_out(cloned_coefficient);
+  return api_call(c, "triangular_solve", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(solution, "solution", 5);
+    out_arg(cloned_coefficient, "cloned_coefficient", 6);
+    check_opts(opts, 3);
+    const bool o_upper = opts_has(opts, 0) ? bool(opts->upper != 0) : bool(true);
+    const bool o_transpose = opts_has(opts, 1) ? bool(opts->transpose != 0) : bool(false);
+    const bool o_unitriangular = opts_has(opts, 2) ? bool(opts->unitriangular != 0) : bool(false);
+    give(ctx, solution, cloned_coefficient, op::triangular_solve(tensor_arg(self, "self", 0),
+        tensor_arg(A, "A", 1), o_upper, o_transpose, o_unitriangular));
+  });
+}

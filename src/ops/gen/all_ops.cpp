@@ -174,6 +174,12 @@ constinit OpInfo* const all_ops[] = {
     &op_celu_backward.info,
     &op_chain_matmul.info,
     &op_channel_shuffle.info,
+    &op_cholesky.info,
+    &op_cholesky_into.info,
+    &op_cholesky_inverse.info,
+    &op_cholesky_inverse_into.info,
+    &op_cholesky_solve.info,
+    &op_cholesky_solve_into.info,
     &op_chunk.info,
     &op_clamp.info,
     &op_clamp_.info,
@@ -257,6 +263,7 @@ constinit OpInfo* const all_ops[] = {
     &op_deg2rad.info,
     &op_deg2rad_.info,
     &op_deg2rad_into.info,
+    &op_det.info,
     &op_detach.info,
     &op_diag.info,
     &op_diag_embed.info,
@@ -460,6 +467,8 @@ constinit OpInfo* const all_ops[] = {
     &op_gelu_tanh.info,
     &op_gelu_tanh_backward.info,
     &op_geometric_.info,
+    &op_geqrf.info,
+    &op_geqrf_into.info,
     &op_glu.info,
     &op_gradient.info,
     &op_gradient_points.info,
@@ -549,6 +558,8 @@ constinit OpInfo* const all_ops[] = {
     &op_inner_into.info,
     &op_instance_norm.info,
     &op_interpolate.info,
+    &op_inverse.info,
+    &op_inverse_into.info,
     &op_isclose.info,
     &op_isfinite.info,
     &op_isin.info,
@@ -594,6 +605,83 @@ constinit OpInfo* const all_ops[] = {
     &op_lgamma.info,
     &op_lgamma_.info,
     &op_lgamma_into.info,
+    &op_linalg_cholesky.info,
+    &op_linalg_cholesky_ex.info,
+    &op_linalg_cholesky_ex_into.info,
+    &op_linalg_cholesky_into.info,
+    &op_linalg_cond.info,
+    &op_linalg_cond_into.info,
+    &op_linalg_cond_str.info,
+    &op_linalg_cond_str_into.info,
+    &op_linalg_det.info,
+    &op_linalg_det_into.info,
+    &op_linalg_eig.info,
+    &op_linalg_eig_into.info,
+    &op_linalg_eigh.info,
+    &op_linalg_eigh_into.info,
+    &op_linalg_eigvals.info,
+    &op_linalg_eigvals_into.info,
+    &op_linalg_eigvalsh.info,
+    &op_linalg_eigvalsh_into.info,
+    &op_linalg_householder_product.info,
+    &op_linalg_householder_product_into.info,
+    &op_linalg_inv.info,
+    &op_linalg_inv_ex.info,
+    &op_linalg_inv_ex_into.info,
+    &op_linalg_inv_into.info,
+    &op_linalg_ldl_factor.info,
+    &op_linalg_ldl_factor_ex.info,
+    &op_linalg_ldl_factor_ex_into.info,
+    &op_linalg_ldl_factor_into.info,
+    &op_linalg_ldl_solve.info,
+    &op_linalg_ldl_solve_into.info,
+    &op_linalg_lstsq.info,
+    &op_linalg_lstsq_into.info,
+    &op_linalg_lu.info,
+    &op_linalg_lu_factor.info,
+    &op_linalg_lu_factor_ex.info,
+    &op_linalg_lu_factor_ex_into.info,
+    &op_linalg_lu_factor_into.info,
+    &op_linalg_lu_into.info,
+    &op_linalg_lu_solve.info,
+    &op_linalg_lu_solve_into.info,
+    &op_linalg_matrix_norm.info,
+    &op_linalg_matrix_norm_into.info,
+    &op_linalg_matrix_norm_str.info,
+    &op_linalg_matrix_norm_str_into.info,
+    &op_linalg_matrix_power.info,
+    &op_linalg_matrix_power_into.info,
+    &op_linalg_matrix_rank.info,
+    &op_linalg_matrix_rank_into.info,
+    &op_linalg_multi_dot.info,
+    &op_linalg_multi_dot_into.info,
+    &op_linalg_norm.info,
+    &op_linalg_norm_into.info,
+    &op_linalg_pinv.info,
+    &op_linalg_pinv_into.info,
+    &op_linalg_qr.info,
+    &op_linalg_qr_into.info,
+    &op_linalg_slogdet.info,
+    &op_linalg_slogdet_into.info,
+    &op_linalg_solve.info,
+    &op_linalg_solve_ex.info,
+    &op_linalg_solve_ex_into.info,
+    &op_linalg_solve_into.info,
+    &op_linalg_solve_triangular.info,
+    &op_linalg_solve_triangular_into.info,
+    &op_linalg_svd.info,
+    &op_linalg_svd_into.info,
+    &op_linalg_svdvals.info,
+    &op_linalg_svdvals_into.info,
+    &op_linalg_tensorinv.info,
+    &op_linalg_tensorinv_into.info,
+    &op_linalg_tensorsolve.info,
+    &op_linalg_tensorsolve_into.info,
+    &op_linalg_vander.info,
+    &op_linalg_vecdot.info,
+    &op_linalg_vecdot_into.info,
+    &op_linalg_vector_norm.info,
+    &op_linalg_vector_norm_into.info,
     &op_linear.info,
     &op_linear_cross_entropy.info,
     &op_linear_rows.info,
@@ -624,6 +712,7 @@ constinit OpInfo* const all_ops[] = {
     &op_logaddexp_into.info,
     &op_logcumsumexp.info,
     &op_logcumsumexp_into.info,
+    &op_logdet.info,
     &op_logical_and.info,
     &op_logical_and_.info,
     &op_logical_and_into.info,
@@ -657,6 +746,10 @@ constinit OpInfo* const all_ops[] = {
     &op_lt_scalar.info,
     &op_lt_scalar_.info,
     &op_lt_scalar_into.info,
+    &op_lu_solve.info,
+    &op_lu_solve_into.info,
+    &op_lu_unpack.info,
+    &op_lu_unpack_into.info,
     &op_margin_ranking_loss.info,
     &op_mask_scale.info,
     &op_masked_fill.info,
@@ -670,6 +763,9 @@ constinit OpInfo* const all_ops[] = {
     &op_matmul.info,
     &op_matmul_into.info,
     &op_matmul_stack.info,
+    &op_matrix_exp.info,
+    &op_matrix_power.info,
+    &op_matrix_power_into.info,
     &op_max.info,
     &op_max_dim.info,
     &op_max_dim_into.info,
@@ -745,14 +841,25 @@ constinit OpInfo* const all_ops[] = {
     &op_native_batch_norm.info,
     &op_native_cross_entropy.info,
     &op_native_ctc_loss.info,
+    &op_native_det.info,
     &op_native_dropout.info,
+    &op_native_eig.info,
+    &op_native_eigh.info,
     &op_native_hardtanh.info,
     &op_native_hardtanh_.info,
+    &op_native_householder.info,
+    &op_native_inv.info,
     &op_native_layer_norm.info,
     &op_native_log_softmax.info,
+    &op_native_lu_solve.info,
     &op_native_nll_loss.info,
     &op_native_nuclear_norm.info,
+    &op_native_pinv.info,
+    &op_native_qr.info,
+    &op_native_slogdet.info,
     &op_native_softmax.info,
+    &op_native_solve.info,
+    &op_native_svd.info,
     &op_ndtr.info,
     &op_ndtr_into.info,
     &op_ndtri.info,
@@ -793,6 +900,8 @@ constinit OpInfo* const all_ops[] = {
     &op_one_hot.info,
     &op_ones.info,
     &op_ones_like.info,
+    &op_orgqr.info,
+    &op_orgqr_into.info,
     &op_outer.info,
     &op_outer_into.info,
     &op_pad.info,
@@ -801,6 +910,7 @@ constinit OpInfo* const all_ops[] = {
     &op_pairwise_distance.info,
     &op_pdist.info,
     &op_permute.info,
+    &op_pinverse.info,
     &op_pixel_shuffle.info,
     &op_pixel_unshuffle.info,
     &op_poisson_nll_loss.info,
@@ -826,6 +936,8 @@ constinit OpInfo* const all_ops[] = {
     &op_prod_dim_into.info,
     &op_put.info,
     &op_put_.info,
+    &op_qr.info,
+    &op_qr_into.info,
     &op_quantile.info,
     &op_quantile_into.info,
     &op_quantile_scalar.info,
@@ -946,6 +1058,8 @@ constinit OpInfo* const all_ops[] = {
     &op_slice_backward.info,
     &op_slice_scatter.info,
     &op_slice_scatter_into.info,
+    &op_slogdet.info,
+    &op_slogdet_into.info,
     &op_smooth_difference.info,
     &op_smooth_difference_backward.info,
     &op_smooth_l1_loss.info,
@@ -990,6 +1104,7 @@ constinit OpInfo* const all_ops[] = {
     &op_sum_dim_into.info,
     &op_sum_to_size.info,
     &op_svd.info,
+    &op_svd_into.info,
     &op_t.info,
     &op_take.info,
     &op_take_along_dim.info,
@@ -1023,6 +1138,7 @@ constinit OpInfo* const all_ops[] = {
     &op_trace.info,
     &op_transpose.info,
     &op_trapezoid.info,
+    &op_triangular_solve.info,
     &op_tril.info,
     &op_tril_.info,
     &op_tril_indices.info,
@@ -1076,7 +1192,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeta.info,
     &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 1069;
+constinit const int64_t num_all_ops = 1185;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -1872,21 +1988,218 @@ constinit const char manifest_packed[] =
         "\233nuclear \275\214\233sum\225\233singular \334s\214of \233matrices in two\235. "
         "It\300nan\367matrices \266\335 or "
         "inf.\205\264nuclear_\275\206\264nuclear_\275\204\264nuclear_\275(\213\203\273(\275\203"
-        "\214polar\203)\222linalg\202\221\207\211\205svd\206svd\204svd(\213\203\273(u\203\214s\203"
-        "\214vh\203)\222linalg\202\221\207\211\205absolute\257\206absolute\257\204absolute\257("
-        "\213\203\214\230\203)\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217"
-        "\204absolute\257\217\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205square"
-        "d\257\206squared\257\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205s"
-    "mooth\257\206smooth\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202\221"
-        "\207\211\205smooth\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203\214"
-        "\230\203\214beta\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204huber"
-        "\257(\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217"
-        "\206huber\257\217\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201"
-        "\"\301\202\221\207\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305"
-        "\203)\201\"\301\202\221\207\211\205\332_entropy\217\206\332_entropy\217\204\332_entropy"
-        "\217\307\203\214\213\203\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204"
-        "l1_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301"
-        "\202\210l1_\301\200\216\211Computes |\232 - \305|,\212\214and \316s "
+        "\214polar\203)\222linalg\202\221\207\211\205\264svd\206\264svd\204\264svd(\213\203\273(u"
+        "\203\214s\203\214vh\203)\222linalg\202\221\207\211\205\264eigh\206\264eigh\204\264eigh("
+        "\213\203\214upper\224\344\214vectors\224\344\273(eigen\334s\203\214eigenvectors\203)\222l"
+        "inalg\202\221\207\211\205\264eig\206\264eig\204\264eig(\213\203\214vectors\224\344\273(ei"
+        "gen\334s\203\214eigenvectors\203)\222linalg\202\221\207\211\205\264d"
+    "et\206\264det\204\264det(\213\203\273(det\203\214LU\224\375\214pivots\224\270)\222linalg\202"
+        "\221\207\211\205\264slogdet\206\264slogdet\204\264slogdet(\213\203\273(sign\203\214logabs"
+        "det\203\214LU\224\375\214pivots\224\270)\222linalg\202\221\207\211\205\264solve\206\264so"
+        "lve\204\264solve(\213\203\214\230\203\273(result\203\214LU\224\375\214pivots\224\270\214i"
+        "nfo\224\270)\222linalg\202\221\207\211\205\264lu_solve\206\264lu_solve\204\264lu_solve(LU"
+        "\203\214pivots\203\214\230\203\214adjoint\224\344)\201\"linalg\202\221\207\211\205\264inv"
+        "\206\264inv\204\264inv(\213\203\273(inverse\203\214info\224\270)\222linalg\202\221\207"
+        "\211\205\264qr\206\264qr\204\264qr(\213\203\214mode\224\342\273(Q\203\214R\203)\222linalg"
+        "\202\221\207\211\205\264householder\206\264householder\204\264householder(\213\203\214tau"
+        "\203)\201\"linalg\202\221\"internal\"\223\"differentiable\"\216\211\205\264pinv\206\264pi"
+        "nv\204\264pinv(\213\203\214atol\203?\214rtol\203?\214hermitian\224\344)\201\"linalg\202"
+        "\221\207\211\205linalg_lu_factor_ex\206linalg_lu_factor_ex\204linalg_lu_factor_ex(\213"
+        "\203\214pivot\224\344\241true\214check_errors\224\227\273(LU\203\214pivots\224\270\214inf"
+        "o\224\270)\222linalg\202\243\210linalg_lu_factor_ex\200\223\211Computes \233LU "
+        "factors\225matrices \266 partial pivoting\224\233unit lower triangle\225L\253U in one "
+        "matrix. pivots[i] counts from 1\224row i was exchanged \266\345one. info\3000\214or "
+        "\233first position\214from 1\214of a zero on "
+        "\233\353\225U.\205linalg_lu_factor\206linalg_lu_factor\204linalg_lu_factor(\213\203\214pi"
+        "vot\224\344\241true\273(LU\203\214pivots\224\270)\222linalg\202\243\210linalg_lu_factor"
+        "\200\216\211Computes \233LU factors\225matrices \266 partial pivoting\224\233unit lower "
+        "triangle\225L\253U in one matrix. pivots[i] counts from 1\224row i was exchanged "
+        "\266\345one.\205lu_unpack\206lu_unpack\204lu_unpack(LU_data\203\214LU_pivots\203\214unpac"
+        "k_data\224\344\241true\214unpack_pivots\224\344\241true\273(P\203\214L\203\214U\203)\222l"
+        "inalg\202\243\210lu_unpack\200\216\211Returns \233factors P\214L\253U\214\266 A\241P @ L "
+        "@ U\214of what linalg_lu_factor "
+        "returned.\205linalg_lu\206linalg_lu\204linalg_lu(\213\203\214pivot\224\344\241true\273(P"
+        "\203\214L\203\214U\203)\222linalg\202\243\210linalg_lu\200\216\211Decomposes matrices as "
+        "A\241P @ L @ U \266 a permutation P\214a unit lower triangular L\253an upper triangular "
+        "U.\205linalg_lu_solve\206linalg_lu_solve\204linalg_lu_solve(LU\203\214pivots\203\214\230"
+        "\203\214left\224\344\241true\214adjoint\224\227)\201\"linalg\202\243\210linalg_lu_solve"
+        "\200\216\211Solves A @ X\241\230 \266 \233factors\225A from "
+        "linalg_lu_factor.\205linalg_solve_ex\206linalg_solve_ex\204linalg_solve_ex(\213\203\214"
+        "\230\203\214left\224\344\241true\214check_errors\224\227\273(result\203\214info\224\270)"
+        "\222linalg\202\243\210linalg_solve_ex\200\216\211Solves A @ X\241\230. info\3000\214or "
+        "\233first position\214from 1\214of a zero on \233\353\225U in A\241P @ L @ U; "
+        "\233result\300then undefined.\205linalg_solve\206linalg_solve\204linalg_solve(\213\203"
+        "\214\230\203\214left\224\344\241true)\201\"linalg\202\243\210linalg_solve\200\216\211Solv"
+        "es A @ X\241\230. Fails if a "
+        "matrix\300singular.\205linalg_inv_ex\206linalg_inv_ex\204linalg_inv_ex(\213\203\214check_"
+        "errors\224\227\273(inverse\203\214info\224\270)\222linalg\202\243\210linalg_inv_ex\200"
+        "\216\211Computes \233inverses\225matrices. info\3000\214or \233first position\214from "
+        "1\214of a zero on \233\353\225U in A\241P @ L @ U; \233inverse\300then "
+        "undefined.\205linalg_inv\206linalg_inv\204linalg_inv(\213\203)\201\"linalg\202\243\210lin"
+        "alg_inv\200\216\211Computes \233inverses\225matrices. Fails if a "
+        "matrix\300singular.\205inverse\206inverse\204inverse(\213\203)\201\"linalg\202\243\210inv"
+        "erse\200\223\211Computes \233inverses\225matrices. Fails if a "
+        "matrix\300singular.\205linalg_det\206linalg_det\204linalg_det(\213\203)\201\"linalg\202"
+        "\243\210linalg_det\200\216\211Computes "
+        "\233determinants\225matrices.\205det\206det\204det(\213\203)\201\"linalg\202\210det\200"
+        "\223\211Computes"
+    " \233determinants\225matrices.\205linalg_slogdet\206linalg_slogdet\204linalg_slogdet(\213\203"
+        "\273(sign\203\214logabsdet\203)\222linalg\202\243\210linalg_slogdet\200\216\211Computes "
+        "\233sign\253\233logarithm\225\233absolute \334\225\233determinants\225matrices. "
+        "\254sign\225a complex one\300a number\225absolute \334 1; "
+        "that\2250\3000.\205slogdet\206slogdet\204slogdet(\213\203\273(sign\203\214logabsdet\203)"
+        "\222linalg\202\243\210slogdet\200\216\211Computes "
+        "\233sign\253\233logarithm\225\233absolute "
+        "\334\225\233determinants\225matrices.\205logdet\206logdet\204logdet(\213\203)\201\"linalg"
+        "\202\210logdet\200\216\211Computes "
+        "\233logarithms\225\233determinants\225matrices;\335\367a \314 "
+        "one.\205linalg_cholesky_ex\206linalg_cholesky_ex\204linalg_cholesky_ex(\213\203\214upper"
+        "\224\227\214check_errors\224\227\273(L\203\214info\224\270)\222linalg\202\243\210linalg_c"
+        "holesky_ex\200\223\211Computes \233Cholesky factor L\225A\241L @ L^H. Reads one "
+        "triangle\225\213. info\3000\214or \233\276\225\233smallest leading block that\300not "
+        "positive definite; \233factor\300then "
+        "undefined.\205linalg_cholesky\206linalg_cholesky\204linalg_cholesky(\213\203\214upper\224"
+        "\227)\201\"linalg\202\243\210linalg_cholesky\200\216\211Computes \233Cholesky factor "
+        "L\225A\241L @ L^H. Reads one triangle\225\213. Fails if a matrix\300not positive "
+        "definite.\205cholesky\206cholesky\204cholesky(\213\203\214upper\224\227)\201\"linalg\202"
+        "\243\210cholesky\200\223\211Computes \233Cholesky factor L\225A\241L @ L^H. Reads one "
+        "triangle\225\213. Fails if a matrix\300not positive "
+        "definite.\205cholesky_solve\206cholesky_solve\204cholesky_solve(\213\203\214\2322\203\214"
+        "upper\224\227)\201\"linalg\202\243\210cholesky_solve\200\223\211Solves A @ X\241\213 "
+        "\266 \233Cholesky factor\225A.\205cholesky_inverse\206cholesky_inverse\204cholesky_invers"
+        "e(\213\203\214upper\224\227)\201\"linalg\202\243\210cholesky_inverse\200\223\211Computes "
+        "\233inverse\225A from its Cholesky "
+        "factor.\205linalg_solve_triangular\206linalg_solve_triangular\204linalg_solve_triangular("
+        "\213\203\214\230\203\214upper\224\344\214left\224\344\241true\214unitriangular\224\227)"
+        "\201\"linalg\202\243\210linalg_solve_triangular\200\223\211Solves A @ X\241\230 \266 a "
+        "triangular A. Reads one triangle\225\213; divides by zeros on its "
+        "\353.\205linalg_qr\206linalg_qr\204linalg_qr(\213\203\214mode\224Enum<QrMode>\241\\\"\316"
+        "d\\\"\273(Q\203\214R\203)\222linalg\202\243\210linalg_qr\200\216\211Decomposes matrices "
+        "as A\241Q @ R \266 ortho\275al columns\225Q\253an upper triangular "
+        "R.\205qr\206qr\204qr(\213\203\214some\224\344\241true\273(Q\203\214R\203)\222linalg\202"
+        "\243\210qr\200\216\211Decomposes matrices as A\241Q @ R \266 ortho\275al "
+        "columns\225Q\253an upper triangular "
+        "R.\205geqrf\206geqrf\204geqrf(\213\203\273(a\203\214tau\203)\222linalg\202\243\210geqrf"
+        "\200\216\211Computes \233QR decomposition in \233form\225Householder reflectors\214for "
+        "linalg_householder_product\224R in \233upper triangle\214\233vectors below "
+        "it.\205linalg_householder_product\206linalg_householder_product\204linalg_householder_pro"
+        "duct(\213\203\214tau\203)\201\"linalg\202\243\210linalg_householder_product\200\216\211Co"
+        "mputes \233first n columns\225\233product\225k Householder matrices I - tau * v v^H. v "
+        "has zeros above its \353\251\214which\3001\214and \233elements\225a column\225\213 "
+        "below.\205linalg_eigh\206linalg_eigh\204linalg_eigh(\213\203\214UPLO\224Enum<Triangle>"
+        "\241\\\"L\\\"\273(eigen\334s\203\214eigenvectors\203)\222linalg\202\243\210linalg_eigh"
+        "\200\216\211Computes \233eigen\334s\214in ascending order\214and "
+        "\233eigenvectors\225Hermitian matrices. Reads one triangle\225\213. "
+        "\254eigenvectors\323unique up\370a factor\225absolute \334 1 at "
+        "best.\205linalg_eigvalsh\206linalg_eigvalsh\204linalg_eigvalsh(\213\203\214UPLO\224Enum<T"
+        "riangle>\241\\\"L\\\")\201\"linalg\202\243\210linalg_eigvalsh\200\216\211Computes "
+        "\233eigen\334s\214in ascending order\214of Hermitian matrices. Reads one "
+        "triangle\225\213.\205linalg_eig\206linalg_eig\204linalg_eig(\213\203\273(eigen\334s\203"
+        "\214e"
+    "igenvectors\203)\222linalg\202\243\210linalg_eig\200\216\211Computes "
+        "\233eigen\334s\253\233eigenvectors\225square matrices\224complex\324\214in no order. "
+        "Eigenvectors have \275 "
+        "1.\205linalg_eigvals\206linalg_eigvals\204linalg_eigvals(\213\203)\201\"linalg\202\243"
+        "\210linalg_eigvals\200\216\211Computes \233eigen\334s\225square "
+        "matrices\224complex\324\214in no "
+        "order.\205linalg_svd\206linalg_svd\204linalg_svd(\213\203\214full_matrices\224\344\241tru"
+        "e\273(U\203\214S\203\214Vh\203)\222linalg\202\243\210linalg_svd\200\216\211Computes "
+        "\233singular \334 decomposition A\241U @ diag(S) @ Vh. S\300in descending "
+        "order.\205svd\206svd\204svd(\213\203\214some\224\344\241true\214compute_uv\224\344\241tru"
+        "e\273(U\203\214S\203\214V\203)\222linalg\202\243\210svd\200\216\211Computes \233singular "
+        "\334 decomposition A\241U @ diag(S) @ V^H. S\300in descending "
+        "order.\205linalg_svdvals\206linalg_svdvals\204linalg_svdvals(\213\203)\201\"linalg\202"
+        "\243\210linalg_svdvals\200\216\211Computes \233singular \334s\225matrices\214in "
+        "descending order.\205linalg_vector_\275\206linalg_vector_\275\204linalg_vector_\275(\213"
+        "\203\214ord\224\246\2412.0\214\250\224\336s\241[]\214keep\250\224\227\214\252\224\277\220"
+        ")\201\"linalg\202\243\210linalg_vector_\275\200\216\211Computes \233\275s\225order "
+        "ord\225\233elements\366\250.\205linalg_\275\206linalg_\275\204linalg_\275(\213\203\214ord"
+        "\224\246?\220\214\250\224\336s\241[]\214keep\250\224\227\214\252\224\277\220)\201\"linalg"
+        "\202\243\210linalg_\275\200\216\211Computes \233\275s\225vectors\214or\225matrices if "
+        "ord\300given\253two\235\323\316d.\205linalg_matrix_\275\206linalg_matrix_\275\204linalg_m"
+        "atrix_\275(\213\203\214ord\224\246\214\250\224\336s\241[]\214keep\250\224\227\214\252\224"
+        "\277\220)\201\"linalg\202\243\210linalg_matrix_\275\200\216\211Computes "
+        "\233\275s\225matrices.\205linalg_matrix_\275_str\206linalg_matrix_\275_str\204linalg_matr"
+        "ix_\275_str(\213\203\214ord\224Enum<MatrixNorm>\241\\\"fro\\\"\214\250\224\336s\241[]\214"
+        "keep\250\224\227\214\252\224\277\220)\201\"linalg\202\243\210linalg_matrix_\275_str\200"
+        "\216\211Computes \233Frobenius or \233nuclear "
+        "\275s\225matrices.\205linalg_cond\206linalg_cond\204linalg_cond(\213\203\214p\224\246?"
+        "\220)\201\"linalg\202\243\210linalg_cond\200\216\211Computes "
+        "\233condition\324\225matrices\214||A|| * ||A^-1||; inf\367a singular "
+        "one.\205linalg_cond_str\206linalg_cond_str\204linalg_cond_str(\213\203\214p\224Enum<Matri"
+        "xNorm>)\201\"linalg\202\243\210linalg_cond_str\200\216\211Computes "
+        "\233condition\324\225matrices in \233Frobenius or \233nuclear \275; inf\367a singular "
+        "one.\205linalg_matrix_rank\206linalg_matrix_rank\204linalg_matrix_rank(\213\203\214atol"
+        "\203?\220\214rtol\203?\220\214hermitian\224\227\273\270\222linalg\202\243\210linalg_matri"
+        "x_rank\200\216\211Counts \233singular \334s\225matrices that\323larger than "
+        "\233tolerances.\205linalg_pinv\206linalg_pinv\204linalg_pinv(\213\203\214atol\203?\220"
+        "\214rtol\203?\220\214hermitian\224\227)\201\"linalg\202\243\210linalg_pinv\200\216\211Com"
+        "putes \233Moore-Penrose inverses\225matrices. Singular \334s up\370\233tolerances count "
+        "as 0.\205pinverse\206pinverse\204pinverse(\213\203\214rcond\224\246\2411e-15)\201\"linalg"
+        "\202\210pinverse\200\216\211Computes \233Moore-Penrose "
+        "inverses\225matrices.\205linalg_lstsq\206linalg_lstsq\204linalg_lstsq(\213\203\214\230"
+        "\203\214rcond\224\246?\220\214driver\224Enum<LeastSquares>\241\\\"gelsy\\\"\273(solution"
+        "\203\214residuals\203\214rank\224\270\214singular_\334s\224\375)\222linalg\202\243\210lin"
+        "alg_lstsq\200\216\211Computes \233X\225smallest \275\345minimises || A @ X - \230 "
+        "||.\205linalg_matrix_power\206linalg_matrix_power\204linalg_matrix_power(\213\203\214n"
+        "\224\342)\201\"linalg\202\243\210linalg_matrix_power\200\216\211Computes \233n-th "
+        "powers\225matrices;\225\233inverses if "
+        "n\300\314.\205matrix_power\206matrix_power\204matrix_power(\213\203\214n\224\342)\201\"li"
+        "nalg\202\243\210matrix_power\200\223\211Computes \233n-th "
+        "powers\225matrices;\225\233inverses if n\300\314.\205matrix_exp\206matrix_exp\204matri"
+    "x_exp(\213\203)\201\"linalg\202\210matrix_exp\200\216\211Computes "
+        "\233exponentials\225matrices.\205linalg_multi_dot\206linalg_multi_dot\204linalg_multi_dot"
+        "(\331s\203[])\201\"linalg\202\243\210linalg_multi_dot\200\216\211Computes "
+        "\233product\225two or more matrices\214in \233order \266 \233fewest multiplications. "
+        "\254first\253\233last one may be vectors\224a row\253a "
+        "column.\205linalg_vecdot\206linalg_vecdot\204linalg_vecdot(\213\203\214\230\203\214\250"
+        "\224\336\241-1)\201\"linalg\202\243\210linalg_vecdot\200\216\211Computes \233dot "
+        "products\225vectors\366\250; "
+        "complex\247\225\213\323conjugated.\205linalg_vander\206linalg_vander\204linalg_vander(x"
+        "\203\214N\224\342?\220)\201\"linalg\202\210linalg_vander\200\223\211Returns Vandermonde "
+        "matrices\224\233powers 0 \\u2026 N - 1\225\233elements\225x as "
+        "columns.\205linalg_\331inv\206linalg_\331inv\204linalg_\331inv(\213\203\214ind\224\342"
+        "\2412)\201\"linalg\202\243\210linalg_\331inv\200\216\211Computes \233inverse\225\213 "
+        "\266 respect\370\331dot over its first "
+        "ind\235.\205linalg_\331solve\206linalg_\331solve\204linalg_\331solve(\213\203\214\230\203"
+        "\214\250s\224\336s?\220)\201\"linalg\202\243\210linalg_\331solve\200\216\211Solves "
+        "\331dot(\213\214X\214X.n\250)\241\230.\205linalg_ldl_factor_ex\206linalg_ldl_factor_ex"
+        "\204linalg_ldl_factor_ex(\213\203\214hermitian\224\227\214check_errors\224\227\273(LD\203"
+        "\214pivots\224\270\214info\224\270)\222linalg\202\243\210linalg_ldl_factor_ex\200\216\211"
+        "Computes L\253D\225A\241L @ D @ L^T \266 Bunch-Kaufman pivoting\214for symmetric "
+        "matrices. Reads \233lower triangle\225\213. D has blocks\225\276 1\2532. info\3000\214or "
+        "\233first position\214from 1\214of a zero on "
+        "\233\353\225D.\205linalg_ldl_factor\206linalg_ldl_factor\204linalg_ldl_factor(\213\203"
+        "\214hermitian\224\227\273(LD\203\214pivots\224\270)\222linalg\202\243\210linalg_ldl_facto"
+        "r\200\216\211Computes L\253D\225A\241L @ D @ L^T \266 Bunch-Kaufman pivoting\214for "
+        "symmetric matrices. Reads \233lower "
+        "triangle\225\213.\205linalg_ldl_solve\206linalg_ldl_solve\204linalg_ldl_solve(LD\203\214p"
+        "ivots\203\214\230\203\214hermitian\224\227)\201\"linalg\202\243\210linalg_ldl_solve\200"
+        "\216\211Solves A @ X\241\230 \266 "
+        "\233factors\225linalg_ldl_factor.\205orgqr\206orgqr\204orgqr(\213\203\214\2322\203)\201\""
+        "linalg\202\243\210orgqr\200\223\211Computes \233first n "
+        "columns\225\233product\225\233reflections\345geqrf "
+        "returned.\205lu_solve\206lu_solve\204lu_solve(\213\203\214LU_data\203\214LU_pivots\203)"
+        "\201\"linalg\202\243\210lu_solve\200\223\211Solves A @ X\241\213 \266 \233factors\225A "
+        "from linalg_lu_factor.\205triangular_solve\206triangular_solve\204triangular_solve(\213"
+        "\203\214A\203\214upper\224\344\241true\214transpose\224\227\214unitriangular\224\227\273("
+        "solution\203\214cloned_coefficient\203)\222linalg\202\210triangular_solve\200\216\211Solv"
+        "es A @ X\241\213 \266 a triangular A\214and returns a "
+        "\351\225A\214too.\205absolute\257\206absolute\257\204absolute\257(\213\203\214\230\203)"
+        "\201\"\301\202\221\207\211\205absolute\257\217\206absolute\257\217\204absolute\257\217"
+        "\307\203\214\213\203\214\230\203)\201\"\301\202\221\207\211\205squared\257\206squared\257"
+        "\204squared\257(\213\203\214\230\203)\201\"\301\202\221\207\211\205smooth\257\206smooth"
+        "\257\204smooth\257(\213\203\214\230\203\214beta\224\246)\201\"\301\202\221\207\211\205smo"
+        "oth\257\217\206smooth\257\217\204smooth\257\217\307\203\214\213\203\214\230\203\214beta"
+        "\224\246)\201\"\301\202\221\207\211\205huber\257\206huber\257\204huber\257(\213\203\214"
+        "\230\203\214delta\224\246)\201\"\301\202\221\207\211\205huber\257\217\206huber\257\217"
+        "\204huber\257\217\307\203\214\213\203\214\230\203\214delta\224\246)\201\"\301\202\221\207"
+        "\211\205\332_entropy\206\332_entropy\204\332_entropy(\213\203\214\305\203)\201\"\301\202"
+        "\221\207\211\205\332_entropy\217\206\332_entropy\217\204\332_entropy\217\307\203\214\213"
+        "\203\214\305\203)\201\"\301\202\221\207\211\205l1_\301\206l1_\301\204l1_\301(\232\203\214"
+        "\305\203\214\357\224\313\241\\\"\263\\\"\214\245\203?\220)\201\"\301\202\210l1_\301\200"
+        "\216\211C"
+    "omputes |\232 - \305|,\212\214and \316s "
         "it.\205mse_\301\206mse_\301\204mse_\301(\232\203\214\305\203\214\357\224\313\241\\\"\263"
         "\\\"\214\245\203?\220)\201\"\301\202\210mse_\301\200\216\211Computes (\232 - "
         "\305)^2,\212\214and \316s "
@@ -1925,8 +2238,8 @@ constinit const char manifest_packed[] =
         "\214row_\245\203\214ignore_\234\224\342)\201\"\301\202\221\207\211\205poisson_nll_\301"
         "\206poisson_nll_\301\204poisson_nll_\301(\232\203\214\305\203\214log_\232\224\344\241true"
         "\214full\224\227\214eps\224\246\2411e-8\214\357\224\313\241\\\"\263\\\")\201\"\301\202"
-        "\210poisson_nll_\301\200\216\211Negative log likelihood\225counts \266 a Pois"
-    "son distribution\224exp(\232) - \305 * \232 or\214\266out log_\232\214\232 - \305 * log(\232 "
+        "\210poisson_nll_\301\200\216\211Negative log likelihood\225counts \266 a Poisson "
+        "distribution\224exp(\232) - \305 * \232 or\214\266out log_\232\214\232 - \305 * log(\232 "
         "+ eps),\212\214\316d.\205gaussian_nll_\301\206gaussian_nll_\301\204gaussian_nll_\301(\232"
         "\203\214\305\203\214var\203\214full\224\227\214eps\224\246\2411e-6\214\357\224\313\241\\"
         "\"\263\\\")\201\"\301\202\210gaussian_nll_\301\200\216\211Negative log likelihood\225a "
@@ -1935,10 +2248,11 @@ constinit const char manifest_packed[] =
         "\232\203\214\305\203\214margin\224\246\2411.0\214\357\224\313\241\\\"\263\\\")\201\"\301"
         "\202\210hinge_embedding_\301\200\216\211Computes \232\304\305\3001\253\343(0\214margin - "
         "\232)\304it\300-1\214\266 broadcasting\214and \316s "
-        "it.\205cosine_embedding_\301\206cosine_embedding_\301\204cosine_embedding_\301(\2321\203"
-        "\214\2322\203\214\305\203\214margin\224\246\2410.0\214\357\224\313\241\\\"\263\\\")\201\""
-        "\301\202\210cosine_embedding_\301\200\216\211Computes 1 - c\304\305\3001\253\343(0\214c "
-        "- margin)\304it\300-1\214\266 \233cosine c\225\233angle between two vectors\214and \316s "
+        "it.\205cosine_embedding_\301\206cosine_embedding_\301\204cosine"
+    "_embedding_\301(\2321\203\214\2322\203\214\305\203\214margin\224\246\2410.0\214\357\224\313"
+        "\241\\\"\263\\\")\201\"\301\202\210cosine_embedding_\301\200\216\211Computes 1 - "
+        "c\304\305\3001\253\343(0\214c - margin)\304it\300-1\214\266 \233cosine c\225\233angle "
+        "between two vectors\214and \316s "
         "it.\205margin_ranking_\301\206margin_ranking_\301\204margin_ranking_\301(\2321\203\214"
         "\2322\203\214\305\203\214margin\224\246\2410.0\214\357\224\313\241\\\"\263\\\")\201\"\301"
         "\202\210margin_ranking_\301\200\216\211Computes \343(0\214margin - \305 * (\2321 - "
@@ -1974,20 +2288,21 @@ constinit const char manifest_packed[] =
         "classification \301\224-log\225\233probability\225all alignments\225\305s \266 "
         "\233sequence\214\316d.\205\264ctc_\301\206\264ctc_\301\204\264ctc_\301(log_probs\203\214"
         "\305s\203\214offsets\203\214\232_lengths\203\214\305_lengths\203\214\343_\305\224\342\214"
-        "blank\224\342\214zero_infinity\224\344\273("
-    "\301\203\214log_\355\224\375)\222\301\202\221\207\211\205ctc_\301\217\206ctc_\301\217\204ctc_"
-        "\301\217\307\203\214log_probs\203\214\305s\203\214offsets\203\214\232_lengths\203\214\305"
-        "_lengths\203\214\301\203\214log_\355\203\214\343_\305\224\342\214blank\224\342\214zero_in"
-        "finity\224\344)\201\"\301\202\221\207\211\205\350\206\350\204\350(\213\203\214\230\203)"
-        "\201\"\350\202\243\210\350\200\216\211Matrix product. A 1-D operand\300a row (\213) or a "
-        "column (\230)\214and its \250\352\300dropped from \233result; leading\235\323a "
+        "blank\224\342\214zero_infinity\224\344\273(\301\203\214log_\355\224\375)\222\301\202\221"
+        "\207\211\205ctc_\301\217\206ctc_\301\217\204ctc_\301\217\307\203\214log_probs\203\214\305"
+        "s\203\214offsets\203\214\232_lengths\203\214\305_lengths\203\214\301\203\214log_\355\203"
+        "\214\343_\305\224\342\214blank\224\342\214zero_infinity\224\344)\201\"\301\202\221\207"
+        "\211\205\350\206\350\204\350(\213\203\214\230\203)\201\"\350\202\243\210\350\200\216\211M"
+        "atrix product. A 1-D operand\300a row (\213) or a column (\230)\214and its "
+        "\250\352\300dropped from \233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
         "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
-        "\362.\205linear_rows\206linear_rows\204linear_rows(\232\203\214\245\203\214\362\203?)\201"
-        "\"\350\202\221\207\211\205addmm\206addmm\204addmm(\213\203\214mat1\203\214mat2\203\214bet"
-        "a\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210addmm\200\223\211Computes beta "
-        "* \213 + \355 * (mat1 @ mat2). \213 broadcasts; it\300ignored\214including\335\214if "
+        "\362.\205linear_rows\206linear_rows\204linear_row"
+    "s(\232\203\214\245\203\214\362\203?)\201\"\350\202\221\207\211\205addmm\206addmm\204addmm("
+        "\213\203\214mat1\203\214mat2\203\214beta\224\244\2411\214\355\224\244\2411)\201\"\350\202"
+        "\215\210addmm\200\223\211Computes beta * \213 + \355 * (mat1 @ mat2). \213 broadcasts; "
+        "it\300ignored\214including\335\214if "
         "beta\3000.\205baddbmm\206baddbmm\204baddbmm(\213\203\214batch1\203\214batch2\203\214beta"
         "\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210baddbmm\200\223\211Computes "
         "beta * \213 + \355 * (batch1 @ batch2)\367batches\225matrices. \213 broadcasts; "
@@ -2026,9 +2341,9 @@ constinit const char manifest_packed[] =
         "\211Computes \233Kronecker product\224\272\251\225\213 times \230\214as "
         "blocks.\205cross\206cross\204cross(\213\203\214\230\203\214\250\224\336?\220)\201\"\350"
         "\202\243\210cross\200\216\211Computes \233cross "
-        "products\225vectors\2253\247\366\250.\205chain_\350\206c"
-    "hain_\350\204chain_\350(matrices\203[])\201\"\350\202\210chain_\350\200\216\211Computes "
-        "\233product\225several matrices in \233order\345needs \233fewest "
+        "products\225vectors\2253\247\366\250.\205chain_\350\206chain_\350\204chain_\350(matrices"
+        "\203[])\201\"\350\202\210chain_\350\200\216\211Computes \233product\225several matrices "
+        "in \233order\345needs \233fewest "
         "multiplications.\205bilinear\206bilinear\204bilinear(\2321\203\214\2322\203\214\245\203"
         "\214\362\203?\220)\201\"\350\202\210bilinear\200\216\211Computes \2321^T * \245[k] * "
         "\2322 + \362[k]\367\272 feature "
@@ -2037,15 +2352,15 @@ constinit const char manifest_packed[] =
         "\2410.1\214eps\224\246\2411e-5)\201\"\275\202\210batch_\275\200\216\211Batch "
         "\275alization\224(x - \263) / sqrt(\364 + eps) * \245 + \362\367\272 channel (\250\352 "
         "1). In training\214\263\253\364\323those\225\233batch\214and "
-        "running_\263\253running_var\323updated; \230wise these "
-        "two\323used.\205\264batch_\275\206\264batch_\275\204\264batch_\275(\232\203\214\245\203?"
-        "\214\362\203?\214running_\263\203?\214running_var\203?\214training\224\344\214eps\224\246"
-        "\273(out\203\214stats\224\375)\222\275\202\221\207\211\205batch_\275\217\206batch_\275"
-        "\217\204batch_\275\217\307\203\214\232\203\214\245\203?\214stats\203\214training\224\344"
-        "\214eps\224\246\214want_\232\224\344\214want_\245\224\344\214want_\362\224\344\273(d\232"
-        "\203\214d\245\203\214d\362\203)\222\275\202\221\207\211\205group_\275\206group_\275\204gr"
-        "oup_\275(\232\203\214num_groups\224\342\214\245\203?\220\214\362\203?\220\214eps\224\246"
-        "\2411e-5)\201\"\275\202\210group_\275\200\216\211Group \275alization\224(x - \263) / "
+        "running_\263\253running_var\323updated; \230wise these"
+    " two\323used.\205\264batch_\275\206\264batch_\275\204\264batch_\275(\232\203\214\245\203?\214"
+        "\362\203?\214running_\263\203?\214running_var\203?\214training\224\344\214eps\224\246\273"
+        "(out\203\214stats\224\375)\222\275\202\221\207\211\205batch_\275\217\206batch_\275\217"
+        "\204batch_\275\217\307\203\214\232\203\214\245\203?\214stats\203\214training\224\344\214e"
+        "ps\224\246\214want_\232\224\344\214want_\245\224\344\214want_\362\224\344\273(d\232\203"
+        "\214d\245\203\214d\362\203)\222\275\202\221\207\211\205group_\275\206group_\275\204group_"
+        "\275(\232\203\214num_groups\224\342\214\245\203?\220\214\362\203?\220\214eps\224\246\2411"
+        "e-5)\201\"\275\202\210group_\275\200\216\211Group \275alization\224(x - \263) / "
         "sqrt(\364 + eps) * \245 + \362\214\266 \263\253\364 over C / num_groups channels\225\272 "
         "sample.\205instance_\275\206instance_\275\204instance_\275(\232\203\214running_\263\203!?"
         "\220\214running_var\203!?\220\214\245\203?\220\214\362\203?\220\214use_\232_stats\224\344"
@@ -2077,18 +2392,18 @@ constinit const char manifest_packed[] =
         "counts as \233\343imum.\205\343\317_\266_\262\206\343\317_\266_\262\204\343\317_\266_\262"
         "(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237"
         "\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\317_\266_\262"
-        "\200\216\211Returns \233\343i"
-    "mum\225\272 window\214like \343\317\214and its \234 in \233last "
-        "\250\352.\205\343\260\206\343\260\204\343\260(\213\203\214kernel_\276\224\237\214\330\224"
-        "\237\220\214\255\224\237\2410\214\326\224\237\2411\214ceil_mode\224\227)\201\"pool\202"
-        "\210\343\260\200\223\211Returns \233\343imum\225\272 window\225\233last two\235.\335 "
-        "counts as \233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262"
-        "(\213\203\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237"
-        "\2411\214ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262"
-        "\200\223\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
+        "\200\216\211Returns \233\343imum\225\272 window\214like \343\317\214and its \234 in "
+        "\233last \250\352.\205\343\260\206\343\260\204\343\260(\213\203\214kernel_\276\224\237"
+        "\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214ceil_mode\224\227)\201"
+        "\"pool\202\210\343\260\200\223\211Returns \233\343imum\225\272 window\225\233last "
+        "two\235.\335 counts as "
+        "\233\343imum.\205\343\260_\266_\262\206\343\260_\266_\262\204\343\260_\266_\262(\213\203"
+        "\214kernel_\276\224\237\214\330\224\237\220\214\255\224\237\2410\214\326\224\237\2411\214"
+        "ceil_mode\224\227\273(out\203\214\262\224\270)\222pool\202\210\343\260_\266_\262\200\223"
+        "\211Returns \233\343imum\225\272 window\214like \343\260\214and its \234 in "
         "\233flattened last two\235.\205\343\260\217\206\343\260\217\204\343\260\217\307\203\214"
-        "\213\203\214kernel_\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214ceil_m"
-        "ode\224\344)\201\"pool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317("
+        "\213\203\214kernel_\276\224\237\214\330\224\237\214\255\224\237\214\326\224\237\214c"
+    "eil_mode\224\344)\201\"pool\202\221\207\211\205\271\343\317\206\271\343\317\204\271\343\317("
         "\213\203\214\354\276\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343\317\200"
         "\216\211Divides \233last \250\352 evenly into \354\276 windows\253returns "
         "\233\343imum\225\272\253its "
@@ -2128,11 +2443,10 @@ constinit const char manifest_packed[] =
         " \233\263\225\272 window\225\233last "
         "three\235.\205\271\343_pool3d\206\271\343_pool3d\204\271\343_pool3d(\213\203\214\354\276"
         "\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343_pool3d\200\216\211Divides "
-        "\233last three\235 evenly into \354\276 windows\253returns"
-    " \233\343imum\225\272\253its \234 in "
-        "\233flattened\235.\205\271avg_pool3d\206\271avg_pool3d\204\271avg_pool3d(\213\203\214\354"
-        "\276\224\237)\201\"pool\202\210\271avg_pool3d\200\216\211Divides \233last three\235 "
-        "evenly into \354\276 windows\253returns "
+        "\233last three\235 evenly into \354\276 windows\253returns \233\343imum\225\272\253its "
+        "\234 in \233flattened\235.\205\271avg_pool3d\206\271avg_pool3d\204\271avg_pool3d(\213\203"
+        "\214\354\276\224\237)\201\"pool\202\210\271avg_pool3d\200\216\211Divides \233last "
+        "three\235 evenly into \354\276 windows\253returns "
         "\233\263\225\272.\205lp\317\206lp\317\204lp\317(\232\203\214\275_type\224\246\214kernel_"
         "\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\317\200\216"
         "\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
@@ -2140,8 +2454,9 @@ constinit const char manifest_packed[] =
         "\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp\260\200\216\211Returns"
         " \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
         "two\235.\205lp_pool3d\206lp_pool3d\204lp_pool3d(\232\203\214\275_type\224\246\214kernel_"
-        "\276\224\237\214\330\224\237\220\214ceil_mode\224\227)\201\"pool\202\210lp_pool3d\200\216"
-        "\211Returns \233p-th root\225\233sum\225\233p-th powers\225\272 window\225\233last "
+        "\276\224\237\214\330\224\237\220\214c"
+    "eil_mode\224\227)\201\"pool\202\210lp_pool3d\200\216\211Returns \233p-th "
+        "root\225\233sum\225\233p-th powers\225\272 window\225\233last "
         "three\235.\205fractional_\343\260\206fractional_\343\260\204fractional_\343\260(\232\203"
         "\214kernel_\276\224\237\214\354\276\224\237\214\315_samples\203?\220\214\303\224\302\220"
         "\273(out\203\214\262\224\270)\222pool\202\210fractional_\343\260\200\216\211Returns "
@@ -2180,10 +2495,9 @@ constinit const char manifest_packed[] =
         "\315\324 from \233standard \275al distribution in \233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205\332\206\332\204\332(\213\203\214\303\224\302\220)\201\"\315\202\243\210"
         "\332\200\223\211Draws 1 \266 \233probability given by \272\251\225\213\214else 0. "
-        "\254result has \233\252\225\213."
-    "\205\332_p\206\332\204\332_p(\213\203\214p\224\246\214\303\224\302\220)\201\"\315\202\"_\""
-        "\210\332_p\200\223\211Draws 1 \266 probability p\214else 0\214in "
-        "\233\373\253\252\225\213. "
+        "\254result has \233\252\225\213.\205\332_p\206\332\204\332_p(\213\203\214p\224\246\214"
+        "\303\224\302\220)\201\"\315\202\"_\"\210\332_p\200\223\211Draws 1 \266 probability "
+        "p\214else 0\214in \233\373\253\252\225\213. "
         "\254\334s\225\213\323ignored.\205randint\206randint\204randint(low\224\342\214high\224"
         "\342\214\276\224\371\214\252\224\277\220\214\274\224\322\220\214\303\224\302\220)\201\""
         "\315\202\210randint\200\216\211Returns \315 integers\214uniformly distributed in "
@@ -2192,8 +2506,8 @@ constinit const char manifest_packed[] =
         "randint\321\200\216\211Returns \315 integers\214uniformly distributed in "
         "[low\214high)\214in \233\373\225\213. \254\330s\225a dense "
         "\213\323kept.\205\315_\206\315_\204\315_(\213\203!\214low\224\342\2410\214high\224\342?"
-        "\220\214\303\224\302\220\273()\222\315\202\210\315_\200\223\211Fills \213 \266 \315 "
-        "integers\214uniformly distributed in "
+        "\220\214\303\224\302\220\273()\222\315\202\210\315_"
+    "\200\223\211Fills \213 \266 \315 integers\214uniformly distributed in "
         "[low\214high).\205\275al\206\275al\204\275al(\263\203\214std\203\214\303\224\302\220)\201"
         "\"\315\202\243\210\275al\200\223\211Draws from \275al distributions \266 \233given "
         "\263s\253\377s\214which broadcast. \254result has "
@@ -2232,10 +2546,9 @@ constinit const char manifest_packed[] =
         "train\300false.\205randperm\206randperm\204randperm(n\224\342\214\252\224\277\220\214\274"
         "\224\322\220\214\303\224\302\220)\201\"\315\202\210randperm\200\216\211Returns a \315 "
         "permutation\225\233integers 0 \\u2026 n - "
-        "1.\205multinomial\206multinomial\204multinomial(\213\203\214n"
-    "um_samples\224\342\214replacement\224\227\214\303\224\302\220\273\270\222\315\202\243\210mult"
-        "inomial\200\216\211Draws positions from \272 row\225\213 \266 probabilities "
-        "proportional\370its "
+        "1.\205multinomial\206multinomial\204multinomial(\213\203\214num_samples\224\342\214replac"
+        "ement\224\227\214\303\224\302\220\273\270\222\315\202\243\210multinomial\200\216\211Draws"
+        " positions from \272 row\225\213 \266 probabilities proportional\370its "
         "\245s.\205dropout1d\206dropout1d\204dropout1d(\232\203\214p\224\246\2410.5\214train\224"
         "\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout1d\200\216\211Zeroes \272 "
         "channel \266 probability p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 if "
@@ -2244,15 +2557,16 @@ constinit const char manifest_packed[] =
         "\216\211Zeroes \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). "
         "Returns \232 it\213 if p\3000 or "
         "train\300false.\205dropout3d\206dropout3d\204dropout3d(\232\203\214p\224\246\2410.5\214tr"
-        "ain\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210dropout3d\200\216\211Zeroe"
-        "s \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - p). Returns \232 it\213 "
-        "if p\3000 or train\300false.\205\355_dropout\206\355_dropout\204\355_dropout(\232\203\214"
-        "p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210\355"
-        "_dropout\200\216\211Sets \272\251\370\233\314 saturation\225selu \266 probability "
-        "p\214then \365s\253shifts all so\345\263 0\253\364 1\323kept. Returns \232 it\213 if "
-        "p\3000 or train\300false.\205feature_\355_dropout\206feature_\355_dropout\204feature_\355"
-        "_dropout(\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)\201\""
-        "\315\202\"_\"\210feature_\355_dropout\200\216\211Sets \272 channel\370\233\314 "
+        "ain\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210d"
+    "ropout3d\200\216\211Zeroes \272 channel \266 probability p\253\365s \233\230s by 1 / (1 - "
+        "p). Returns \232 it\213 if p\3000 or "
+        "train\300false.\205\355_dropout\206\355_dropout\204\355_dropout(\232\203\214p\224\246\241"
+        "0.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202\"_\"\210\355_dropout\200"
+        "\216\211Sets \272\251\370\233\314 saturation\225selu \266 probability p\214then "
+        "\365s\253shifts all so\345\263 0\253\364 1\323kept. Returns \232 it\213 if p\3000 or "
+        "train\300false.\205feature_\355_dropout\206feature_\355_dropout\204feature_\355_dropout("
+        "\232\203\214p\224\246\2410.5\214train\224\344\241true\214\303\224\302\220)\201\"\315\202"
+        "\"_\"\210feature_\355_dropout\200\216\211Sets \272 channel\370\233\314 "
         "saturation\225selu \266 probability p\214then \365s\253shifts all so\345\263 0\253\364 "
         "1\323kept. Returns \232 it\213 if p\3000 or "
         "train\300false.\205lstm\206lstm\204lstm(\232\203\214hx\203[]\214params\203[]\214has_\362e"
@@ -2282,23 +2596,24 @@ constinit const char manifest_packed[] =
         "i\214f\214g\214o.\205gru_cell\206gru_cell\204gru_cell(\232\203\214hx\203\214w_ih\203\214w"
         "_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210gru_cell\200\216\211Comp"
         "utes one step\225a gated recurrent unit\224n\241tanh(x_n + r * h_n)\214h\241(1 - z) * n "
-        "+ z * h\214\266 \233gates r\214z\214n.\205rnn_tanh_cell\206rnn_"
-    "tanh_cell\204rnn_tanh_cell(\232\203\214hx\203\214w_ih\203\214w_hh\203\214b_ih\203?\220\214b_h"
-        "h\203?\220)\201\"recurrent\202\210rnn_tanh_cell\200\216\211Computes one step\225an Elman "
-        "network\224tanh(\232 @ w_ih^T + b_ih + hx @ w_hh^T + "
-        "b_hh).\205rnn_relu_cell\206rnn_relu_cell\204rnn_relu_cell(\232\203\214hx\203\214w_ih\203"
-        "\214w_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_relu_cell\200"
-        "\216\211Computes one step\225an Elman network\224relu(\232 @ w_ih^T + b_ih + hx @ w_hh^T "
-        "+ b_hh).\205recurrent_layer\206recurrent_layer\204recurrent_layer(gates\203\214h0\203\214"
-        "c0\203?\214w_hh\203\214b_hh\203?\214w_hr\203?\214batch_\276s\224Shape\214mode\224\342\214"
-        "reverse\224\344\273(output\203\214cells\203\214saved\224\375)\222recurrent\202\221\207"
-        "\211\205recurrent_layer\217\206recurrent_layer\217\204recurrent_layer\217\307\203?\214gra"
-        "d_cells\203?\214h0\203\214c0\203?\214w_hh\203\214w_hr\203?\214output\203\214cells\203\214"
-        "saved\203\214batch_\276s\224Shape\214mode\224\342\214reverse\224\344\273(dgates\203\214dh"
-        "idden\203\214carry\203)\222recurrent\202\221\"internal\"\223\"differentiable\"\216\211"
-        "\205sum\206sum\204sum(\213\203\214\252\224\277\220)\201\"\316\202\210sum\200\223\211Compu"
-        "tes \233sum\225all\247.\205sum_\250\206sum\204sum_\250(\213\203\214\250\224\336s\214keep"
-        "\250\224\227\214\252\224\277\220)\201\"\316\202\243\210sum_\250\200\223\211Computes sums "
+        "+ z * h\214\266 \233gates "
+        "r\214z\214n.\205rnn_tanh_cell\206rnn_tanh_cell\204rnn_tanh_cell(\232\203\214hx\203\214w_i"
+        "h\203\214w_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_tanh_cell"
+        "\200\216\211Computes one step\225an Elman network\224tanh(\232 @ w_ih^T + b_ih + hx @ "
+        "w_hh^T + b_hh).\205rnn_relu_cell\206rnn_relu_cell\204rnn_relu_cell(\232\203\214hx\203\214"
+        "w_ih\203\214w_hh\203\214b_ih\203?\220\214b_hh\203?\220)\201\"recurrent\202\210rnn_relu_ce"
+        "ll\200\216\211Computes one step\225an Elman network\224relu(\232 @ w_ih^T + b_ih + hx @ "
+        "w_hh^T + b_hh).\205recurrent_layer\206recurrent_layer\204recurrent_layer(gates\203\214h0"
+        "\203\214c0\203?\214w_hh\203\214b_hh\203?\214w_hr\203?\214batch_\276s\224Shape\214mode\224"
+        "\342\214reverse\224\344\273(output\203\214cells\203\214saved\224\375)\222recurrent\202"
+        "\221\207\211\205recurrent_layer\217\206recurrent_layer\217\204recurrent_layer\217\307\203"
+        "?\214grad_cells\203?\214h0\203\214c0\203?\214w_hh"
+    "\203\214w_hr\203?\214output\203\214cells\203\214saved\203\214batch_\276s\224Shape\214mode\224"
+        "\342\214reverse\224\344\273(dgates\203\214dhidden\203\214carry\203)\222recurrent\202\221"
+        "\"internal\"\223\"differentiable\"\216\211\205sum\206sum\204sum(\213\203\214\252\224\277"
+        "\220)\201\"\316\202\210sum\200\223\211Computes "
+        "\233sum\225all\247.\205sum_\250\206sum\204sum_\250(\213\203\214\250\224\336s\214keep\250"
+        "\224\227\214\252\224\277\220)\201\"\316\202\243\210sum_\250\200\223\211Computes sums "
         "over \250.\205sum_to_\276\206sum_to_\276\204sum_to_\276(\213\203\214\276\224\371)\201\""
         "\316\202\210sum_to_\276\200\216\211Sums \233\250\352s\366which \276 "
         "broadcasts\370\233\373\225\213; "
@@ -2334,8 +2649,7 @@ constinit const char manifest_packed[] =
         "any\251\300nan. Equal \343ima share \233\325 "
         "equally.\205amin\206amin\204amin(\213\203\214\250\224\336s\241[]\214keep\250\224\227)\201"
         "\"\316\202\243\210amin\200\223\211Returns \233minima over \250;\335 if any\251\300nan. "
-        "Equal m"
-    "inima share \233\325 "
+        "Equal minima share \233\325 "
         "equally.\205logsumexp\206logsumexp\204logsumexp(\213\203\214\250\224\336s\214keep\250\224"
         "\227)\201\"\316\202\243\210logsumexp\200\223\211Computes log(sum(exp(x))) over \250 "
         "\266out overflow. \342egers\323converted\370float32.\205var\206var\204var(\213\203\214"
@@ -2347,7 +2661,8 @@ constinit const char manifest_packed[] =
         "\250\224\233square roots\225var. "
         "\254\325\3000\304\233\364\3000.\205var_\263\206var_\263\204var_\263(\213\203\214\250\224"
         "\336s\241[]\214correction\224\246\2411.0\214keep\250\224\227\273(var\203\214\263\203)\222"
-        "\316\202\210var_\263\200\216\211Computes \364s\214as var does\214and \263s over "
+        "\316\202\210var_\263\200\216\211C"
+    "omputes \364s\214as var does\214and \263s over "
         "\250.\205prod\206prod\204prod(\213\203\214\252\224\277\220)\201\"\316\202\210prod\200\223"
         "\211Computes \233product\225all\247.\205prod_\250\206prod\204prod_\250(\213\203\214\250"
         "\224\336\214keep\250\224\227\214\252\224\277\220)\201\"\316\202\243\210prod_\250\200\223"
@@ -2388,8 +2703,8 @@ constinit const char manifest_packed[] =
         "\214\250\224\336\2411\214eps\224\246\2411e-8)\201\"\316\202\210cosine_similarity\200\216"
         "\211Computes \233cosines\225\233angles between vectors\366\250\224their dot product "
         "divided by their lengths.\205\275alize\206\275alize\204\275alize(\232\203\214p\224\246"
-        "\2412.0\214\250\224\336\2411\214eps\224\246\2411e"
-    "-12)\201\"\316\202\243\210\275alize\200\216\211Divides vectors\366\250 by their "
+        "\2412.0\214\250\224\336\2411\214eps\224\246\2411e-12)\201\"\316\202\243\210\275alize\200"
+        "\216\211Divides vectors\366\250 by their "
         "p-\275s.\205re\275\206re\275\204re\275(\213\203\214p\224\246\214\250\224\336\214\343\275"
         "\224\246)\201\"\316\202\215\210re\275\200\216\211Scales every slice\225\250 whose p-\275 "
         "exceeds \343\275 to\345\275.\205cdist\206cdist\204cdist(x1\203\214x2\203\214p\224\246\241"
@@ -2399,12 +2714,12 @@ constinit const char manifest_packed[] =
         "\"\316\202\210pdist\200\216\211Computes \233p-\275 distances between every two rows\225a "
         "matrix\214in \233order\225\233upper "
         "triangle.\205trace\206trace\204trace(\213\203)\201\"\316\202\210trace\200\216\211Computes"
-        " \233sum\225\233main \353\225a "
-        "matrix.\205interpolate\206interpolate\204interpolate(\232\203\214\276\224\237\220\214\365"
-        "_factor\224\246?\220\214mode\224Enum<\342erpolation>\241\\\"nearest\\\"\214align_corners"
-        "\224\344?\220\214recompute_\365_factor\224\344?\220\214antialias\224\227\214\365_d\224"
-        "\246?\220\214\365_h\224\246?\220\214\365_w\224\246?\220)\201\"re\276\202\210interpolate"
-        "\200\216\211Re\276s \233spatial\235\225\232\370`\276` or by "
+        " \233sum\225\233main \353\225a matrix.\205interpolate\206interpolate\204interpol"
+    "ate(\232\203\214\276\224\237\220\214\365_factor\224\246?\220\214mode\224Enum<\342erpolation>"
+        "\241\\\"nearest\\\"\214align_corners\224\344?\220\214recompute_\365_factor\224\344?\220"
+        "\214antialias\224\227\214\365_d\224\246?\220\214\365_h\224\246?\220\214\365_w\224\246?"
+        "\220)\201\"re\276\202\210interpolate\200\216\211Re\276s "
+        "\233spatial\235\225\232\370`\276` or by "
         "\365_factor.\205upsample2d\206upsample2d\204upsample2d(\213\203\214\276\224\371\214mode"
         "\224\342\214align\224\344\214\365_h\224\246\214\365_w\224\246)\201\"re\276\202\221\207"
         "\211\205upsample2d\217\206upsample2d\217\204upsample2d\217\307\203\214image\224Shape\214"
@@ -2440,9 +2755,8 @@ constinit const char manifest_packed[] =
         "central differences\214at \233borders by one-sided "
         "ones.\205\325_points\206\325_points\204\325_points(\213\203\214spacing\203[]\214\250\224"
         "\336s\241[]\214edge_order\224\342\2411\273Tensor[]\222scan\202\210\325_points\200\216\211"
-        "Estimates \233der"
-    "ivative\225a function\366\272 \250\352 from its \334s at given points\224by "
-        "differences\225second order\214at \233borders by one-sided "
+        "Estimates \233derivative\225a function\366\272 \250\352 from its \334s at given "
+        "points\224by differences\225second order\214at \233borders by one-sided "
         "ones.\205\265\206\265\204\265(\213\203\214\250\224\336\214\252\224\277\220)\201\"\265\202"
         "\243\210\265\200\216\211Computes exp(x) / sum(exp(x))\366\250\214\266out "
         "overflow.\205softmin\206softmin\204softmin(\232\203\214\250\224\336\214\252\224\277\220)"
@@ -2451,12 +2765,12 @@ constinit const char manifest_packed[] =
         "\207\211\205\265\217\206\265\217\204\265\217\307\203\214y\203\214\250\224\336)\201\"\265"
         "\202\221\207\211\205log_\265\206log_\265\204log_\265(\213\203\214\250\224\336\214\252\224"
         "\277\220)\201\"\265\202\243\210log_\265\200\216\211Computes log(\265(x))\366\250\214more "
-        "accurately than \233two functions in "
-        "turn.\205\264log_\265\206\264log_\265\204\264log_\265(\213\203\214\250\224\336)\201\"\265"
-        "\202\221\207\211\205log_\265\217\206log_\265\217\204log_\265\217\307\203\214y\203\214\250"
-        "\224\336)\201\"\265\202\221\207\211\205sort\206sort\204sort(\213\203\214\250\224\336\241-"
-        "1\214descending\224\227\214stable\224\227\273(\334s\203\214\262\224\270)\222sort\202\243"
-        "\210sort\200\223\211Sorts \233elements\366\250\253returns them \266 their \262. "
+        "accurately than \233two functions in turn.\205\264log_\265\206\264l"
+    "og_\265\204\264log_\265(\213\203\214\250\224\336)\201\"\265\202\221\207\211\205log_\265\217"
+        "\206log_\265\217\204log_\265\217\307\203\214y\203\214\250\224\336)\201\"\265\202\221\207"
+        "\211\205sort\206sort\204sort(\213\203\214\250\224\336\241-1\214descending\224\227\214stab"
+        "le\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210sort\200\223\211Sorts "
+        "\233elements\366\250\253returns them \266 their \262. "
         "Sorting\300stable\214and\335\300larger than all \230 "
         "\334s.\205argsort\206argsort\204argsort(\213\203\214\250\224\336\241-1\214descending\224"
         "\227\214stable\224\227\273\270\222sort\202\210argsort\200\216\211Returns "
@@ -2491,9 +2805,8 @@ constinit const char manifest_packed[] =
         "\233median\335.\205nanmedian\206nanmedian\204nanmedian(\213\203)\201\"sort\202\210nanmedi"
         "an\200\223\211Returns \233median\225all\247 that\323not\335. Equal\247 share "
         "\233\325.\205nanmedian_\250\206nanmedian\204nanmedian_\250(\213\203\214\250\224\336\214ke"
-        "ep\250\224\227\273("
-    "\334s\203\214\262\224\270)\222sort\202\243\210nanmedian_\250\200\223\211Returns "
-        "\233medians\366\250\225\233elements that\323not\335\214\266 their "
+        "ep\250\224\227\273(\334s\203\214\262\224\270)\222sort\202\243\210nanmedian_\250\200\223"
+        "\211Returns \233medians\366\250\225\233elements that\323not\335\214\266 their "
         "\262.\205mode\206mode\204mode(\213\203\214\250\224\336\241-1\214keep\250\224\227\273(\334"
         "s\203\214\262\224\270)\222sort\202\243\210mode\200\223\211Returns \233most "
         "frequent\247\366\250\214\233smallest\225several\214\266 their last "
@@ -2503,9 +2816,10 @@ constinit const char manifest_packed[] =
         "\266\335.\205quantile\226\206quantile\204quantile\226(\213\203\214q\224\246\214\250\224"
         "\336?\220\214keep\250\224\227\214interpolation\224Enum<Quantile>\241\\\"linear\\\")\201\""
         "sort\202\243\210quantile\226\200\216\211Computes a quantile over \250;\335\367rows "
-        "\266\335.\205nanquantile\206nanquantile\204nanquantile(\213\203\214q\203\214\250\224\336?"
-        "\220\214keep\250\224\227\214interpolation\224Enum<Quantile>\241\\\"linear\\\")\201\"sort"
-        "\202\243\210nanquantile\200\216\211Computes quantiles over \250\225\233elements "
+        "\266\335.\205n"
+    "anquantile\206nanquantile\204nanquantile(\213\203\214q\203\214\250\224\336?\220\214keep\250"
+        "\224\227\214interpolation\224Enum<Quantile>\241\\\"linear\\\")\201\"sort\202\243\210nanqu"
+        "antile\200\216\211Computes quantiles over \250\225\233elements "
         "that\323not\335.\205nanquantile\226\206nanquantile\204nanquantile\226(\213\203\214q\224"
         "\246\214\250\224\336?\220\214keep\250\224\227\214interpolation\224Enum<Quantile>\241\\\"l"
         "inear\\\")\201\"sort\202\243\210nanquantile\226\200\216\211Computes a quantile over "
@@ -2543,8 +2857,7 @@ constinit const char manifest_packed[] =
         "\233logarithm\225\233multivariate Gamma function\214elementwise\224p (p - 1) / 4 log(pi) "
         "plus \233sum\225lgamma(x - j / 2) over j < "
         "p.\205erfinv\206erfinv\204erfinv(\213\203)\201\"special\202\215\210erfinv\200\223\211Comp"
-        "utes \233inverse\225erf\214elementwise\224i"
-    "nfinite at -1\2531\214nan "
+        "utes \233inverse\225erf\214elementwise\224infinite at -1\2531\214nan "
         "outside.\205erfcx\206erfcx\204erfcx(\213\203)\201\"special\202\243\210erfcx\200\223\211Co"
         "mputes exp(x^2) * erfc(x)\214elementwise\214\266out overflow or underflow in "
         "between.\205ndtr\206ndtr\204ndtr(\213\203)\201\"special\202\243\210ndtr\200\223\211Comput"
@@ -2556,7 +2869,8 @@ constinit const char manifest_packed[] =
         "Computes \233inverse\225\233distribution function\225\233standard \275al "
         "distribution\214elementwise\224infinite at 0\2531\214nan "
         "outside.\205i0\206i0\204i0(\213\203)\201\"special\202\215\210i0\200\223\211Computes "
-        "\233modified Bessel function\225\233first kind\225order "
+        "\233modified Besse"
+    "l function\225\233first kind\225order "
         "0\214elementwise.\205i0e\206i0e\204i0e(\213\203)\201\"special\202\243\210i0e\200\223\211C"
         "omputes exp(-|x|) * "
         "i0(x)\214elementwise.\205i1\206i1\204i1(\213\203)\201\"special\202\243\210i1\200\223\211C"
@@ -2598,9 +2912,9 @@ constinit const char manifest_packed[] =
         "exp(-x))\214elementwise.\205sigmoid\217\206sigmoid\217\204sigmoid\217\307\203\214y\203)"
         "\201\267\202\221\207\211\205abs\206abs\204abs(\213\203)\201\267\202\215\210abs\200\223"
         "\211Computes \233absolute \334\214elementwise. For complex\247 "
-        "it\300\233modulus\214which\300real. \254\325 at 0\3000.\205sgn\206sgn\204s"
-    "gn(\213\203)\201\267\202\215\210sgn\200\223\211Computes x / |x|\214elementwise\214and "
-        "0\3670\224\233sign\225real\247\214\233direction\225complex "
+        "it\300\233modulus\214which\300real. \254\325 at "
+        "0\3000.\205sgn\206sgn\204sgn(\213\203)\201\267\202\215\210sgn\200\223\211Computes x / "
+        "|x|\214elementwise\214and 0\3670\224\233sign\225real\247\214\233direction\225complex "
         "ones.\205sign\206sign\204sign(\213\203)\201\267\202\215\210sign\200\223\211Computes "
         "\233sign\225\272\251\224-1\2140 or 1\214and 0 for\335. Complex \331s\323not "
         "supported.\205sqrt\206sqrt\204sqrt(\213\203)\201\267\202\215\210sqrt\200\223\211Computes "
@@ -2609,10 +2923,10 @@ constinit const char manifest_packed[] =
         "inf\3670\253nan\367\314\247.\205square\206square\204square(\213\203)\201\267\202\215\210s"
         "quare\200\223\211Computes \233square\214elementwise. \254\252\300kept; bool gives "
         "int64.\205reciprocal\206reciprocal\204reciprocal(\213\203)\201\267\202\215\210reciprocal"
-        "\200\223\211Computes 1 / "
-        "x\214elementwise.\205exp2\206exp2\204exp2(\213\203)\201\267\202\215\210exp2\200\223\211Co"
-        "mputes 2^x\214elementwise.\205expm1\206expm1\204expm1(\213\203)\201\267\202\215\210expm1"
-        "\200\223\211Computes exp(x) - 1\214elementwise\214accurately also near "
+        "\200\223\211Computes 1 / x\214elementwise.\205exp2\206exp2\204exp2(\213\203)"
+    "\201\267\202\215\210exp2\200\223\211Computes "
+        "2^x\214elementwise.\205expm1\206expm1\204expm1(\213\203)\201\267\202\215\210expm1\200\223"
+        "\211Computes exp(x) - 1\214elementwise\214accurately also near "
         "0.\205log2\206log2\204log2(\213\203)\201\267\202\215\210log2\200\223\211Computes "
         "\233logarithm\370base 2\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205log10\206log10\204log10(\213\203)\201\267\202\215\210log"
@@ -2653,8 +2967,9 @@ constinit const char manifest_packed[] =
         "0\370x.\205erfc\206erfc\204erfc(\213\203)\201\267\202\215\210erfc\200\223\211Computes 1 "
         "- erf(x)\214elementwise\214accurately also\367large "
         "x.\205\337\206\337\204\337(\213\203)\201\267\202\215\210\337\200\223\211Rounds \272\251 "
-        "down\370an integer. \342eger \331s\323unchanged.\205ceil\206ceil\204c"
-    "eil(\213\203)\201\267\202\215\210ceil\200\223\211Rounds \272\251 up\370an integer. \342eger "
+        "down\370an integer. \342eger "
+        "\331s\323unchanged.\205ceil\206ceil\204ceil(\213\203)\201\267\202\215\210ceil\200\223\211"
+        "Rounds \272\251 up\370an integer. \342eger "
         "\331s\323unchanged.\205trunc\206trunc\204trunc(\213\203)\201\267\202\215\210trunc\200\223"
         "\211Rounds \272\251 toward zero. \342eger "
         "\331s\323unchanged.\205frac\206frac\204frac(\213\203)\201\267\202\215\210frac\200\223\211"
@@ -2664,11 +2979,11 @@ constinit const char manifest_packed[] =
         "supported.\205round\206round\204round(\213\203\214decimals\224\342\2410)\201\267\202\215"
         "\210round\200\216\211Rounds \272\251\370\233nearest integer\214or\370\233given "
         "number\225decimals; ties\323rounded\370even. \342eger \331s\323unchanged\253take no "
-        "decimals.\205round_even\206round_even\204round_even(\213\203)\201\267\202\221\207\211\205"
-        "round_decimals\206round_decimals\204round_decimals(\213\203\214power\224\246)\201\267\202"
-        "\221\207\211\205round_up\206round_up\204round_up(\213\203\214power\224\246)\201\267\202"
-        "\221\207\211\205isnan\206isnan\204isnan(\213\203\236\222unary\202\210isnan\200\216\211Tes"
-        "ts whether \272\251\300nan;\367complex\247\214whether either part "
+        "decimals.\205round_even\206round_even\204round_even(\213\203)\201\267\202\221\207\211\205r"
+    "ound_decimals\206round_decimals\204round_decimals(\213\203\214power\224\246)\201\267\202\221"
+        "\207\211\205round_up\206round_up\204round_up(\213\203\214power\224\246)\201\267\202\221"
+        "\207\211\205isnan\206isnan\204isnan(\213\203\236\222unary\202\210isnan\200\216\211Tests "
+        "whether \272\251\300nan;\367complex\247\214whether either part "
         "is.\205isinf\206isinf\204isinf(\213\203\236\222unary\202\210isinf\200\216\211Tests "
         "whether \272\251\300infinite;\367complex\247\214whether either part "
         "is.\205isfinite\206isfinite\204isfinite(\213\203\236\222unary\202\210isfinite\200\216\211"
@@ -2705,8 +3020,7 @@ constinit const char manifest_packed[] =
         "front.\205squeeze\206squeeze\204squeeze(\213\203)\201\"\320\202\210squeeze\200\223\211Ret"
         "urns a \320 \266out \233\250\352s\225\276 "
         "1.\205squeeze_\250s\206squeeze\204squeeze_\250s(\213\203\214\250\224\336s)\201\"\320\202"
-        "\210squeeze_\250s\200\223\211Returns a"
-    " \320 \266out \233listed\235 whose "
+        "\210squeeze_\250s\200\223\211Returns a \320 \266out \233listed\235 whose "
         "\276\3001.\205unsqueeze\206unsqueeze\204unsqueeze(\213\203\214\250\224\336)\201\"\320\202"
         "\210unsqueeze\200\223\211Returns a \320 \266 a new \250\352\225\276 "
         "1.\205\376\206\376\204\376(\213\203\214\250\224\336\214\234\224Index)\201\"\320\202\210"
@@ -2718,17 +3032,17 @@ constinit const char manifest_packed[] =
         "\201\"\320\202\210detach\200\216\211Returns a \320\225\213 that\300detached from "
         "\233autograd graph\253requires no "
         "\325.\205slice\206slice\204slice(\213\203\214\250\224\336\2410\214start\224Index?\220\214"
-        "end\224Index?\220\214step\224\342\2411)\201\"\320\202\210slice\200\223\211Returns a "
-        "\320\225every step-th \234\225\250 from start up to\214but not including\214end. Both "
-        "bounds may be \314\253are "
-        "clipped\370\233\250\352.\205as_\330d\206as_\330d\204as_\330d(\213\203\214\276\224\371\214"
-        "\330\224\371\214storage_offset\224\342?\220)\201\"\320\202\210as_\330d\200\223\211Returns"
-        " a \320\225\233storage\225\213 \266 \233given \276s\253\330s. Every\251 must be inside "
-        "\233storage.\205as_\330d_\306\206as_\330d_\306\204as_\330d_\306(\213\203\214src\203\214"
-        "\276\224\371\214\330\224\371\214offset\224\342)\201\"\320\202\221\207\211\205flatten\206f"
-        "latten\204flatten(\213\203\214start_\250\224\336\2410\214end_\250\224\336\241-1)\201\""
-        "\320\202\210flatten\200\216\211Joins \233\250\352s start_\250 \\u2026 end_\250 into "
-        "one\224a \320 if \233\330s allow it\214else a \351. A 0-\250 \331 becomes "
+        "end\224Inde"
+    "x?\220\214step\224\342\2411)\201\"\320\202\210slice\200\223\211Returns a \320\225every "
+        "step-th \234\225\250 from start up to\214but not including\214end. Both bounds may be "
+        "\314\253are clipped\370\233\250\352.\205as_\330d\206as_\330d\204as_\330d(\213\203\214\276"
+        "\224\371\214\330\224\371\214storage_offset\224\342?\220)\201\"\320\202\210as_\330d\200"
+        "\223\211Returns a \320\225\233storage\225\213 \266 \233given \276s\253\330s. Every\251 "
+        "must be inside \233storage.\205as_\330d_\306\206as_\330d_\306\204as_\330d_\306(\213\203"
+        "\214src\203\214\276\224\371\214\330\224\371\214offset\224\342)\201\"\320\202\221\207\211"
+        "\205flatten\206flatten\204flatten(\213\203\214start_\250\224\336\2410\214end_\250\224\336"
+        "\241-1)\201\"\320\202\210flatten\200\216\211Joins \233\250\352s start_\250 \\u2026 "
+        "end_\250 into one\224a \320 if \233\330s allow it\214else a \351. A 0-\250 \331 becomes "
         "1-D.\205unflatten\206unflatten\204unflatten(\213\203\214\250\224\336\214\276s\224\371)"
         "\201\"\320\202\210unflatten\200\216\211Returns a \320 in which \250\300split into "
         "several\235.\205unbind\206unbind\204unbind(\213\203\214\250\224\336\2410\273Tensor[]\222"
@@ -2758,11 +3072,10 @@ constinit const char manifest_packed[] =
         "\320\202\210atleast_1d_list\200\216\211Returns \272 \331 \266 at least 1 "
         "\250\352.\205atleast_2d\206atleast_2d\204atleast_2d(\213\203)\201\"\320\202\210atleast_2d"
         "\200\216\211Returns \213 \266 at least 2\235. A vector becomes a "
-        "row.\205atleast_2d_list\206atle"
-    "ast_2d\204atleast_2d_list(\331s\203[]\273Tensor[]\222\320\202\210atleast_2d_list\200\216\211R"
-        "eturns \272 \331 \266 at least 2\235. A vector becomes a "
-        "row.\205atleast_3d\206atleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atleast_3d\200"
-        "\216\211Returns \213 \266 at least "
+        "row.\205atleast_2d_list\206atleast_2d\204atleast_2d_list(\331s\203[]\273Tensor[]\222\320"
+        "\202\210atleast_2d_list\200\216\211Returns \272 \331 \266 at least 2\235. A vector "
+        "becomes a row.\205atleast_3d\206atleast_3d\204atleast_3d(\213\203)\201\"\320\202\210atlea"
+        "st_3d\200\216\211Returns \213 \266 at least "
         "3\235.\205atleast_3d_list\206atleast_3d\204atleast_3d_list(\331s\203[]\273Tensor[]\222"
         "\320\202\210atleast_3d_list\200\216\211Returns \272 \331 \266 at least "
         "3\235.\205adjoint\206adjoint\204adjoint(\213\203)\201\"\320\202\210adjoint\200\216\211Ret"
@@ -2770,8 +3083,8 @@ constinit const char manifest_packed[] =
         "they\323real.\205narrow_\351\206narrow_\351\204narrow_\351(\213\203\214\250\224\336\214st"
         "art\224Index\214length\224\342)\201\"\320\202\243\210narrow_\351\200\216\211Returns a "
         "\351\225\233\262 start \\u2026 start + length - "
-        "1\225\250.\205unfold\206unfold\204unfold(\213\203\214\250\352\224\336\214\276\224\342\214"
-        "step\224\342)\201\"\320\202\210unfold\200\223\211Returns a \320\225all windows\225`\276` "
+        "1\225\250.\205unfold\206unfold\204unfold(\213\203\214\250\352\224\336\214\276\224\342\214s"
+    "tep\224\342)\201\"\320\202\210unfold\200\223\211Returns a \320\225all windows\225`\276` "
         "neighbours\366a \250\352\214`step` apart. \254windows\323\233last "
         "\250\352.\205\376_\306\206\376_\306\204\376_\306(\213\203\214src\203\214\250\224\336\214"
         "\234\224Index)\201\"\320\202\210\376_\306\200\223\211Returns a \351\225\213 in which "
@@ -2784,6 +3097,6 @@ constinit const char manifest_packed[] =
         "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
         "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[200459];
+char manifest_text[222231];
 
 }  // namespace TT_NS

@@ -407,6 +407,93 @@ void index_reduce__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
 void index_reduce_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                             const Tensor& source, int64_t reduce, bool include_self, Tensor& dst);
 void nuclear_norm_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst);
+void linalg_lu_factor_ex_into_impl(Call c, const Tensor& self, bool pivot, bool check_errors,
+                                   Tensor& dst_LU, Tensor& dst_pivots, Tensor& dst_info);
+void linalg_lu_factor_into_impl(Call c, const Tensor& self, bool pivot, Tensor& dst_LU,
+                                Tensor& dst_pivots);
+void lu_unpack_into_impl(Call c, const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,
+                         bool unpack_pivots, Tensor& dst_P, Tensor& dst_L, Tensor& dst_U);
+void linalg_lu_into_impl(Call c, const Tensor& self, bool pivot, Tensor& dst_P, Tensor& dst_L,
+                         Tensor& dst_U);
+void linalg_lu_solve_into_impl(Call c, const Tensor& LU, const Tensor& pivots, const Tensor& other,
+                               bool left, bool adjoint, Tensor& dst);
+void linalg_solve_ex_into_impl(Call c, const Tensor& self, const Tensor& other, bool left,
+                               bool check_errors, Tensor& dst_result, Tensor& dst_info);
+void linalg_solve_into_impl(Call c, const Tensor& self, const Tensor& other, bool left,
+                            Tensor& dst);
+void linalg_inv_ex_into_impl(Call c, const Tensor& self, bool check_errors, Tensor& dst_inverse,
+                             Tensor& dst_info);
+void linalg_inv_into_impl(Call c, const Tensor& self, Tensor& dst);
+TensorRef inverse_impl(Call c, const Tensor& self);
+void inverse_into_impl(Call c, const Tensor& self, Tensor& dst);
+void linalg_det_into_impl(Call c, const Tensor& self, Tensor& dst);
+TensorRef det_impl(Call c, const Tensor& self);
+void linalg_slogdet_into_impl(Call c, const Tensor& self, Tensor& dst_sign, Tensor& dst_logabsdet);
+void slogdet_into_impl(Call c, const Tensor& self, Tensor& dst_sign, Tensor& dst_logabsdet);
+void linalg_cholesky_ex_into_impl(Call c, const Tensor& self, bool upper, bool check_errors,
+                                  Tensor& dst_L, Tensor& dst_info);
+void linalg_cholesky_into_impl(Call c, const Tensor& self, bool upper, Tensor& dst);
+TensorRef cholesky_impl(Call c, const Tensor& self, bool upper);
+void cholesky_into_impl(Call c, const Tensor& self, bool upper, Tensor& dst);
+void cholesky_solve_into_impl(Call c, const Tensor& self, const Tensor& input2, bool upper,
+                              Tensor& dst);
+void cholesky_inverse_into_impl(Call c, const Tensor& self, bool upper, Tensor& dst);
+void linalg_solve_triangular_into_impl(Call c, const Tensor& self, const Tensor& other, bool upper,
+                                       bool left, bool unitriangular, Tensor& dst);
+void linalg_qr_into_impl(Call c, const Tensor& self, int64_t mode, Tensor& dst_Q, Tensor& dst_R);
+void qr_into_impl(Call c, const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R);
+void geqrf_into_impl(Call c, const Tensor& self, Tensor& dst_a, Tensor& dst_tau);
+void linalg_householder_product_into_impl(Call c, const Tensor& self, const Tensor& tau,
+                                          Tensor& dst);
+void linalg_eigh_into_impl(Call c, const Tensor& self, int64_t UPLO, Tensor& dst_eigenvalues,
+                           Tensor& dst_eigenvectors);
+void linalg_eigvalsh_into_impl(Call c, const Tensor& self, int64_t UPLO, Tensor& dst);
+void linalg_eig_into_impl(Call c, const Tensor& self, Tensor& dst_eigenvalues,
+                          Tensor& dst_eigenvectors);
+void linalg_eigvals_into_impl(Call c, const Tensor& self, Tensor& dst);
+void linalg_svd_into_impl(Call c, const Tensor& self, bool full_matrices, Tensor& dst_U,
+                          Tensor& dst_S, Tensor& dst_Vh);
+void svd_into_impl(Call c, const Tensor& self, bool some, bool compute_uv, Tensor& dst_U,
+                   Tensor& dst_S, Tensor& dst_V);
+void linalg_svdvals_into_impl(Call c, const Tensor& self, Tensor& dst);
+void linalg_vector_norm_into_impl(Call c, const Tensor& self, double ord, Ints dim, bool keepdim,
+                                  Dtype dtype, Tensor& dst);
+void linalg_norm_into_impl(Call c, const Tensor& self, Opt<double> ord, Ints dim, bool keepdim,
+                           Dtype dtype, Tensor& dst);
+void linalg_matrix_norm_into_impl(Call c, const Tensor& self, double ord, Ints dim, bool keepdim,
+                                  Dtype dtype, Tensor& dst);
+void linalg_matrix_norm_str_into_impl(Call c, const Tensor& self, int64_t ord, Ints dim,
+                                      bool keepdim, Dtype dtype, Tensor& dst);
+void linalg_cond_into_impl(Call c, const Tensor& self, Opt<double> p, Tensor& dst);
+void linalg_cond_str_into_impl(Call c, const Tensor& self, int64_t p, Tensor& dst);
+void linalg_matrix_rank_into_impl(Call c, const Tensor& self, const Tensor* atol,
+                                  const Tensor* rtol, bool hermitian, Tensor& dst);
+void linalg_pinv_into_impl(Call c, const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                           bool hermitian, Tensor& dst);
+void linalg_lstsq_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<double> rcond,
+                            int64_t driver, Tensor& dst_solution, Tensor& dst_residuals,
+                            Tensor& dst_rank, Tensor& dst_singular_values);
+void linalg_matrix_power_into_impl(Call c, const Tensor& self, int64_t n, Tensor& dst);
+TensorRef matrix_power_impl(Call c, const Tensor& self, int64_t n);
+void matrix_power_into_impl(Call c, const Tensor& self, int64_t n, Tensor& dst);
+void linalg_multi_dot_into_impl(Call c, TensorSpan tensors, Tensor& dst);
+void linalg_vecdot_into_impl(Call c, const Tensor& self, const Tensor& other, int64_t dim,
+                             Tensor& dst);
+TensorRef linalg_vander_impl(Call c, const Tensor& x, Opt<int64_t> N);
+void linalg_tensorinv_into_impl(Call c, const Tensor& self, int64_t ind, Tensor& dst);
+void linalg_tensorsolve_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<Ints> dims,
+                                  Tensor& dst);
+void linalg_ldl_factor_ex_into_impl(Call c, const Tensor& self, bool hermitian, bool check_errors,
+                                    Tensor& dst_LD, Tensor& dst_pivots, Tensor& dst_info);
+void linalg_ldl_factor_into_impl(Call c, const Tensor& self, bool hermitian, Tensor& dst_LD,
+                                 Tensor& dst_pivots);
+void linalg_ldl_solve_into_impl(Call c, const Tensor& LD, const Tensor& pivots, const Tensor& other,
+                                bool hermitian, Tensor& dst);
+TensorRef orgqr_impl(Call c, const Tensor& self, const Tensor& input2);
+void orgqr_into_impl(Call c, const Tensor& self, const Tensor& input2, Tensor& dst);
+TensorRef lu_solve_impl(Call c, const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots);
+void lu_solve_into_impl(Call c, const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots,
+                        Tensor& dst);
 TensorRef absolute_difference_impl(Call c, const Tensor& self, const Tensor& other);
 TensorRef absolute_difference_backward_impl(Call c, const Tensor& grad, const Tensor& self,
                                             const Tensor& other);

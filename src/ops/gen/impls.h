@@ -266,7 +266,81 @@ TensorRef index_reduce(Call c, const Tensor& self, int64_t dim, const Tensor& in
                        const Tensor& source, int64_t reduce, bool include_self);
 TensorRef nuclear_norm(Call c, const Tensor& self, Ints dim, bool keepdim);
 TensorPair native_nuclear_norm(Call c, const Tensor& self);
-TensorTriple svd(Call c, const Tensor& self);
+TensorTriple native_svd(Call c, const Tensor& self);
+TensorPair native_eigh(Call c, const Tensor& self, bool upper, bool vectors);
+TensorPair native_eig(Call c, const Tensor& self, bool vectors);
+TensorTriple native_det(Call c, const Tensor& self);
+TensorQuad native_slogdet(Call c, const Tensor& self);
+TensorQuad native_solve(Call c, const Tensor& self, const Tensor& other);
+TensorRef native_lu_solve(Call c, const Tensor& LU, const Tensor& pivots, const Tensor& other,
+                          bool adjoint);
+TensorPair native_inv(Call c, const Tensor& self);
+TensorPair native_qr(Call c, const Tensor& self, int64_t mode);
+TensorRef native_householder(Call c, const Tensor& self, const Tensor& tau);
+TensorRef native_pinv(Call c, const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                      bool hermitian);
+TensorTriple linalg_lu_factor_ex(Call c, const Tensor& self, bool pivot, bool check_errors);
+TensorPair linalg_lu_factor(Call c, const Tensor& self, bool pivot);
+TensorTriple lu_unpack(Call c, const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,
+                       bool unpack_pivots);
+TensorTriple linalg_lu(Call c, const Tensor& self, bool pivot);
+TensorRef linalg_lu_solve(Call c, const Tensor& LU, const Tensor& pivots, const Tensor& other,
+                          bool left, bool adjoint);
+TensorPair linalg_solve_ex(Call c, const Tensor& self, const Tensor& other, bool left,
+                           bool check_errors);
+TensorRef linalg_solve(Call c, const Tensor& self, const Tensor& other, bool left);
+TensorPair linalg_inv_ex(Call c, const Tensor& self, bool check_errors);
+TensorRef linalg_inv(Call c, const Tensor& self);
+TensorRef linalg_det(Call c, const Tensor& self);
+TensorPair linalg_slogdet(Call c, const Tensor& self);
+TensorPair slogdet(Call c, const Tensor& self);
+TensorRef logdet(Call c, const Tensor& self);
+TensorPair linalg_cholesky_ex(Call c, const Tensor& self, bool upper, bool check_errors);
+TensorRef linalg_cholesky(Call c, const Tensor& self, bool upper);
+TensorRef cholesky_solve(Call c, const Tensor& self, const Tensor& input2, bool upper);
+TensorRef cholesky_inverse(Call c, const Tensor& self, bool upper);
+TensorRef linalg_solve_triangular(Call c, const Tensor& self, const Tensor& other, bool upper,
+                                  bool left, bool unitriangular);
+TensorPair linalg_qr(Call c, const Tensor& self, int64_t mode);
+TensorPair qr(Call c, const Tensor& self, bool some);
+TensorPair geqrf(Call c, const Tensor& self);
+TensorRef linalg_householder_product(Call c, const Tensor& self, const Tensor& tau);
+TensorPair linalg_eigh(Call c, const Tensor& self, int64_t UPLO);
+TensorRef linalg_eigvalsh(Call c, const Tensor& self, int64_t UPLO);
+TensorPair linalg_eig(Call c, const Tensor& self);
+TensorRef linalg_eigvals(Call c, const Tensor& self);
+TensorTriple linalg_svd(Call c, const Tensor& self, bool full_matrices);
+TensorTriple svd(Call c, const Tensor& self, bool some, bool compute_uv);
+TensorRef linalg_svdvals(Call c, const Tensor& self);
+TensorRef linalg_vector_norm(Call c, const Tensor& self, double ord, Ints dim, bool keepdim,
+                             Dtype dtype);
+TensorRef linalg_norm(Call c, const Tensor& self, Opt<double> ord, Ints dim, bool keepdim,
+                      Dtype dtype);
+TensorRef linalg_matrix_norm(Call c, const Tensor& self, double ord, Ints dim, bool keepdim,
+                             Dtype dtype);
+TensorRef linalg_matrix_norm_str(Call c, const Tensor& self, int64_t ord, Ints dim, bool keepdim,
+                                 Dtype dtype);
+TensorRef linalg_cond(Call c, const Tensor& self, Opt<double> p);
+TensorRef linalg_cond_str(Call c, const Tensor& self, int64_t p);
+TensorRef linalg_matrix_rank(Call c, const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                             bool hermitian);
+TensorRef linalg_pinv(Call c, const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                      bool hermitian);
+TensorRef pinverse(Call c, const Tensor& self, double rcond);
+TensorQuad linalg_lstsq(Call c, const Tensor& self, const Tensor& other, Opt<double> rcond,
+                        int64_t driver);
+TensorRef linalg_matrix_power(Call c, const Tensor& self, int64_t n);
+TensorRef matrix_exp(Call c, const Tensor& self);
+TensorRef linalg_multi_dot(Call c, TensorSpan tensors);
+TensorRef linalg_vecdot(Call c, const Tensor& self, const Tensor& other, int64_t dim);
+TensorRef linalg_tensorinv(Call c, const Tensor& self, int64_t ind);
+TensorRef linalg_tensorsolve(Call c, const Tensor& self, const Tensor& other, Opt<Ints> dims);
+TensorTriple linalg_ldl_factor_ex(Call c, const Tensor& self, bool hermitian, bool check_errors);
+TensorPair linalg_ldl_factor(Call c, const Tensor& self, bool hermitian);
+TensorRef linalg_ldl_solve(Call c, const Tensor& LD, const Tensor& pivots, const Tensor& other,
+                           bool hermitian);
+TensorPair triangular_solve(Call c, const Tensor& self, const Tensor& A, bool upper, bool transpose,
+                            bool unitriangular);
 TensorRef l1_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction,
                   const Tensor* weight);
 TensorRef mse_loss(Call c, const Tensor& input, const Tensor& target, int64_t reduction,

@@ -222,6 +222,16 @@ int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t svd(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lu_factor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lu_solve(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cholesky(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t solve_triangular(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t householder_qr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t householder_product(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t eigh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t eig(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ldl_factor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ldl_solve(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t multinomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -459,6 +469,16 @@ int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t svd(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lu_factor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lu_solve(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cholesky(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t solve_triangular(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t householder_qr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t householder_product(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t eigh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t eig(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ldl_factor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ldl_solve(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t multinomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -696,6 +716,16 @@ int32_t attention(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t attention_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t sort_rows(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t svd(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lu_factor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t lu_solve(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t cholesky(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t solve_triangular(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t householder_qr(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t householder_product(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t eigh(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t eig(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ldl_factor(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t ldl_solve(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t multinomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1173,44 +1203,66 @@ constinit const Kernel kernel_attention_backward =
 constinit const Kernel kernel_sort_rows =
     {{baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, 216, "sort_rows"};
 constinit const Kernel kernel_svd = {{baseline::svd, TT_AVX2(svd), TT_AVX512(svd)}, 217, "svd"};
+constinit const Kernel kernel_lu_factor =
+    {{baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, 218, "lu_factor"};
+constinit const Kernel kernel_lu_solve =
+    {{baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, 219, "lu_solve"};
+constinit const Kernel kernel_cholesky =
+    {{baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, 220, "cholesky"};
+constinit const Kernel kernel_solve_triangular =
+    {{baseline::solve_triangular, TT_AVX2(solve_triangular), TT_AVX512(solve_triangular)}, 221,
+     "solve_triangular"};
+constinit const Kernel kernel_householder_qr =
+    {{baseline::householder_qr, TT_AVX2(householder_qr), TT_AVX512(householder_qr)}, 222,
+     "householder_qr"};
+constinit const Kernel kernel_householder_product =
+    {{baseline::householder_product, TT_AVX2(householder_product), TT_AVX512(householder_product)},
+     223, "householder_product"};
+constinit const Kernel kernel_eigh = {{baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)}, 224,
+                                      "eigh"};
+constinit const Kernel kernel_eig = {{baseline::eig, TT_AVX2(eig), TT_AVX512(eig)}, 225, "eig"};
+constinit const Kernel kernel_ldl_factor =
+    {{baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, 226, "ldl_factor"};
+constinit const Kernel kernel_ldl_solve =
+    {{baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, 227, "ldl_solve"};
 constinit const Kernel kernel_multinomial =
-    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 218, "multinomial"};
+    {{baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, 228, "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 219, "clip_norm"};
+    {{baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, 229, "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 220, "clip_scale"};
-constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 221,
+    {{baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, 230, "clip_scale"};
+constinit const Kernel kernel_resize = {{baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, 231,
                                         "resize"};
 constinit const Kernel kernel_resize_backward =
-    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 222,
+    {{baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)}, 232,
      "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
-    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 223,
+    {{baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)}, 233,
      "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
-    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 224,
+    {{baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)}, 234,
      "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {{baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-      TT_AVX512(conv_interleaved_weight)}, 225, "conv_interleaved_weight"};
-constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 226,
+      TT_AVX512(conv_interleaved_weight)}, 235, "conv_interleaved_weight"};
+constinit const Kernel kernel_cumsum = {{baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, 236,
                                         "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 227,
+    {{baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, 237,
      "search_sorted"};
 constinit const Kernel kernel_optim_more_step =
-    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 228,
+    {{baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)}, 238,
      "optim_more_step"};
-constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 229,
+constinit const Kernel kernel_cummax = {{baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, 239,
                                         "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 230, "logcumsumexp"};
+    {{baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, 240, "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
-    {{baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)}, 231,
+    {{baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)}, 241,
      "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {{baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-      TT_AVX512(recurrent_step_backward)}, 232, "recurrent_step_backward"};
-constinit const Kernel kernel_fft = {{baseline::fft, TT_AVX2(fft), TT_AVX512(fft)}, 233, "fft"};
+      TT_AVX512(recurrent_step_backward)}, 242, "recurrent_step_backward"};
+constinit const Kernel kernel_fft = {{baseline::fft, TT_AVX2(fft), TT_AVX512(fft)}, 243, "fft"};
 
 }  // namespace TT_NS

@@ -223,6 +223,16 @@ extern const Kernel kernel_attention;
 extern const Kernel kernel_attention_backward;
 extern const Kernel kernel_sort_rows;
 extern const Kernel kernel_svd;
+extern const Kernel kernel_lu_factor;
+extern const Kernel kernel_lu_solve;
+extern const Kernel kernel_cholesky;
+extern const Kernel kernel_solve_triangular;
+extern const Kernel kernel_householder_qr;
+extern const Kernel kernel_householder_product;
+extern const Kernel kernel_eigh;
+extern const Kernel kernel_eig;
+extern const Kernel kernel_ldl_factor;
+extern const Kernel kernel_ldl_solve;
 extern const Kernel kernel_multinomial;
 extern const Kernel kernel_clip_norm;
 extern const Kernel kernel_clip_scale;
@@ -240,6 +250,6 @@ extern const Kernel kernel_recurrent_step;
 extern const Kernel kernel_recurrent_step_backward;
 extern const Kernel kernel_fft;
 
-constexpr int32_t kNumKernels = 234;
+constexpr int32_t kNumKernels = 244;
 
 }  // namespace TT_NS

@@ -18,6 +18,512 @@ void nuclear_norm_into_impl(Call c, const Tensor& self, Ints dim, bool keepdim, 
 
 // native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)
 
-// svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)
+// native_svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)
+
+// native_eigh(self: Tensor, upper: Bool, vectors: Bool) -> (eigenvalues: Tensor, eigenvectors:
+// Tensor)
+
+// native_eig(self: Tensor, vectors: Bool) -> (eigenvalues: Tensor, eigenvectors: Tensor)
+
+// native_det(self: Tensor) -> (det: Tensor, LU: PlainTensor, pivots: IndexTensor)
+
+// native_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor, LU: PlainTensor, pivots:
+// IndexTensor)
+
+// native_solve(self: Tensor, other: Tensor) -> (result: Tensor, LU: PlainTensor, pivots:
+// IndexTensor, info: IndexTensor)
+
+// native_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, adjoint: Bool) -> Tensor
+
+// native_inv(self: Tensor) -> (inverse: Tensor, info: IndexTensor)
+
+// native_qr(self: Tensor, mode: Int) -> (Q: Tensor, R: Tensor)
+
+// native_householder(self: Tensor, tau: Tensor) -> Tensor
+
+// native_pinv(self: Tensor, atol: Tensor?, rtol: Tensor?, hermitian: Bool) -> Tensor
+
+// linalg_lu_factor_ex(self: Tensor, pivot: Bool = true, check_errors: Bool = false) -> (LU: Tensor,
+// pivots: IndexTensor, info: IndexTensor)
+void linalg_lu_factor_ex_into_impl(Call c, const Tensor& self, bool pivot, bool check_errors,
+                                   Tensor& dst_LU, Tensor& dst_pivots, Tensor& dst_info) {
+  const auto r = impl::linalg_lu_factor_ex(c, self, pivot, check_errors);
+  check_into(dst_LU, *r.first, Inputs{&self});
+  check_into(dst_pivots, *r.second, Inputs{&self});
+  check_into(dst_info, *r.third, Inputs{&self});
+  copy_result(dst_LU, *r.first, false);
+  copy_result(dst_pivots, *r.second, false);
+  copy_result(dst_info, *r.third, false);
+}
+
+// linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: IndexTensor)
+void linalg_lu_factor_into_impl(Call c, const Tensor& self, bool pivot, Tensor& dst_LU,
+                                Tensor& dst_pivots) {
+  const auto r = impl::linalg_lu_factor(c, self, pivot);
+  check_into(dst_LU, *r.first, Inputs{&self});
+  check_into(dst_pivots, *r.second, Inputs{&self});
+  copy_result(dst_LU, *r.first, false);
+  copy_result(dst_pivots, *r.second, false);
+}
+
+// lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, unpack_pivots: Bool =
+// true) -> (P: Tensor, L: Tensor, U: Tensor)
+void lu_unpack_into_impl(Call c, const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,
+                         bool unpack_pivots, Tensor& dst_P, Tensor& dst_L, Tensor& dst_U) {
+  const auto r = impl::lu_unpack(c, LU_data, LU_pivots, unpack_data, unpack_pivots);
+  check_into(dst_P, *r.first, Inputs{&LU_data, &LU_pivots});
+  check_into(dst_L, *r.second, Inputs{&LU_data, &LU_pivots});
+  check_into(dst_U, *r.third, Inputs{&LU_data, &LU_pivots});
+  copy_result(dst_P, *r.first, false);
+  copy_result(dst_L, *r.second, false);
+  copy_result(dst_U, *r.third, false);
+}
+
+// linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)
+void linalg_lu_into_impl(Call c, const Tensor& self, bool pivot, Tensor& dst_P, Tensor& dst_L,
+                         Tensor& dst_U) {
+  const auto r = impl::linalg_lu(c, self, pivot);
+  check_into(dst_P, *r.first, Inputs{&self});
+  check_into(dst_L, *r.second, Inputs{&self});
+  check_into(dst_U, *r.third, Inputs{&self});
+  copy_result(dst_P, *r.first, false);
+  copy_result(dst_L, *r.second, false);
+  copy_result(dst_U, *r.third, false);
+}
+
+// linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, adjoint: Bool =
+// false) -> Tensor
+void linalg_lu_solve_into_impl(Call c, const Tensor& LU, const Tensor& pivots, const Tensor& other,
+                               bool left, bool adjoint, Tensor& dst) {
+  const auto r = impl::linalg_lu_solve(c, LU, pivots, other, left, adjoint);
+  check_into(dst, *r, Inputs{&LU, &pivots, &other});
+  copy_result(dst, *r, false);
+}
+
+// linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = false) ->
+// (result: Tensor, info: IndexTensor)
+void linalg_solve_ex_into_impl(Call c, const Tensor& self, const Tensor& other, bool left,
+                               bool check_errors, Tensor& dst_result, Tensor& dst_info) {
+  const auto r = impl::linalg_solve_ex(c, self, other, left, check_errors);
+  check_into(dst_result, *r.first, Inputs{&self, &other});
+  check_into(dst_info, *r.second, Inputs{&self, &other});
+  copy_result(dst_result, *r.first, false);
+  copy_result(dst_info, *r.second, false);
+}
+
+// linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor
+void linalg_solve_into_impl(Call c, const Tensor& self, const Tensor& other, bool left,
+                            Tensor& dst) {
+  const auto r = impl::linalg_solve(c, self, other, left);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: IndexTensor)
+void linalg_inv_ex_into_impl(Call c, const Tensor& self, bool check_errors, Tensor& dst_inverse,
+                             Tensor& dst_info) {
+  const auto r = impl::linalg_inv_ex(c, self, check_errors);
+  check_into(dst_inverse, *r.first, Inputs{&self});
+  check_into(dst_info, *r.second, Inputs{&self});
+  copy_result(dst_inverse, *r.first, false);
+  copy_result(dst_info, *r.second, false);
+}
+
+// linalg_inv(self: Tensor) -> Tensor
+void linalg_inv_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = impl::linalg_inv(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// inverse(self: Tensor) -> Tensor
+TensorRef inverse_impl([[maybe_unused]] Call c, const Tensor& self) { return op::linalg_inv(self); }
+void inverse_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = inverse_impl(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_det(self: Tensor) -> Tensor
+void linalg_det_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = impl::linalg_det(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// det(self: Tensor) -> Tensor
+TensorRef det_impl([[maybe_unused]] Call c, const Tensor& self) { return op::linalg_det(self); }
+
+// linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)
+void linalg_slogdet_into_impl(Call c, const Tensor& self, Tensor& dst_sign, Tensor& dst_logabsdet) {
+  const auto r = impl::linalg_slogdet(c, self);
+  check_into(dst_sign, *r.first, Inputs{&self});
+  check_into(dst_logabsdet, *r.second, Inputs{&self});
+  copy_result(dst_sign, *r.first, false);
+  copy_result(dst_logabsdet, *r.second, false);
+}
+
+// slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)
+void slogdet_into_impl(Call c, const Tensor& self, Tensor& dst_sign, Tensor& dst_logabsdet) {
+  const auto r = impl::slogdet(c, self);
+  check_into(dst_sign, *r.first, Inputs{&self});
+  check_into(dst_logabsdet, *r.second, Inputs{&self});
+  copy_result(dst_sign, *r.first, false);
+  copy_result(dst_logabsdet, *r.second, false);
+}
+
+// logdet(self: Tensor) -> Tensor
+
+// linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> (L: Tensor,
+// info: IndexTensor)
+void linalg_cholesky_ex_into_impl(Call c, const Tensor& self, bool upper, bool check_errors,
+                                  Tensor& dst_L, Tensor& dst_info) {
+  const auto r = impl::linalg_cholesky_ex(c, self, upper, check_errors);
+  check_into(dst_L, *r.first, Inputs{&self});
+  check_into(dst_info, *r.second, Inputs{&self});
+  copy_result(dst_L, *r.first, false);
+  copy_result(dst_info, *r.second, false);
+}
+
+// linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor
+void linalg_cholesky_into_impl(Call c, const Tensor& self, bool upper, Tensor& dst) {
+  const auto r = impl::linalg_cholesky(c, self, upper);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// cholesky(self: Tensor, upper: Bool = false) -> Tensor
+TensorRef cholesky_impl([[maybe_unused]] Call c, const Tensor& self, bool upper) {
+  return op::linalg_cholesky(self, upper);
+}
+void cholesky_into_impl(Call c, const Tensor& self, bool upper, Tensor& dst) {
+  const auto r = cholesky_impl(c, self, upper);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor
+void cholesky_solve_into_impl(Call c, const Tensor& self, const Tensor& input2, bool upper,
+                              Tensor& dst) {
+  const auto r = impl::cholesky_solve(c, self, input2, upper);
+  check_into(dst, *r, Inputs{&self, &input2});
+  copy_result(dst, *r, false);
+}
+
+// cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor
+void cholesky_inverse_into_impl(Call c, const Tensor& self, bool upper, Tensor& dst) {
+  const auto r = impl::cholesky_inverse(c, self, upper);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_solve_triangular(self: Tensor, other: Tensor, upper: Bool, left: Bool = true,
+// unitriangular: Bool = false) -> Tensor
+void linalg_solve_triangular_into_impl(Call c, const Tensor& self, const Tensor& other, bool upper,
+                                       bool left, bool unitriangular, Tensor& dst) {
+  const auto r = impl::linalg_solve_triangular(c, self, other, upper, left, unitriangular);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// linalg_qr(self: Tensor, mode: Enum<QrMode> = "reduced") -> (Q: Tensor, R: Tensor)
+void linalg_qr_into_impl(Call c, const Tensor& self, int64_t mode, Tensor& dst_Q, Tensor& dst_R) {
+  const auto r = impl::linalg_qr(c, self, mode);
+  check_into(dst_Q, *r.first, Inputs{&self});
+  check_into(dst_R, *r.second, Inputs{&self});
+  copy_result(dst_Q, *r.first, false);
+  copy_result(dst_R, *r.second, false);
+}
+
+// qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)
+void qr_into_impl(Call c, const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R) {
+  const auto r = impl::qr(c, self, some);
+  check_into(dst_Q, *r.first, Inputs{&self});
+  check_into(dst_R, *r.second, Inputs{&self});
+  copy_result(dst_Q, *r.first, false);
+  copy_result(dst_R, *r.second, false);
+}
+
+// geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)
+void geqrf_into_impl(Call c, const Tensor& self, Tensor& dst_a, Tensor& dst_tau) {
+  const auto r = impl::geqrf(c, self);
+  check_into(dst_a, *r.first, Inputs{&self});
+  check_into(dst_tau, *r.second, Inputs{&self});
+  copy_result(dst_a, *r.first, false);
+  copy_result(dst_tau, *r.second, false);
+}
+
+// linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor
+void linalg_householder_product_into_impl(Call c, const Tensor& self, const Tensor& tau,
+                                          Tensor& dst) {
+  const auto r = impl::linalg_householder_product(c, self, tau);
+  check_into(dst, *r, Inputs{&self, &tau});
+  copy_result(dst, *r, false);
+}
+
+// linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = "L") -> (eigenvalues: Tensor, eigenvectors:
+// Tensor)
+void linalg_eigh_into_impl(Call c, const Tensor& self, int64_t UPLO, Tensor& dst_eigenvalues,
+                           Tensor& dst_eigenvectors) {
+  const auto r = impl::linalg_eigh(c, self, UPLO);
+  check_into(dst_eigenvalues, *r.first, Inputs{&self});
+  check_into(dst_eigenvectors, *r.second, Inputs{&self});
+  copy_result(dst_eigenvalues, *r.first, false);
+  copy_result(dst_eigenvectors, *r.second, false);
+}
+
+// linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = "L") -> Tensor
+void linalg_eigvalsh_into_impl(Call c, const Tensor& self, int64_t UPLO, Tensor& dst) {
+  const auto r = impl::linalg_eigvalsh(c, self, UPLO);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)
+void linalg_eig_into_impl(Call c, const Tensor& self, Tensor& dst_eigenvalues,
+                          Tensor& dst_eigenvectors) {
+  const auto r = impl::linalg_eig(c, self);
+  check_into(dst_eigenvalues, *r.first, Inputs{&self});
+  check_into(dst_eigenvectors, *r.second, Inputs{&self});
+  copy_result(dst_eigenvalues, *r.first, false);
+  copy_result(dst_eigenvectors, *r.second, false);
+}
+
+// linalg_eigvals(self: Tensor) -> Tensor
+void linalg_eigvals_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = impl::linalg_eigvals(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: Tensor)
+void linalg_svd_into_impl(Call c, const Tensor& self, bool full_matrices, Tensor& dst_U,
+                          Tensor& dst_S, Tensor& dst_Vh) {
+  const auto r = impl::linalg_svd(c, self, full_matrices);
+  check_into(dst_U, *r.first, Inputs{&self});
+  check_into(dst_S, *r.second, Inputs{&self});
+  check_into(dst_Vh, *r.third, Inputs{&self});
+  copy_result(dst_U, *r.first, false);
+  copy_result(dst_S, *r.second, false);
+  copy_result(dst_Vh, *r.third, false);
+}
+
+// svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: Tensor, V:
+// Tensor)
+void svd_into_impl(Call c, const Tensor& self, bool some, bool compute_uv, Tensor& dst_U,
+                   Tensor& dst_S, Tensor& dst_V) {
+  const auto r = impl::svd(c, self, some, compute_uv);
+  check_into(dst_U, *r.first, Inputs{&self});
+  check_into(dst_S, *r.second, Inputs{&self});
+  check_into(dst_V, *r.third, Inputs{&self});
+  copy_result(dst_U, *r.first, false);
+  copy_result(dst_S, *r.second, false);
+  copy_result(dst_V, *r.third, false);
+}
+
+// linalg_svdvals(self: Tensor) -> Tensor
+void linalg_svdvals_into_impl(Call c, const Tensor& self, Tensor& dst) {
+  const auto r = impl::linalg_svdvals(c, self);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype:
+// DType? = None) -> Tensor
+void linalg_vector_norm_into_impl(Call c, const Tensor& self, double ord, Ints dim, bool keepdim,
+                                  Dtype dtype, Tensor& dst) {
+  const auto r = impl::linalg_vector_norm(c, self, ord, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, dtype:
+// DType? = None) -> Tensor
+void linalg_norm_into_impl(Call c, const Tensor& self, Opt<double> ord, Ints dim, bool keepdim,
+                           Dtype dtype, Tensor& dst) {
+  const auto r = impl::linalg_norm(c, self, ord, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, dtype: DType?
+// = None) -> Tensor
+void linalg_matrix_norm_into_impl(Call c, const Tensor& self, double ord, Ints dim, bool keepdim,
+                                  Dtype dtype, Tensor& dst) {
+  const auto r = impl::linalg_matrix_norm(c, self, ord, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = "fro", dim: Dims = [], keepdim: Bool
+// = false, dtype: DType? = None) -> Tensor
+void linalg_matrix_norm_str_into_impl(Call c, const Tensor& self, int64_t ord, Ints dim,
+                                      bool keepdim, Dtype dtype, Tensor& dst) {
+  const auto r = impl::linalg_matrix_norm_str(c, self, ord, dim, keepdim, dtype);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_cond(self: Tensor, p: Float? = None) -> Tensor
+void linalg_cond_into_impl(Call c, const Tensor& self, Opt<double> p, Tensor& dst) {
+  const auto r = impl::linalg_cond(c, self, p);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor
+void linalg_cond_str_into_impl(Call c, const Tensor& self, int64_t p, Tensor& dst) {
+  const auto r = impl::linalg_cond_str(c, self, p);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool =
+// false) -> IndexTensor
+void linalg_matrix_rank_into_impl(Call c, const Tensor& self, const Tensor* atol,
+                                  const Tensor* rtol, bool hermitian, Tensor& dst) {
+  const auto r = impl::linalg_matrix_rank(c, self, atol, rtol, hermitian);
+  check_into(dst, *r, Inputs{&self, atol, rtol});
+  copy_result(dst, *r, false);
+}
+
+// linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool = false) ->
+// Tensor
+void linalg_pinv_into_impl(Call c, const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                           bool hermitian, Tensor& dst) {
+  const auto r = impl::linalg_pinv(c, self, atol, rtol, hermitian);
+  check_into(dst, *r, Inputs{&self, atol, rtol});
+  copy_result(dst, *r, false);
+}
+
+// pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor
+
+// linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: Enum<LeastSquares> =
+// "gelsy") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, singular_values:
+// PlainTensor)
+void linalg_lstsq_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<double> rcond,
+                            int64_t driver, Tensor& dst_solution, Tensor& dst_residuals,
+                            Tensor& dst_rank, Tensor& dst_singular_values) {
+  const auto r = impl::linalg_lstsq(c, self, other, rcond, driver);
+  check_into(dst_solution, *r.first, Inputs{&self, &other});
+  check_into(dst_residuals, *r.second, Inputs{&self, &other});
+  check_into(dst_rank, *r.third, Inputs{&self, &other});
+  check_into(dst_singular_values, *r.fourth, Inputs{&self, &other});
+  copy_result(dst_solution, *r.first, false);
+  copy_result(dst_residuals, *r.second, false);
+  copy_result(dst_rank, *r.third, false);
+  copy_result(dst_singular_values, *r.fourth, false);
+}
+
+// linalg_matrix_power(self: Tensor, n: Int) -> Tensor
+void linalg_matrix_power_into_impl(Call c, const Tensor& self, int64_t n, Tensor& dst) {
+  const auto r = impl::linalg_matrix_power(c, self, n);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// matrix_power(self: Tensor, n: Int) -> Tensor
+TensorRef matrix_power_impl([[maybe_unused]] Call c, const Tensor& self, int64_t n) {
+  return op::linalg_matrix_power(self, n);
+}
+void matrix_power_into_impl(Call c, const Tensor& self, int64_t n, Tensor& dst) {
+  const auto r = matrix_power_impl(c, self, n);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// matrix_exp(self: Tensor) -> Tensor
+
+// linalg_multi_dot(tensors: Tensor[]) -> Tensor
+void linalg_multi_dot_into_impl(Call c, TensorSpan tensors, Tensor& dst) {
+  const auto r = impl::linalg_multi_dot(c, tensors);
+  check_into(dst, *r, Inputs{});
+  check_no_overlap(dst, tensors);
+  copy_result(dst, *r, false);
+}
+
+// linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor
+void linalg_vecdot_into_impl(Call c, const Tensor& self, const Tensor& other, int64_t dim,
+                             Tensor& dst) {
+  const auto r = impl::linalg_vecdot(c, self, other, dim);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// linalg_vander(x: Tensor, N: Int? = None) -> Tensor
+TensorRef linalg_vander_impl([[maybe_unused]] Call c, const Tensor& x, Opt<int64_t> N) {
+  return op::vander(x, N, true);
+}
+
+// linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor
+void linalg_tensorinv_into_impl(Call c, const Tensor& self, int64_t ind, Tensor& dst) {
+  const auto r = impl::linalg_tensorinv(c, self, ind);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
+
+// linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor
+void linalg_tensorsolve_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<Ints> dims,
+                                  Tensor& dst) {
+  const auto r = impl::linalg_tensorsolve(c, self, other, dims);
+  check_into(dst, *r, Inputs{&self, &other});
+  copy_result(dst, *r, false);
+}
+
+// linalg_ldl_factor_ex(self: Tensor, hermitian: Bool = false, check_errors: Bool = false) -> (LD:
+// Tensor, pivots: IndexTensor, info: IndexTensor)
+void linalg_ldl_factor_ex_into_impl(Call c, const Tensor& self, bool hermitian, bool check_errors,
+                                    Tensor& dst_LD, Tensor& dst_pivots, Tensor& dst_info) {
+  const auto r = impl::linalg_ldl_factor_ex(c, self, hermitian, check_errors);
+  check_into(dst_LD, *r.first, Inputs{&self});
+  check_into(dst_pivots, *r.second, Inputs{&self});
+  check_into(dst_info, *r.third, Inputs{&self});
+  copy_result(dst_LD, *r.first, false);
+  copy_result(dst_pivots, *r.second, false);
+  copy_result(dst_info, *r.third, false);
+}
+
+// linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: IndexTensor)
+void linalg_ldl_factor_into_impl(Call c, const Tensor& self, bool hermitian, Tensor& dst_LD,
+                                 Tensor& dst_pivots) {
+  const auto r = impl::linalg_ldl_factor(c, self, hermitian);
+  check_into(dst_LD, *r.first, Inputs{&self});
+  check_into(dst_pivots, *r.second, Inputs{&self});
+  copy_result(dst_LD, *r.first, false);
+  copy_result(dst_pivots, *r.second, false);
+}
+
+// linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: Bool = false) -> Tensor
+void linalg_ldl_solve_into_impl(Call c, const Tensor& LD, const Tensor& pivots, const Tensor& other,
+                                bool hermitian, Tensor& dst) {
+  const auto r = impl::linalg_ldl_solve(c, LD, pivots, other, hermitian);
+  check_into(dst, *r, Inputs{&LD, &pivots, &other});
+  copy_result(dst, *r, false);
+}
+
+// orgqr(self: Tensor, input2: Tensor) -> Tensor
+TensorRef orgqr_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& input2) {
+  return op::linalg_householder_product(self, input2);
+}
+void orgqr_into_impl(Call c, const Tensor& self, const Tensor& input2, Tensor& dst) {
+  const auto r = orgqr_impl(c, self, input2);
+  check_into(dst, *r, Inputs{&self, &input2});
+  copy_result(dst, *r, false);
+}
+
+// lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor
+TensorRef lu_solve_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& LU_data,
+                        const Tensor& LU_pivots) {
+  return op::linalg_lu_solve(LU_data, LU_pivots, self, true, false);
+}
+void lu_solve_into_impl(Call c, const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots,
+                        Tensor& dst) {
+  const auto r = lu_solve_impl(c, self, LU_data, LU_pivots);
+  check_into(dst, *r, Inputs{&self, &LU_data, &LU_pivots});
+  copy_result(dst, *r, false);
+}
+
+// triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = false,
+// unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)
 
 }  // namespace TT_NS

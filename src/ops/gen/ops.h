@@ -575,7 +575,129 @@ extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bo
 extern Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm;
 extern Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into;
 extern Op<TensorPair(const Tensor&)> op_native_nuclear_norm;
-extern Op<TensorTriple(const Tensor&)> op_svd;
+extern Op<TensorTriple(const Tensor&)> op_native_svd;
+extern Op<TensorPair(const Tensor&, bool, bool)> op_native_eigh;
+extern Op<TensorPair(const Tensor&, bool)> op_native_eig;
+extern Op<TensorTriple(const Tensor&)> op_native_det;
+extern Op<TensorQuad(const Tensor&)> op_native_slogdet;
+extern Op<TensorQuad(const Tensor&, const Tensor&)> op_native_solve;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_native_lu_solve;
+extern Op<TensorPair(const Tensor&)> op_native_inv;
+extern Op<TensorPair(const Tensor&, int64_t)> op_native_qr;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_native_householder;
+extern Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_native_pinv;
+extern Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_lu_factor_ex;
+extern Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_linalg_lu_factor_ex_into;
+extern Op<TensorPair(const Tensor&, bool)> op_linalg_lu_factor;
+extern Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_lu_factor_into;
+extern Op<TensorTriple(const Tensor&, const Tensor&, bool, bool)> op_lu_unpack;
+extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&,
+               Tensor&)> op_lu_unpack_into;
+extern Op<TensorTriple(const Tensor&, bool)> op_linalg_lu;
+extern Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_lu_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, bool)> op_linalg_lu_solve;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, bool, bool,
+               Tensor&)> op_linalg_lu_solve_into;
+extern Op<TensorPair(const Tensor&, const Tensor&, bool, bool)> op_linalg_solve_ex;
+extern Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&)> op_linalg_solve_ex_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve;
+extern Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_linalg_solve_into;
+extern Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex;
+extern Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_inv_ex_into;
+extern Op<TensorRef(const Tensor&)> op_linalg_inv;
+extern Op<void(const Tensor&, Tensor&)> op_linalg_inv_into;
+extern Op<TensorRef(const Tensor&)> op_inverse;
+extern Op<void(const Tensor&, Tensor&)> op_inverse_into;
+extern Op<TensorRef(const Tensor&)> op_linalg_det;
+extern Op<void(const Tensor&, Tensor&)> op_linalg_det_into;
+extern Op<TensorRef(const Tensor&)> op_det;
+extern Op<TensorPair(const Tensor&)> op_linalg_slogdet;
+extern Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into;
+extern Op<TensorPair(const Tensor&)> op_slogdet;
+extern Op<void(const Tensor&, Tensor&, Tensor&)> op_slogdet_into;
+extern Op<TensorRef(const Tensor&)> op_logdet;
+extern Op<TensorPair(const Tensor&, bool, bool)> op_linalg_cholesky_ex;
+extern Op<void(const Tensor&, bool, bool, Tensor&, Tensor&)> op_linalg_cholesky_ex_into;
+extern Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky;
+extern Op<void(const Tensor&, bool, Tensor&)> op_linalg_cholesky_into;
+extern Op<TensorRef(const Tensor&, bool)> op_cholesky;
+extern Op<void(const Tensor&, bool, Tensor&)> op_cholesky_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool)> op_cholesky_solve;
+extern Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_cholesky_solve_into;
+extern Op<TensorRef(const Tensor&, bool)> op_cholesky_inverse;
+extern Op<void(const Tensor&, bool, Tensor&)> op_cholesky_inverse_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, bool, bool, bool)> op_linalg_solve_triangular;
+extern Op<void(const Tensor&, const Tensor&, bool, bool, bool,
+               Tensor&)> op_linalg_solve_triangular_into;
+extern Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr;
+extern Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_qr_into;
+extern Op<TensorPair(const Tensor&, bool)> op_qr;
+extern Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_qr_into;
+extern Op<TensorPair(const Tensor&)> op_geqrf;
+extern Op<void(const Tensor&, Tensor&, Tensor&)> op_geqrf_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_product;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_linalg_householder_product_into;
+extern Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh;
+extern Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_eigh_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_eigvalsh_into;
+extern Op<TensorPair(const Tensor&)> op_linalg_eig;
+extern Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into;
+extern Op<TensorRef(const Tensor&)> op_linalg_eigvals;
+extern Op<void(const Tensor&, Tensor&)> op_linalg_eigvals_into;
+extern Op<TensorTriple(const Tensor&, bool)> op_linalg_svd;
+extern Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_svd_into;
+extern Op<TensorTriple(const Tensor&, bool, bool)> op_svd;
+extern Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_svd_into;
+extern Op<TensorRef(const Tensor&)> op_linalg_svdvals;
+extern Op<void(const Tensor&, Tensor&)> op_linalg_svdvals_into;
+extern Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_vector_norm;
+extern Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_vector_norm_into;
+extern Op<TensorRef(const Tensor&, Opt<double>, Ints, bool, Dtype)> op_linalg_norm;
+extern Op<void(const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&)> op_linalg_norm_into;
+extern Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_matrix_norm;
+extern Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_matrix_norm_into;
+extern Op<TensorRef(const Tensor&, int64_t, Ints, bool, Dtype)> op_linalg_matrix_norm_str;
+extern Op<void(const Tensor&, int64_t, Ints, bool, Dtype, Tensor&)> op_linalg_matrix_norm_str_into;
+extern Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond;
+extern Op<void(const Tensor&, Opt<double>, Tensor&)> op_linalg_cond_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_cond_str_into;
+extern Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_matrix_rank;
+extern Op<void(const Tensor&, const Tensor*, const Tensor*, bool,
+               Tensor&)> op_linalg_matrix_rank_into;
+extern Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_pinv;
+extern Op<void(const Tensor&, const Tensor*, const Tensor*, bool, Tensor&)> op_linalg_pinv_into;
+extern Op<TensorRef(const Tensor&, double)> op_pinverse;
+extern Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq;
+extern Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, Tensor&, Tensor&,
+               Tensor&)> op_linalg_lstsq_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_linalg_matrix_power;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into;
+extern Op<TensorRef(const Tensor&, int64_t)> op_matrix_power;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into;
+extern Op<TensorRef(const Tensor&)> op_matrix_exp;
+extern Op<TensorRef(TensorSpan)> op_linalg_multi_dot;
+extern Op<void(TensorSpan, Tensor&)> op_linalg_multi_dot_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot;
+extern Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vecdot_into;
+extern Op<TensorRef(const Tensor&, Opt<int64_t>)> op_linalg_vander;
+extern Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv;
+extern Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_tensorinv_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve;
+extern Op<void(const Tensor&, const Tensor&, Opt<Ints>, Tensor&)> op_linalg_tensorsolve_into;
+extern Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_ldl_factor_ex;
+extern Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_linalg_ldl_factor_ex_into;
+extern Op<TensorPair(const Tensor&, bool)> op_linalg_ldl_factor;
+extern Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_ldl_factor_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_linalg_ldl_solve;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, bool,
+               Tensor&)> op_linalg_ldl_solve_into;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr;
+extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_orgqr_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve;
+extern Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lu_solve_into;
+extern Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_absolute_difference_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference;
@@ -1202,13 +1324,19 @@ enum : int64_t { kGridModeBilinear = 0, kGridModeNearest = 1, kGridModeBicubic =
 enum : int64_t { kGridPaddingZeros = 0, kGridPaddingBorder = 1, kGridPaddingReflection = 2 };
 enum : int64_t { kBagModeSum = 0, kBagModeMean = 1, kBagModeMax = 2 };
 enum : int64_t { kFftNormBackward = 0, kFftNormOrtho = 1, kFftNormForward = 2 };
+enum : int64_t { kMatrixNormFro = 0, kMatrixNormNuc = 1 };
+enum : int64_t { kLeastSquaresGelsy = 0, kLeastSquaresGels = 1, kLeastSquaresGelsd = 2,
+                 kLeastSquaresGelss = 3 };
+enum : int64_t { kQrModeReduced = 0, kQrModeComplete = 1, kQrModeR = 2 };
+enum : int64_t { kTriangleL = 0, kTriangleU = 1 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
                  kIndexingValues, kCdistModeValues, kScatterReduceValues, kIndexReduceValues,
                  kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
                  kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
-                 kBagModeValues, kFftNormValues };
+                 kBagModeValues, kFftNormValues, kMatrixNormValues, kLeastSquaresValues,
+                 kQrModeValues, kTriangleValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -2981,8 +3109,403 @@ inline void nuclear_norm_into(const Tensor& self, Ints dim, bool keepdim, Tensor
 inline TensorPair native_nuclear_norm(const Tensor& self) {
   return dispatch(op_native_nuclear_norm, self);
 }
-inline TensorTriple svd(const Tensor& self) {
-  return dispatch(op_svd, self);
+inline TensorTriple native_svd(const Tensor& self) {
+  return dispatch(op_native_svd, self);
+}
+inline TensorPair native_eigh(const Tensor& self, bool upper, bool vectors) {
+  return dispatch(op_native_eigh, self, upper, vectors);
+}
+inline TensorPair native_eig(const Tensor& self, bool vectors) {
+  return dispatch(op_native_eig, self, vectors);
+}
+inline TensorTriple native_det(const Tensor& self) {
+  return dispatch(op_native_det, self);
+}
+inline TensorQuad native_slogdet(const Tensor& self) {
+  return dispatch(op_native_slogdet, self);
+}
+inline TensorQuad native_solve(const Tensor& self, const Tensor& other) {
+  return dispatch(op_native_solve, self, other);
+}
+inline TensorRef native_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& other,
+                                 bool adjoint) {
+  return dispatch(op_native_lu_solve, LU, pivots, other, adjoint);
+}
+inline TensorPair native_inv(const Tensor& self) {
+  return dispatch(op_native_inv, self);
+}
+inline TensorPair native_qr(const Tensor& self, int64_t mode) {
+  return dispatch(op_native_qr, self, mode);
+}
+inline TensorRef native_householder(const Tensor& self, const Tensor& tau) {
+  return dispatch(op_native_householder, self, tau);
+}
+inline TensorRef native_pinv(const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                             bool hermitian) {
+  return dispatch(op_native_pinv, self, atol, rtol, hermitian);
+}
+inline TensorTriple linalg_lu_factor_ex(const Tensor& self, bool pivot = true,
+                                        bool check_errors = false) {
+  return dispatch(op_linalg_lu_factor_ex, self, pivot, check_errors);
+}
+inline void linalg_lu_factor_ex_into(const Tensor& self, bool pivot, bool check_errors,
+                                     Tensor& dst_LU, Tensor& dst_pivots, Tensor& dst_info) {
+  return dispatch(op_linalg_lu_factor_ex_into, self, pivot, check_errors, dst_LU, dst_pivots,
+                  dst_info);
+}
+inline TensorPair linalg_lu_factor(const Tensor& self, bool pivot = true) {
+  return dispatch(op_linalg_lu_factor, self, pivot);
+}
+inline void linalg_lu_factor_into(const Tensor& self, bool pivot, Tensor& dst_LU,
+                                  Tensor& dst_pivots) {
+  return dispatch(op_linalg_lu_factor_into, self, pivot, dst_LU, dst_pivots);
+}
+inline TensorTriple lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots,
+                              bool unpack_data = true, bool unpack_pivots = true) {
+  return dispatch(op_lu_unpack, LU_data, LU_pivots, unpack_data, unpack_pivots);
+}
+inline void lu_unpack_into(const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,
+                           bool unpack_pivots, Tensor& dst_P, Tensor& dst_L, Tensor& dst_U) {
+  return dispatch(op_lu_unpack_into, LU_data, LU_pivots, unpack_data, unpack_pivots, dst_P, dst_L,
+                  dst_U);
+}
+inline TensorTriple linalg_lu(const Tensor& self, bool pivot = true) {
+  return dispatch(op_linalg_lu, self, pivot);
+}
+inline void linalg_lu_into(const Tensor& self, bool pivot, Tensor& dst_P, Tensor& dst_L,
+                           Tensor& dst_U) {
+  return dispatch(op_linalg_lu_into, self, pivot, dst_P, dst_L, dst_U);
+}
+inline TensorRef linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& other,
+                                 bool left = true, bool adjoint = false) {
+  return dispatch(op_linalg_lu_solve, LU, pivots, other, left, adjoint);
+}
+inline void linalg_lu_solve_into(const Tensor& LU, const Tensor& pivots, const Tensor& other,
+                                 bool left, bool adjoint, Tensor& dst) {
+  return dispatch(op_linalg_lu_solve_into, LU, pivots, other, left, adjoint, dst);
+}
+inline TensorPair linalg_solve_ex(const Tensor& self, const Tensor& other, bool left = true,
+                                  bool check_errors = false) {
+  return dispatch(op_linalg_solve_ex, self, other, left, check_errors);
+}
+inline void linalg_solve_ex_into(const Tensor& self, const Tensor& other, bool left,
+                                 bool check_errors, Tensor& dst_result, Tensor& dst_info) {
+  return dispatch(op_linalg_solve_ex_into, self, other, left, check_errors, dst_result, dst_info);
+}
+inline TensorRef linalg_solve(const Tensor& self, const Tensor& other, bool left = true) {
+  return dispatch(op_linalg_solve, self, other, left);
+}
+inline void linalg_solve_into(const Tensor& self, const Tensor& other, bool left, Tensor& dst) {
+  return dispatch(op_linalg_solve_into, self, other, left, dst);
+}
+inline TensorPair linalg_inv_ex(const Tensor& self, bool check_errors = false) {
+  return dispatch(op_linalg_inv_ex, self, check_errors);
+}
+inline void linalg_inv_ex_into(const Tensor& self, bool check_errors, Tensor& dst_inverse,
+                               Tensor& dst_info) {
+  return dispatch(op_linalg_inv_ex_into, self, check_errors, dst_inverse, dst_info);
+}
+inline TensorRef linalg_inv(const Tensor& self) {
+  return dispatch(op_linalg_inv, self);
+}
+inline void linalg_inv_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_linalg_inv_into, self, dst);
+}
+inline TensorRef inverse(const Tensor& self) {
+  return dispatch(op_inverse, self);
+}
+inline void inverse_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_inverse_into, self, dst);
+}
+inline TensorRef linalg_det(const Tensor& self) {
+  return dispatch(op_linalg_det, self);
+}
+inline void linalg_det_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_linalg_det_into, self, dst);
+}
+inline TensorRef det(const Tensor& self) {
+  return dispatch(op_det, self);
+}
+inline TensorPair linalg_slogdet(const Tensor& self) {
+  return dispatch(op_linalg_slogdet, self);
+}
+inline void linalg_slogdet_into(const Tensor& self, Tensor& dst_sign, Tensor& dst_logabsdet) {
+  return dispatch(op_linalg_slogdet_into, self, dst_sign, dst_logabsdet);
+}
+inline TensorPair slogdet(const Tensor& self) {
+  return dispatch(op_slogdet, self);
+}
+inline void slogdet_into(const Tensor& self, Tensor& dst_sign, Tensor& dst_logabsdet) {
+  return dispatch(op_slogdet_into, self, dst_sign, dst_logabsdet);
+}
+inline TensorRef logdet(const Tensor& self) {
+  return dispatch(op_logdet, self);
+}
+inline TensorPair linalg_cholesky_ex(const Tensor& self, bool upper = false,
+                                     bool check_errors = false) {
+  return dispatch(op_linalg_cholesky_ex, self, upper, check_errors);
+}
+inline void linalg_cholesky_ex_into(const Tensor& self, bool upper, bool check_errors,
+                                    Tensor& dst_L, Tensor& dst_info) {
+  return dispatch(op_linalg_cholesky_ex_into, self, upper, check_errors, dst_L, dst_info);
+}
+inline TensorRef linalg_cholesky(const Tensor& self, bool upper = false) {
+  return dispatch(op_linalg_cholesky, self, upper);
+}
+inline void linalg_cholesky_into(const Tensor& self, bool upper, Tensor& dst) {
+  return dispatch(op_linalg_cholesky_into, self, upper, dst);
+}
+inline TensorRef cholesky(const Tensor& self, bool upper = false) {
+  return dispatch(op_cholesky, self, upper);
+}
+inline void cholesky_into(const Tensor& self, bool upper, Tensor& dst) {
+  return dispatch(op_cholesky_into, self, upper, dst);
+}
+inline TensorRef cholesky_solve(const Tensor& self, const Tensor& input2, bool upper = false) {
+  return dispatch(op_cholesky_solve, self, input2, upper);
+}
+inline void cholesky_solve_into(const Tensor& self, const Tensor& input2, bool upper, Tensor& dst) {
+  return dispatch(op_cholesky_solve_into, self, input2, upper, dst);
+}
+inline TensorRef cholesky_inverse(const Tensor& self, bool upper = false) {
+  return dispatch(op_cholesky_inverse, self, upper);
+}
+inline void cholesky_inverse_into(const Tensor& self, bool upper, Tensor& dst) {
+  return dispatch(op_cholesky_inverse_into, self, upper, dst);
+}
+inline TensorRef linalg_solve_triangular(const Tensor& self, const Tensor& other, bool upper,
+                                         bool left = true, bool unitriangular = false) {
+  return dispatch(op_linalg_solve_triangular, self, other, upper, left, unitriangular);
+}
+inline void linalg_solve_triangular_into(const Tensor& self, const Tensor& other, bool upper,
+                                         bool left, bool unitriangular, Tensor& dst) {
+  return dispatch(op_linalg_solve_triangular_into, self, other, upper, left, unitriangular, dst);
+}
+inline TensorPair linalg_qr(const Tensor& self, int64_t mode = 0) {
+  return dispatch(op_linalg_qr, self, mode);
+}
+inline void linalg_qr_into(const Tensor& self, int64_t mode, Tensor& dst_Q, Tensor& dst_R) {
+  return dispatch(op_linalg_qr_into, self, mode, dst_Q, dst_R);
+}
+inline TensorPair qr(const Tensor& self, bool some = true) {
+  return dispatch(op_qr, self, some);
+}
+inline void qr_into(const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R) {
+  return dispatch(op_qr_into, self, some, dst_Q, dst_R);
+}
+inline TensorPair geqrf(const Tensor& self) {
+  return dispatch(op_geqrf, self);
+}
+inline void geqrf_into(const Tensor& self, Tensor& dst_a, Tensor& dst_tau) {
+  return dispatch(op_geqrf_into, self, dst_a, dst_tau);
+}
+inline TensorRef linalg_householder_product(const Tensor& self, const Tensor& tau) {
+  return dispatch(op_linalg_householder_product, self, tau);
+}
+inline void linalg_householder_product_into(const Tensor& self, const Tensor& tau, Tensor& dst) {
+  return dispatch(op_linalg_householder_product_into, self, tau, dst);
+}
+inline TensorPair linalg_eigh(const Tensor& self, int64_t UPLO = 0) {
+  return dispatch(op_linalg_eigh, self, UPLO);
+}
+inline void linalg_eigh_into(const Tensor& self, int64_t UPLO, Tensor& dst_eigenvalues,
+                             Tensor& dst_eigenvectors) {
+  return dispatch(op_linalg_eigh_into, self, UPLO, dst_eigenvalues, dst_eigenvectors);
+}
+inline TensorRef linalg_eigvalsh(const Tensor& self, int64_t UPLO = 0) {
+  return dispatch(op_linalg_eigvalsh, self, UPLO);
+}
+inline void linalg_eigvalsh_into(const Tensor& self, int64_t UPLO, Tensor& dst) {
+  return dispatch(op_linalg_eigvalsh_into, self, UPLO, dst);
+}
+inline TensorPair linalg_eig(const Tensor& self) {
+  return dispatch(op_linalg_eig, self);
+}
+inline void linalg_eig_into(const Tensor& self, Tensor& dst_eigenvalues, Tensor& dst_eigenvectors) {
+  return dispatch(op_linalg_eig_into, self, dst_eigenvalues, dst_eigenvectors);
+}
+inline TensorRef linalg_eigvals(const Tensor& self) {
+  return dispatch(op_linalg_eigvals, self);
+}
+inline void linalg_eigvals_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_linalg_eigvals_into, self, dst);
+}
+inline TensorTriple linalg_svd(const Tensor& self, bool full_matrices = true) {
+  return dispatch(op_linalg_svd, self, full_matrices);
+}
+inline void linalg_svd_into(const Tensor& self, bool full_matrices, Tensor& dst_U, Tensor& dst_S,
+                            Tensor& dst_Vh) {
+  return dispatch(op_linalg_svd_into, self, full_matrices, dst_U, dst_S, dst_Vh);
+}
+inline TensorTriple svd(const Tensor& self, bool some = true, bool compute_uv = true) {
+  return dispatch(op_svd, self, some, compute_uv);
+}
+inline void svd_into(const Tensor& self, bool some, bool compute_uv, Tensor& dst_U, Tensor& dst_S,
+                     Tensor& dst_V) {
+  return dispatch(op_svd_into, self, some, compute_uv, dst_U, dst_S, dst_V);
+}
+inline TensorRef linalg_svdvals(const Tensor& self) {
+  return dispatch(op_linalg_svdvals, self);
+}
+inline void linalg_svdvals_into(const Tensor& self, Tensor& dst) {
+  return dispatch(op_linalg_svdvals_into, self, dst);
+}
+inline TensorRef linalg_vector_norm(const Tensor& self, double ord = 2.0, Ints dim = {},
+                                    bool keepdim = false, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_linalg_vector_norm, self, ord, dim, keepdim, dtype);
+}
+inline void linalg_vector_norm_into(const Tensor& self, double ord, Ints dim, bool keepdim,
+                                    Dtype dtype, Tensor& dst) {
+  return dispatch(op_linalg_vector_norm_into, self, ord, dim, keepdim, dtype, dst);
+}
+inline TensorRef linalg_norm(const Tensor& self, Opt<double> ord = {}, Ints dim = {},
+                             bool keepdim = false, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_linalg_norm, self, ord, dim, keepdim, dtype);
+}
+inline void linalg_norm_into(const Tensor& self, Opt<double> ord, Ints dim, bool keepdim,
+                             Dtype dtype, Tensor& dst) {
+  return dispatch(op_linalg_norm_into, self, ord, dim, keepdim, dtype, dst);
+}
+inline TensorRef linalg_matrix_norm(const Tensor& self, double ord, Ints dim = {},
+                                    bool keepdim = false, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_linalg_matrix_norm, self, ord, dim, keepdim, dtype);
+}
+inline void linalg_matrix_norm_into(const Tensor& self, double ord, Ints dim, bool keepdim,
+                                    Dtype dtype, Tensor& dst) {
+  return dispatch(op_linalg_matrix_norm_into, self, ord, dim, keepdim, dtype, dst);
+}
+inline TensorRef linalg_matrix_norm_str(const Tensor& self, int64_t ord = 0, Ints dim = {},
+                                        bool keepdim = false, Dtype dtype = Dtype::kNone) {
+  return dispatch(op_linalg_matrix_norm_str, self, ord, dim, keepdim, dtype);
+}
+inline void linalg_matrix_norm_str_into(const Tensor& self, int64_t ord, Ints dim, bool keepdim,
+                                        Dtype dtype, Tensor& dst) {
+  return dispatch(op_linalg_matrix_norm_str_into, self, ord, dim, keepdim, dtype, dst);
+}
+inline TensorRef linalg_cond(const Tensor& self, Opt<double> p = {}) {
+  return dispatch(op_linalg_cond, self, p);
+}
+inline void linalg_cond_into(const Tensor& self, Opt<double> p, Tensor& dst) {
+  return dispatch(op_linalg_cond_into, self, p, dst);
+}
+inline TensorRef linalg_cond_str(const Tensor& self, int64_t p) {
+  return dispatch(op_linalg_cond_str, self, p);
+}
+inline void linalg_cond_str_into(const Tensor& self, int64_t p, Tensor& dst) {
+  return dispatch(op_linalg_cond_str_into, self, p, dst);
+}
+inline TensorRef linalg_matrix_rank(const Tensor& self, const Tensor* atol = nullptr,
+                                    const Tensor* rtol = nullptr, bool hermitian = false) {
+  return dispatch(op_linalg_matrix_rank, self, atol, rtol, hermitian);
+}
+inline void linalg_matrix_rank_into(const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                                    bool hermitian, Tensor& dst) {
+  return dispatch(op_linalg_matrix_rank_into, self, atol, rtol, hermitian, dst);
+}
+inline TensorRef linalg_pinv(const Tensor& self, const Tensor* atol = nullptr,
+                             const Tensor* rtol = nullptr, bool hermitian = false) {
+  return dispatch(op_linalg_pinv, self, atol, rtol, hermitian);
+}
+inline void linalg_pinv_into(const Tensor& self, const Tensor* atol, const Tensor* rtol,
+                             bool hermitian, Tensor& dst) {
+  return dispatch(op_linalg_pinv_into, self, atol, rtol, hermitian, dst);
+}
+inline TensorRef pinverse(const Tensor& self, double rcond = 1e-15) {
+  return dispatch(op_pinverse, self, rcond);
+}
+inline TensorQuad linalg_lstsq(const Tensor& self, const Tensor& other, Opt<double> rcond = {},
+                               int64_t driver = 0) {
+  return dispatch(op_linalg_lstsq, self, other, rcond, driver);
+}
+inline void linalg_lstsq_into(const Tensor& self, const Tensor& other, Opt<double> rcond,
+                              int64_t driver, Tensor& dst_solution, Tensor& dst_residuals,
+                              Tensor& dst_rank, Tensor& dst_singular_values) {
+  return dispatch(op_linalg_lstsq_into, self, other, rcond, driver, dst_solution, dst_residuals,
+                  dst_rank, dst_singular_values);
+}
+inline TensorRef linalg_matrix_power(const Tensor& self, int64_t n) {
+  return dispatch(op_linalg_matrix_power, self, n);
+}
+inline void linalg_matrix_power_into(const Tensor& self, int64_t n, Tensor& dst) {
+  return dispatch(op_linalg_matrix_power_into, self, n, dst);
+}
+inline TensorRef matrix_power(const Tensor& self, int64_t n) {
+  return dispatch(op_matrix_power, self, n);
+}
+inline void matrix_power_into(const Tensor& self, int64_t n, Tensor& dst) {
+  return dispatch(op_matrix_power_into, self, n, dst);
+}
+inline TensorRef matrix_exp(const Tensor& self) {
+  return dispatch(op_matrix_exp, self);
+}
+inline TensorRef linalg_multi_dot(TensorSpan tensors) {
+  return dispatch(op_linalg_multi_dot, tensors);
+}
+inline void linalg_multi_dot_into(TensorSpan tensors, Tensor& dst) {
+  return dispatch(op_linalg_multi_dot_into, tensors, dst);
+}
+inline TensorRef linalg_vecdot(const Tensor& self, const Tensor& other, int64_t dim = -1) {
+  return dispatch(op_linalg_vecdot, self, other, dim);
+}
+inline void linalg_vecdot_into(const Tensor& self, const Tensor& other, int64_t dim, Tensor& dst) {
+  return dispatch(op_linalg_vecdot_into, self, other, dim, dst);
+}
+inline TensorRef linalg_vander(const Tensor& x, Opt<int64_t> N = {}) {
+  return dispatch(op_linalg_vander, x, N);
+}
+inline TensorRef linalg_tensorinv(const Tensor& self, int64_t ind = 2) {
+  return dispatch(op_linalg_tensorinv, self, ind);
+}
+inline void linalg_tensorinv_into(const Tensor& self, int64_t ind, Tensor& dst) {
+  return dispatch(op_linalg_tensorinv_into, self, ind, dst);
+}
+inline TensorRef linalg_tensorsolve(const Tensor& self, const Tensor& other, Opt<Ints> dims = {}) {
+  return dispatch(op_linalg_tensorsolve, self, other, dims);
+}
+inline void linalg_tensorsolve_into(const Tensor& self, const Tensor& other, Opt<Ints> dims,
+                                    Tensor& dst) {
+  return dispatch(op_linalg_tensorsolve_into, self, other, dims, dst);
+}
+inline TensorTriple linalg_ldl_factor_ex(const Tensor& self, bool hermitian = false,
+                                         bool check_errors = false) {
+  return dispatch(op_linalg_ldl_factor_ex, self, hermitian, check_errors);
+}
+inline void linalg_ldl_factor_ex_into(const Tensor& self, bool hermitian, bool check_errors,
+                                      Tensor& dst_LD, Tensor& dst_pivots, Tensor& dst_info) {
+  return dispatch(op_linalg_ldl_factor_ex_into, self, hermitian, check_errors, dst_LD, dst_pivots,
+                  dst_info);
+}
+inline TensorPair linalg_ldl_factor(const Tensor& self, bool hermitian = false) {
+  return dispatch(op_linalg_ldl_factor, self, hermitian);
+}
+inline void linalg_ldl_factor_into(const Tensor& self, bool hermitian, Tensor& dst_LD,
+                                   Tensor& dst_pivots) {
+  return dispatch(op_linalg_ldl_factor_into, self, hermitian, dst_LD, dst_pivots);
+}
+inline TensorRef linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& other,
+                                  bool hermitian = false) {
+  return dispatch(op_linalg_ldl_solve, LD, pivots, other, hermitian);
+}
+inline void linalg_ldl_solve_into(const Tensor& LD, const Tensor& pivots, const Tensor& other,
+                                  bool hermitian, Tensor& dst) {
+  return dispatch(op_linalg_ldl_solve_into, LD, pivots, other, hermitian, dst);
+}
+inline TensorRef orgqr(const Tensor& self, const Tensor& input2) {
+  return dispatch(op_orgqr, self, input2);
+}
+inline void orgqr_into(const Tensor& self, const Tensor& input2, Tensor& dst) {
+  return dispatch(op_orgqr_into, self, input2, dst);
+}
+inline TensorRef lu_solve(const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots) {
+  return dispatch(op_lu_solve, self, LU_data, LU_pivots);
+}
+inline void lu_solve_into(const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots,
+                          Tensor& dst) {
+  return dispatch(op_lu_solve_into, self, LU_data, LU_pivots, dst);
+}
+inline TensorPair triangular_solve(const Tensor& self, const Tensor& A, bool upper = true,
+                                   bool transpose = false, bool unitriangular = false) {
+  return dispatch(op_triangular_solve, self, A, upper, transpose, unitriangular);
 }
 inline TensorRef absolute_difference(const Tensor& self, const Tensor& other) {
   return dispatch(op_absolute_difference, self, other);

@@ -25,39 +25,47 @@ grid_sample affine_grid gather scatter_add scatter_add! index_select index_add i
 index_put! embedding embedding_renorm! embedding_bag scatter scatter! index_copy index_copy!
 index_fill index_fill! take_along_dim masked_select nonzero one_hot tril tril! triu triu! where
 masked_fill masked_fill! take put put! masked_scatter masked_scatter! argwhere nonzero_static
-unravel_index scatter_reduce scatter_reduce! index_reduce index_reduce! nuclear_norm l1_loss
-mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div
-nll_loss cross_entropy poisson_nll_loss gaussian_nll_loss hinge_embedding_loss cosine_embedding_loss
-margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss multilabel_margin_loss
-multilabel_soft_margin_loss linear_cross_entropy ctc_loss matmul linear addmm addmm! baddbmm
-baddbmm! mm bmm mv dot outer einsum addmv addmv! addr addr! addbmm addbmm! vdot inner tensordot kron
-cross chain_matmul bilinear batch_norm group_norm instance_norm rms_norm layer_norm
-local_response_norm max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices
-adaptive_max_pool1d adaptive_max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d
-adaptive_avg_pool2d max_pool3d max_pool3d_with_indices avg_pool3d adaptive_max_pool3d
-adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d fractional_max_pool2d fractional_max_pool3d
-max_unpool1d max_unpool2d max_unpool3d rand randn rand_like randn_like bernoulli bernoulli! randint
-randint_like random! normal normal! uniform! exponential! cauchy! log_normal! geometric! dropout
-dropout! randperm multinomial dropout1d dropout1d! dropout2d dropout2d! dropout3d dropout3d!
-alpha_dropout alpha_dropout! feature_alpha_dropout feature_alpha_dropout! lstm gru rnn_tanh rnn_relu
-lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell sum sum_to_size mean argmax any all amax amin
-logsumexp var std var_mean prod argmin norm count_nonzero aminmax std_mean nansum nanmean cov
-corrcoef dist pairwise_distance cosine_similarity normalize renorm renorm! cdist pdist trace
-interpolate cumsum cumsum! cumprod cumprod! diff trapezoid cumulative_trapezoid vander cummax cummin
-logcumsumexp gradient_points softmax softmin log_softmax sort argsort topk searchsorted bucketize
-unique msort kthvalue median nanmedian mode quantile nanquantile unique_consecutive bincount histc
-histogram histogram_edges lgamma lgamma! digamma digamma! polygamma mvlgamma mvlgamma! erfinv
-erfinv! erfcx ndtr log_ndtr ndtri i0 i0! i0e i1 i1e sinc sinc! entr xlogy xlogy! xlog1py igamma
-igamma! igammac igammac! zeta exp exp! log log! tanh tanh! sigmoid sigmoid! abs abs! sgn sgn! sign
-sign! sqrt sqrt! rsqrt rsqrt! square square! reciprocal reciprocal! exp2 exp2! expm1 expm1! log2
-log2! log10 log10! log1p log1p! sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh
-sinh! cosh cosh! asinh asinh! acosh acosh! atanh atanh! logit logit! deg2rad deg2rad! rad2deg
-rad2deg! erf erf! erfc erfc! floor floor! ceil ceil! trunc trunc! frac frac! positive round round!
-isnan isinf isfinite isposinf isneginf isreal signbit nan_to_num nan_to_num! view reshape transpose
-transpose! t t! permute expand squeeze squeeze! unsqueeze unsqueeze! select detach as_strided
-as_strided! flatten unflatten unbind narrow diagonal ravel broadcast_to broadcast_tensors movedim
-atleast_1d atleast_2d atleast_3d adjoint narrow_copy unfold select_scatter slice_scatter
-diagonal_scatter maximum minimum split_with_sizes
+unravel_index scatter_reduce scatter_reduce! index_reduce index_reduce! nuclear_norm
+linalg_lu_factor_ex linalg_lu_factor lu_unpack linalg_lu linalg_lu_solve linalg_solve_ex
+linalg_solve linalg_inv_ex linalg_inv inverse linalg_det det linalg_slogdet slogdet logdet
+linalg_cholesky_ex linalg_cholesky cholesky cholesky_solve cholesky_inverse linalg_solve_triangular
+linalg_qr qr geqrf linalg_householder_product linalg_eigh linalg_eigvalsh linalg_eig linalg_eigvals
+linalg_svd svd linalg_svdvals linalg_vector_norm linalg_norm linalg_matrix_norm
+linalg_matrix_norm_str linalg_cond linalg_cond_str linalg_matrix_rank linalg_pinv pinverse
+linalg_lstsq linalg_matrix_power matrix_power matrix_exp linalg_multi_dot linalg_vecdot
+linalg_vander linalg_tensorinv linalg_tensorsolve linalg_ldl_factor_ex linalg_ldl_factor
+linalg_ldl_solve orgqr lu_solve triangular_solve l1_loss mse_loss smooth_l1_loss huber_loss
+binary_cross_entropy binary_cross_entropy_with_logits kl_div nll_loss cross_entropy poisson_nll_loss
+gaussian_nll_loss hinge_embedding_loss cosine_embedding_loss margin_ranking_loss soft_margin_loss
+triplet_margin_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss
+linear_cross_entropy ctc_loss matmul linear addmm addmm! baddbmm baddbmm! mm bmm mv dot outer einsum
+addmv addmv! addr addr! addbmm addbmm! vdot inner tensordot kron cross chain_matmul bilinear
+batch_norm group_norm instance_norm rms_norm layer_norm local_response_norm max_pool1d
+max_pool1d_with_indices max_pool2d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d
+avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d max_pool3d max_pool3d_with_indices
+avg_pool3d adaptive_max_pool3d adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d
+fractional_max_pool2d fractional_max_pool3d max_unpool1d max_unpool2d max_unpool3d rand randn
+rand_like randn_like bernoulli bernoulli! randint randint_like random! normal normal! uniform!
+exponential! cauchy! log_normal! geometric! dropout dropout! randperm multinomial dropout1d
+dropout1d! dropout2d dropout2d! dropout3d dropout3d! alpha_dropout alpha_dropout!
+feature_alpha_dropout feature_alpha_dropout! lstm gru rnn_tanh rnn_relu lstm_cell gru_cell
+rnn_tanh_cell rnn_relu_cell sum sum_to_size mean argmax any all amax amin logsumexp var std var_mean
+prod argmin norm count_nonzero aminmax std_mean nansum nanmean cov corrcoef dist pairwise_distance
+cosine_similarity normalize renorm renorm! cdist pdist trace interpolate cumsum cumsum! cumprod
+cumprod! diff trapezoid cumulative_trapezoid vander cummax cummin logcumsumexp gradient_points
+softmax softmin log_softmax sort argsort topk searchsorted bucketize unique msort kthvalue median
+nanmedian mode quantile nanquantile unique_consecutive bincount histc histogram histogram_edges
+lgamma lgamma! digamma digamma! polygamma mvlgamma mvlgamma! erfinv erfinv! erfcx ndtr log_ndtr
+ndtri i0 i0! i0e i1 i1e sinc sinc! entr xlogy xlogy! xlog1py igamma igamma! igammac igammac! zeta
+exp exp! log log! tanh tanh! sigmoid sigmoid! abs abs! sgn sgn! sign sign! sqrt sqrt! rsqrt rsqrt!
+square square! reciprocal reciprocal! exp2 exp2! expm1 expm1! log2 log2! log10 log10! log1p log1p!
+sin sin! cos cos! tan tan! asin asin! acos acos! atan atan! sinh sinh! cosh cosh! asinh asinh! acosh
+acosh! atanh atanh! logit logit! deg2rad deg2rad! rad2deg rad2deg! erf erf! erfc erfc! floor floor!
+ceil ceil! trunc trunc! frac frac! positive round round! isnan isinf isfinite isposinf isneginf
+isreal signbit nan_to_num nan_to_num! view reshape transpose transpose! t t! permute expand squeeze
+squeeze! unsqueeze unsqueeze! select detach as_strided as_strided! flatten unflatten unbind narrow
+diagonal ravel broadcast_to broadcast_tensors movedim atleast_1d atleast_2d atleast_3d adjoint
+narrow_copy unfold select_scatter slice_scatter diagonal_scatter maximum minimum split_with_sizes
 """))
 # Further names of some of them.
 const ALIASES = Symbol.(Base.split("""

@@ -23,6 +23,10 @@ const GRIDMODE = ("bilinear" => 0, "nearest" => 1, "bicubic" => 2)
 const GRIDPADDING = ("zeros" => 0, "border" => 1, "reflection" => 2)
 const BAGMODE = ("sum" => 0, "mean" => 1, "max" => 2)
 const FFTNORM = ("backward" => 0, "ortho" => 1, "forward" => 2)
+const MATRIXNORM = ("fro" => 0, "nuc" => 1)
+const LEASTSQUARES = ("gelsy" => 0, "gels" => 1, "gelsd" => 2, "gelss" => 3)
+const QRMODE = ("reduced" => 0, "complete" => 1, "r" => 2)
+const TRIANGLE = ("L" => 0, "U" => 1)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)
@@ -6169,6 +6173,1138 @@ function nuclear_norm(input::Tensor, dim_=nothing; dims=nothing,
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve dim_v C.tt_nuclear_norm(ctx(), input, opts, o))
     return wrap(o[])
+end
+
+"""
+    TT.linalg_lu_factor_ex(input; pivot=true, check_errors=false, out=nothing)
+
+Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in one
+matrix. pivots[i] counts from 1: row i was exchanged with that one. info is 0, or the first
+position, from 1, of a zero on the diagonal of U.
+
+- `input`: (…, m, n)
+- `pivot`: must be true
+- `check_errors`: whether to fail if info is not 0
+"""
+function linalg_lu_factor_ex(input::Tensor; pivot::Bool=true, check_errors::Bool=false, out=nothing)
+    opts = Ref(C.tt_linalg_lu_factor_ex_opts(UInt64(3), flag(pivot), flag(check_errors)))
+    if out !== nothing
+        check(C.tt_linalg_lu_factor_ex_into(ctx(), input, opts, out[1], out[2], out[3]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_lu_factor_ex(ctx(), input, opts, o1, o2, o3))
+    return (LU = wrap_or_nothing(o1[]), pivots = wrap_or_nothing(o2[]),
+        info = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.linalg_lu_factor(input; pivot=true, out=nothing)
+
+Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in one
+matrix. pivots[i] counts from 1: row i was exchanged with that one.
+
+- `input`: (…, m, n)
+- `pivot`: must be true
+"""
+function linalg_lu_factor(input::Tensor; pivot::Bool=true, out=nothing)
+    opts = Ref(C.tt_linalg_lu_factor_opts(UInt64(1), flag(pivot)))
+    if out !== nothing
+        check(C.tt_linalg_lu_factor_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_lu_factor(ctx(), input, opts, o1, o2))
+    return (LU = wrap_or_nothing(o1[]), pivots = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.lu_unpack(LU_data, LU_pivots; unpack_data=true, unpack_pivots=true, out=nothing)
+
+Returns the factors P, L and U, with A = P @ L @ U, of what `linalg_lu_factor` returned.
+
+- `LU_data`: (…, m, n)
+- `LU_pivots`: int32 or int64, (…, k)
+- `unpack_data`: whether to return L and U
+- `unpack_pivots`: whether to return P
+"""
+function lu_unpack(LU_data::Tensor, LU_pivots::Tensor; unpack_data::Bool=true,
+    unpack_pivots::Bool=true, out=nothing)
+    opts = Ref(C.tt_lu_unpack_opts(UInt64(3), flag(unpack_data), flag(unpack_pivots)))
+    if out !== nothing
+        check(C.tt_lu_unpack_into(ctx(), LU_data, LU_pivots, opts, out[1], out[2], out[3]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(C.tt_lu_unpack(ctx(), LU_data, LU_pivots, opts, o1, o2, o3))
+    return (P = wrap_or_nothing(o1[]), L = wrap_or_nothing(o2[]), U = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.linalg_lu(input; pivot=true, out=nothing)
+
+Decomposes matrices as A = P @ L @ U with a permutation P, a unit lower triangular L and an upper
+triangular U.
+
+- `input`: (…, m, n)
+- `pivot`: must be true
+"""
+function linalg_lu(input::Tensor; pivot::Bool=true, out=nothing)
+    opts = Ref(C.tt_linalg_lu_opts(UInt64(1), flag(pivot)))
+    if out !== nothing
+        check(C.tt_linalg_lu_into(ctx(), input, opts, out[1], out[2], out[3]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_lu(ctx(), input, opts, o1, o2, o3))
+    return (P = wrap_or_nothing(o1[]), L = wrap_or_nothing(o2[]), U = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.linalg_lu_solve(LU, pivots, other; left=true, adjoint=false, out=nothing)
+
+Solves A @ X = other with the factors of A from `linalg_lu_factor`.
+
+- `LU`: (…, n, n)
+- `pivots`: int32 or int64, (…, n)
+- `other`: (…, n, k), or (…, k, n) if left is false
+- `left`: false: solves X @ A = other
+- `adjoint`: whether A is replaced by its conjugate transpose
+"""
+function linalg_lu_solve(LU::Tensor, pivots::Tensor, other::Tensor; left::Bool=true,
+    adjoint::Bool=false, out=nothing)
+    opts = Ref(C.tt_linalg_lu_solve_opts(UInt64(3), flag(left), flag(adjoint)))
+    if out !== nothing
+        check(C.tt_linalg_lu_solve_into(ctx(), LU, pivots, other, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_lu_solve(ctx(), LU, pivots, other, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_solve_ex(input, other; left=true, check_errors=false, out=nothing)
+
+Solves A @ X = other. info is 0, or the first position, from 1, of a zero on the diagonal of U in
+A = P @ L @ U; the result is then undefined.
+
+- `input`: A, (…, n, n)
+- `other`: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
+- `left`: false: solves X @ A = other
+- `check_errors`: whether to fail if info is not 0
+"""
+function linalg_solve_ex(input::Tensor, other::Tensor; left::Bool=true, check_errors::Bool=false,
+    out=nothing)
+    opts = Ref(C.tt_linalg_solve_ex_opts(UInt64(3), flag(left), flag(check_errors)))
+    if out !== nothing
+        check(C.tt_linalg_solve_ex_into(ctx(), input, other, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_solve_ex(ctx(), input, other, opts, o1, o2))
+    return (result = wrap_or_nothing(o1[]), info = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.linalg_solve(input, other; left=true, out=nothing)
+
+Solves A @ X = other. Fails if a matrix is singular.
+
+- `input`: A, (…, n, n)
+- `other`: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
+- `left`: false: solves X @ A = other
+"""
+function linalg_solve(input::Tensor, other::Tensor; left::Bool=true, out=nothing)
+    opts = Ref(C.tt_linalg_solve_opts(UInt64(1), flag(left)))
+    if out !== nothing
+        check(C.tt_linalg_solve_into(ctx(), input, other, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_solve(ctx(), input, other, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_inv_ex(input; check_errors=false, out=nothing)
+
+Computes the inverses of matrices. info is 0, or the first position, from 1, of a zero on the
+diagonal of U in A = P @ L @ U; the inverse is then undefined.
+
+- `input`: (…, n, n)
+- `check_errors`: whether to fail if info is not 0
+"""
+function linalg_inv_ex(input::Tensor; check_errors::Bool=false, out=nothing)
+    opts = Ref(C.tt_linalg_inv_ex_opts(UInt64(1), flag(check_errors)))
+    if out !== nothing
+        check(C.tt_linalg_inv_ex_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_inv_ex(ctx(), input, opts, o1, o2))
+    return (inverse = wrap_or_nothing(o1[]), info = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.linalg_inv(input; out=nothing)
+
+Computes the inverses of matrices. Fails if a matrix is singular.
+
+- `input`: (…, n, n)
+"""
+function linalg_inv(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_linalg_inv_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_inv(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.inverse(input; out=nothing)
+
+Computes the inverses of matrices. Fails if a matrix is singular.
+
+- `input`: (…, n, n)
+"""
+function inverse(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_inverse_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_inverse(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_det(input; out=nothing)
+
+Computes the determinants of matrices.
+
+- `input`: (…, n, n)
+"""
+function linalg_det(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_linalg_det_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_det(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.det(input)
+
+Computes the determinants of matrices.
+
+- `input`: (…, n, n)
+"""
+function det(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_det(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_slogdet(input; out=nothing)
+
+Computes the sign and the logarithm of the absolute value of the determinants of matrices. The sign
+of a complex one is a number of absolute value 1; that of 0 is 0.
+
+- `input`: (…, n, n)
+"""
+function linalg_slogdet(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_linalg_slogdet_into(ctx(), input, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_slogdet(ctx(), input, o1, o2))
+    return (sign = wrap_or_nothing(o1[]), logabsdet = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.slogdet(input; out=nothing)
+
+Computes the sign and the logarithm of the absolute value of the determinants of matrices.
+
+- `input`: (…, n, n)
+"""
+function slogdet(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_slogdet_into(ctx(), input, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_slogdet(ctx(), input, o1, o2))
+    return (sign = wrap_or_nothing(o1[]), logabsdet = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.logdet(input)
+
+Computes the logarithms of the determinants of matrices; nan for a negative one.
+
+- `input`: (…, n, n)
+"""
+function logdet(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_logdet(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_cholesky_ex(input; upper=false, check_errors=false, out=nothing)
+
+Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. info is 0, or the size of
+the smallest leading block that is not positive definite; the factor is then undefined.
+
+- `input`: (…, n, n), Hermitian and positive definite
+- `upper`: whether to return L^H, read from the upper triangle
+- `check_errors`: whether to fail if info is not 0
+"""
+function linalg_cholesky_ex(input::Tensor; upper::Bool=false, check_errors::Bool=false, out=nothing)
+    opts = Ref(C.tt_linalg_cholesky_ex_opts(UInt64(3), flag(upper), flag(check_errors)))
+    if out !== nothing
+        check(C.tt_linalg_cholesky_ex_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_cholesky_ex(ctx(), input, opts, o1, o2))
+    return (L = wrap_or_nothing(o1[]), info = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.linalg_cholesky(input; upper=false, out=nothing)
+
+Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix is not
+positive definite.
+
+- `input`: (…, n, n), Hermitian and positive definite
+- `upper`: whether to return L^H, read from the upper triangle
+"""
+function linalg_cholesky(input::Tensor; upper::Bool=false, out=nothing)
+    opts = Ref(C.tt_linalg_cholesky_opts(UInt64(1), flag(upper)))
+    if out !== nothing
+        check(C.tt_linalg_cholesky_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_cholesky(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.cholesky(input; upper=false, out=nothing)
+
+Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix is not
+positive definite.
+
+- `input`: (…, n, n), Hermitian and positive definite
+- `upper`: whether to return L^H, read from the upper triangle
+"""
+function cholesky(input::Tensor; upper::Bool=false, out=nothing)
+    opts = Ref(C.tt_cholesky_opts(UInt64(1), flag(upper)))
+    if out !== nothing
+        check(C.tt_cholesky_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cholesky(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.cholesky_solve(input, input2; upper=false, out=nothing)
+
+Solves A @ X = self with the Cholesky factor of A.
+
+- `input`: (…, n, k)
+- `input2`: the factor, (…, n, n)
+- `upper`: whether the factor is upper triangular
+"""
+function cholesky_solve(input::Tensor, input2::Tensor; upper::Bool=false, out=nothing)
+    opts = Ref(C.tt_cholesky_solve_opts(UInt64(1), flag(upper)))
+    if out !== nothing
+        check(C.tt_cholesky_solve_into(ctx(), input, input2, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cholesky_solve(ctx(), input, input2, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.cholesky_inverse(input; upper=false, out=nothing)
+
+Computes the inverse of A from its Cholesky factor.
+
+- `input`: the factor, (…, n, n)
+- `upper`: whether the factor is upper triangular
+"""
+function cholesky_inverse(input::Tensor; upper::Bool=false, out=nothing)
+    opts = Ref(C.tt_cholesky_inverse_opts(UInt64(1), flag(upper)))
+    if out !== nothing
+        check(C.tt_cholesky_inverse_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_cholesky_inverse(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_solve_triangular(input, other, upper; left=true, unitriangular=false, out=nothing)
+
+Solves A @ X = other with a triangular A. Reads one triangle of self; divides by zeros on its
+diagonal.
+
+- `input`: A, (…, n, n)
+- `other`: (…, n, k), or (…, k, n) if left is false
+- `upper`: whether A is upper triangular
+- `left`: false: solves X @ A = other
+- `unitriangular`: whether the diagonal of A is taken as 1
+"""
+function linalg_solve_triangular(input::Tensor, other::Tensor, upper_=required;
+    upper::Union{Bool, Required}=upper_, left::Bool=true, unitriangular::Bool=false, out=nothing)
+    upper === required && missing_argument(:upper)
+    opts = Ref(C.tt_linalg_solve_triangular_opts(UInt64(3), flag(left), flag(unitriangular)))
+    if out !== nothing
+        check(C.tt_linalg_solve_triangular_into(ctx(), input, other, flag(upper), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_solve_triangular(ctx(), input, other, flag(upper), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_qr(input; mode=\"reduced\", out=nothing)
+
+Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
+
+- `input`: (…, m, n)
+- `mode`: reduced, complete: square Q, or r: R alone
+"""
+function linalg_qr(input::Tensor; mode::Union{Union{AbstractString, Symbol}, Nothing}="reduced",
+    out=nothing)
+    opts = Ref(C.tt_linalg_qr_opts(UInt64(1), choice(QRMODE, mode, "mode")))
+    if out !== nothing
+        check(C.tt_linalg_qr_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_qr(ctx(), input, opts, o1, o2))
+    return (Q = wrap_or_nothing(o1[]), R = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.qr(input; some=true, out=nothing)
+
+Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
+
+- `input`: (…, m, n)
+- `some`: false: square Q
+"""
+function qr(input::Tensor; some::Bool=true, out=nothing)
+    opts = Ref(C.tt_qr_opts(UInt64(1), flag(some)))
+    if out !== nothing
+        check(C.tt_qr_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_qr(ctx(), input, opts, o1, o2))
+    return (Q = wrap_or_nothing(o1[]), R = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.geqrf(input; out=nothing)
+
+Computes the QR decomposition in the form of Householder reflectors, for
+`linalg_householder_product`: R in the upper triangle, the vectors below it.
+
+- `input`: (…, m, n)
+"""
+function geqrf(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_geqrf_into(ctx(), input, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_geqrf(ctx(), input, o1, o2))
+    return (a = wrap_or_nothing(o1[]), tau = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.linalg_householder_product(input, tau; out=nothing)
+
+Computes the first n columns of the product of k Householder matrices I - tau * v v^H. v has zeros
+above its diagonal element, which is 1, and the elements of a column of self below.
+
+- `input`: (…, m, n), m >= n
+- `tau`: (…, k), k <= n
+"""
+function linalg_householder_product(input::Tensor, tau::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_linalg_householder_product_into(ctx(), input, tau, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_householder_product(ctx(), input, tau, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_eigh(input; UPLO=\"L\", out=nothing)
+
+Computes the eigenvalues, in ascending order, and the eigenvectors of Hermitian matrices. Reads one
+triangle of self. The eigenvectors are unique up to a factor of absolute value 1 at best.
+
+- `input`: (…, n, n), Hermitian
+- `UPLO`: the triangle that is read
+"""
+function linalg_eigh(input::Tensor; UPLO::Union{Union{AbstractString, Symbol}, Nothing}="L",
+    out=nothing)
+    opts = Ref(C.tt_linalg_eigh_opts(UInt64(1), choice(TRIANGLE, UPLO, "UPLO")))
+    if out !== nothing
+        check(C.tt_linalg_eigh_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_eigh(ctx(), input, opts, o1, o2))
+    return (eigenvalues = wrap_or_nothing(o1[]), eigenvectors = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.linalg_eigvalsh(input; UPLO=\"L\", out=nothing)
+
+Computes the eigenvalues, in ascending order, of Hermitian matrices. Reads one triangle of self.
+
+- `input`: (…, n, n), Hermitian
+- `UPLO`: the triangle that is read
+"""
+function linalg_eigvalsh(input::Tensor; UPLO::Union{Union{AbstractString, Symbol}, Nothing}="L",
+    out=nothing)
+    opts = Ref(C.tt_linalg_eigvalsh_opts(UInt64(1), choice(TRIANGLE, UPLO, "UPLO")))
+    if out !== nothing
+        check(C.tt_linalg_eigvalsh_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_eigvalsh(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_eig(input; out=nothing)
+
+Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no order.
+Eigenvectors have norm 1.
+
+- `input`: (…, n, n)
+"""
+function linalg_eig(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_linalg_eig_into(ctx(), input, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_eig(ctx(), input, o1, o2))
+    return (eigenvalues = wrap_or_nothing(o1[]), eigenvectors = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.linalg_eigvals(input; out=nothing)
+
+Computes the eigenvalues of square matrices: complex numbers, in no order.
+
+- `input`: (…, n, n)
+"""
+function linalg_eigvals(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_linalg_eigvals_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_eigvals(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_svd(input; full_matrices=true, out=nothing)
+
+Computes the singular value decomposition A = U @ diag(S) @ Vh. S is in descending order.
+
+- `input`: (…, m, n)
+- `full_matrices`: whether U and Vh are square
+"""
+function linalg_svd(input::Tensor; full_matrices::Bool=true, out=nothing)
+    opts = Ref(C.tt_linalg_svd_opts(UInt64(1), flag(full_matrices)))
+    if out !== nothing
+        check(C.tt_linalg_svd_into(ctx(), input, opts, out[1], out[2], out[3]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_svd(ctx(), input, opts, o1, o2, o3))
+    return (U = wrap_or_nothing(o1[]), S = wrap_or_nothing(o2[]), Vh = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.svd(input; some=true, compute_uv=true, out=nothing)
+
+Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
+
+- `input`: (…, m, n)
+- `some`: false: square U and V
+- `compute_uv`: false: zeros as U and V
+"""
+function svd(input::Tensor; some::Bool=true, compute_uv::Bool=true, out=nothing)
+    opts = Ref(C.tt_svd_opts(UInt64(3), flag(some), flag(compute_uv)))
+    if out !== nothing
+        check(C.tt_svd_into(ctx(), input, opts, out[1], out[2], out[3]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(C.tt_svd(ctx(), input, opts, o1, o2, o3))
+    return (U = wrap_or_nothing(o1[]), S = wrap_or_nothing(o2[]), V = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.linalg_svdvals(input; out=nothing)
+
+Computes the singular values of matrices, in descending order.
+
+- `input`: (…, m, n)
+"""
+function linalg_svdvals(input::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_linalg_svdvals_into(ctx(), input, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_svdvals(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_vector_norm(input, ord=2.0, dim=nothing; dims=nothing, keepdim=false, dtype=nothing,
+        out=nothing)
+
+Computes the norms of order ord of the elements along dim.
+
+- `ord`: order; 0 counts the elements that are not 0, inf is the maximum of the absolute values,
+  -inf their minimum
+- `dim`: dimensions to reduce; an empty list: all dimensions
+- `keepdim`: whether they are kept with size 1
+- `dtype`: dtype that self is converted to; default: that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function linalg_vector_norm(input::Tensor, ord_=2.0, dim_=nothing; dims=nothing, ord::Real=ord_,
+    dim::Union{Ints, Nothing}=chosen(dims, dim_), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_linalg_vector_norm_opts(UInt64(5) | given(dim, 1) | given(dtype, 3), f64(ord),
+        pointer(dim_v), length(dim_v), flag(keepdim), dtype_code(dtype)))
+    if out !== nothing
+        check(GC.@preserve dim_v C.tt_linalg_vector_norm_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_linalg_vector_norm(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_norm(input, ord=nothing, dim=nothing; dims=nothing, keepdim=false, dtype=nothing,
+        out=nothing)
+
+Computes the norms of vectors, or of matrices if ord is given and two dimensions are reduced.
+
+- `ord`: order; default: the 2-norm of all elements of dim
+- `dim`: one dimension or the two of matrices; an empty list: all dimensions
+- `keepdim`: whether they are kept with size 1
+- `dtype`: dtype that self is converted to; default: that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function linalg_norm(input::Tensor, ord_=nothing, dim_=nothing; dims=nothing,
+    ord::Union{Real, Nothing}=ord_, dim::Union{Ints, Nothing}=chosen(dims, dim_),
+    keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_linalg_norm_opts(UInt64(4) | given(ord, 0) | given(dim, 1) | given(dtype, 3),
+        f64(ord), pointer(dim_v), length(dim_v), flag(keepdim), dtype_code(dtype)))
+    if out !== nothing
+        check(GC.@preserve dim_v C.tt_linalg_norm_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_linalg_norm(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_matrix_norm(input, ord, dim=nothing; dims=nothing, keepdim=false, dtype=nothing,
+        out=nothing)
+
+Computes the norms of matrices.
+
+- `ord`: 2, -2: the largest and the smallest singular value; 1, -1: the largest and the smallest sum
+  of the absolute values of a column; inf, -inf: of a row
+- `dim`: the dimensions of rows and columns; an empty list: the last two
+- `keepdim`: whether they are kept with size 1
+- `dtype`: dtype that self is converted to; default: that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function linalg_matrix_norm(input::Tensor, ord_=required, dim_=nothing; dims=nothing,
+    ord::Union{Real, Required}=ord_, dim::Union{Ints, Nothing}=chosen(dims, dim_),
+    keepdim::Bool=keeps(dims), dtype::Union{Type, Nothing}=nothing, out=nothing)
+    ord === required && missing_argument(:ord)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_linalg_matrix_norm_opts(UInt64(2) | given(dim, 0) | given(dtype, 2),
+        pointer(dim_v), length(dim_v), flag(keepdim), dtype_code(dtype)))
+    if out !== nothing
+        check(GC.@preserve dim_v C.tt_linalg_matrix_norm_into(ctx(), input, f64(ord), opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_linalg_matrix_norm(ctx(), input, f64(ord), opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_matrix_norm_str(input; dims=nothing, ord=\"fro\", dim=nothing, keepdim=false,
+        dtype=nothing, out=nothing)
+
+Computes the Frobenius or the nuclear norms of matrices.
+
+- `ord`: fro: the 2-norm of the elements; nuc: the sum of the singular values
+- `dim`: the dimensions of rows and columns; an empty list: the last two
+- `keepdim`: whether they are kept with size 1
+- `dtype`: dtype that self is converted to; default: that of self
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function linalg_matrix_norm_str(input::Tensor; dims=nothing,
+    ord::Union{Union{AbstractString, Symbol}, Nothing}="fro",
+    dim::Union{Ints, Nothing}=chosen(dims, nothing), keepdim::Bool=keeps(dims),
+    dtype::Union{Type, Nothing}=nothing, out=nothing)
+    dim_v = c_dims(dim)
+    opts = Ref(C.tt_linalg_matrix_norm_str_opts(UInt64(5) | given(dim, 1) | given(dtype, 3),
+        choice(MATRIXNORM, ord, "ord"), pointer(dim_v), length(dim_v), flag(keepdim),
+        dtype_code(dtype)))
+    if out !== nothing
+        check(GC.@preserve dim_v C.tt_linalg_matrix_norm_str_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dim_v C.tt_linalg_matrix_norm_str(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_cond(input, p=nothing; out=nothing)
+
+Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular one.
+
+- `input`: (…, m, n); (…, n, n) unless p is 2, -2 or absent
+- `p`: order of the norm, as in `linalg_matrix_norm`; default: 2
+"""
+function linalg_cond(input::Tensor, p_=nothing; p::Union{Real, Nothing}=p_, out=nothing)
+    opts = Ref(C.tt_linalg_cond_opts(given(p, 0), f64(p)))
+    if out !== nothing
+        check(C.tt_linalg_cond_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_cond(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_cond_str(input, p; out=nothing)
+
+Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a singular
+one.
+
+- `input`: (…, n, n)
+- `p`: the norm
+"""
+function linalg_cond_str(input::Tensor, p_=required;
+    p::Union{Union{AbstractString, Symbol}, Required}=p_, out=nothing)
+    p === required && missing_argument(:p)
+    if out !== nothing
+        check(C.tt_linalg_cond_str_into(ctx(), input, choice(MATRIXNORM, p, "p"), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_cond_str(ctx(), input, choice(MATRIXNORM, p, "p"), o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_matrix_rank(input, atol=nothing, rtol=nothing; hermitian=false, out=nothing)
+
+Counts the singular values of matrices that are larger than the tolerances.
+
+- `input`: (…, m, n)
+- `atol`: absolute tolerance, (…); default: 0
+- `rtol`: tolerance relative to the largest singular value, (…); default: max(m, n) times the
+  epsilon of the dtype, or 0 where atol is positive
+- `hermitian`: whether self is Hermitian; its lower triangle is read
+"""
+function linalg_matrix_rank(input::Tensor, atol_=nothing, rtol_=nothing;
+    atol::Union{Tensor, Nothing}=atol_, rtol::Union{Tensor, Nothing}=rtol_, hermitian::Bool=false,
+    out=nothing)
+    opts = Ref(C.tt_linalg_matrix_rank_opts(UInt64(4) | given(atol, 0) | given(rtol, 1),
+        handle(atol), handle(rtol), flag(hermitian)))
+    if out !== nothing
+        check(GC.@preserve atol rtol C.tt_linalg_matrix_rank_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve atol rtol C.tt_linalg_matrix_rank(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_pinv(input, atol=nothing, rtol=nothing; hermitian=false, out=nothing)
+
+Computes the Moore-Penrose inverses of matrices. Singular values up to the tolerances count as 0.
+
+- `input`: (…, m, n)
+- `atol`: absolute tolerance, (…); default: 0
+- `rtol`: tolerance relative to the largest singular value, (…); default: max(m, n) times the
+  epsilon of the dtype, or 0 where atol is positive
+- `hermitian`: whether self is Hermitian; its lower triangle is read
+"""
+function linalg_pinv(input::Tensor, atol_=nothing, rtol_=nothing;
+    atol::Union{Tensor, Nothing}=atol_, rtol::Union{Tensor, Nothing}=rtol_, hermitian::Bool=false,
+    out=nothing)
+    opts = Ref(C.tt_linalg_pinv_opts(UInt64(4) | given(atol, 0) | given(rtol, 1), handle(atol),
+        handle(rtol), flag(hermitian)))
+    if out !== nothing
+        check(GC.@preserve atol rtol C.tt_linalg_pinv_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve atol rtol C.tt_linalg_pinv(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.pinverse(input, rcond=1e-15)
+
+Computes the Moore-Penrose inverses of matrices.
+
+- `input`: (…, m, n)
+- `rcond`: singular values up to rcond times the largest count as 0
+"""
+function pinverse(input::Tensor, rcond_=1e-15; rcond::Real=rcond_)
+    opts = Ref(C.tt_pinverse_opts(UInt64(1), f64(rcond)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_pinverse(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_lstsq(input, other, rcond=nothing; driver=\"gelsy\", out=nothing)
+
+Computes the X of smallest norm that minimises || A @ X - other ||.
+
+- `input`: A, (…, m, n)
+- `other`: (…, m, k)
+- `rcond`: singular values up to rcond times the largest count as 0; default: max(m, n) times the
+  epsilon of the dtype
+- `driver`: which results are computed; gels: A has full rank
+"""
+function linalg_lstsq(input::Tensor, other::Tensor, rcond_=nothing;
+    rcond::Union{Real, Nothing}=rcond_, driver::Union{Union{AbstractString, Symbol},
+    Nothing}="gelsy", out=nothing)
+    opts = Ref(C.tt_linalg_lstsq_opts(UInt64(2) | given(rcond, 0), f64(rcond),
+        choice(LEASTSQUARES, driver, "driver")))
+    if out !== nothing
+        check(C.tt_linalg_lstsq_into(ctx(), input, other, opts, out[1], out[2], out[3], out[4]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}(); o4 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_lstsq(ctx(), input, other, opts, o1, o2, o3, o4))
+    return (solution = wrap_or_nothing(o1[]), residuals = wrap_or_nothing(o2[]),
+        rank = wrap_or_nothing(o3[]), singular_values = wrap_or_nothing(o4[]))
+end
+
+"""
+    TT.linalg_matrix_power(input, n; out=nothing)
+
+Computes the n-th powers of matrices; of the inverses if n is negative.
+
+- `input`: (…, n, n)
+- `n`: the exponent
+"""
+function linalg_matrix_power(input::Tensor, n_=required; n::Union{Integer, Required}=n_,
+    out=nothing)
+    n === required && missing_argument(:n)
+    if out !== nothing
+        check(C.tt_linalg_matrix_power_into(ctx(), input, i64(n), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_matrix_power(ctx(), input, i64(n), o))
+    return wrap(o[])
+end
+
+"""
+    TT.matrix_power(input, n; out=nothing)
+
+Computes the n-th powers of matrices; of the inverses if n is negative.
+
+- `input`: (…, n, n)
+- `n`: the exponent
+"""
+function matrix_power(input::Tensor, n_=required; n::Union{Integer, Required}=n_, out=nothing)
+    n === required && missing_argument(:n)
+    if out !== nothing
+        check(C.tt_matrix_power_into(ctx(), input, i64(n), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_matrix_power(ctx(), input, i64(n), o))
+    return wrap(o[])
+end
+
+"""
+    TT.matrix_exp(input)
+
+Computes the exponentials of matrices.
+
+- `input`: (…, n, n)
+"""
+function matrix_exp(input::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_matrix_exp(ctx(), input, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_multi_dot(tensors; out=nothing)
+
+Computes the product of two or more matrices, in the order with the fewest multiplications. The
+first and the last one may be vectors: a row and a column.
+
+- `tensors`: 2 to 256 matrices with fitting sizes
+"""
+function linalg_multi_dot(tensors::Tensors; out=nothing)
+    tensors_v = handles(tensors)
+    if out !== nothing
+        check(GC.@preserve tensors_v tensors C.tt_linalg_multi_dot_into(ctx(), tensors_v,
+            length(tensors_v), out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve tensors_v tensors C.tt_linalg_multi_dot(ctx(), tensors_v, length(tensors_v),
+        o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_vecdot(input, other, dim=-1; dims=nothing, out=nothing)
+
+Computes the dot products of vectors along dim; complex elements of self are conjugated.
+
+- `dim`: dimension of the vectors
+- `dims`: the same as Julia's functions take it: what is reduced keeps size 1
+"""
+function linalg_vecdot(input::Tensor, other::Tensor, dim_=-1; dims=nothing,
+    dim::Integer=chosen_one(dims, dim_), out=nothing)
+    opts = Ref(C.tt_linalg_vecdot_opts(UInt64(1), c_dim(dim)))
+    if out !== nothing
+        check(C.tt_linalg_vecdot_into(ctx(), input, other, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_vecdot(ctx(), input, other, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_vander(x, N=nothing)
+
+Returns Vandermonde matrices: the powers 0 … N - 1 of the elements of x as columns.
+
+- `x`: (…, n)
+- `N`: number of columns; default: n
+"""
+function linalg_vander(x::Tensor, N_=nothing; N::Union{Integer, Nothing}=N_)
+    opts = Ref(C.tt_linalg_vander_opts(given(N, 0), i64(N)))
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_vander(ctx(), x, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_tensorinv(input, ind=2; out=nothing)
+
+Computes the inverse of self with respect to tensordot over its first ind dimensions.
+
+- `input`: the product of the first ind sizes is that of the others
+- `ind`: number of dimensions of a row; positive
+"""
+function linalg_tensorinv(input::Tensor, ind_=2; ind::Integer=ind_, out=nothing)
+    opts = Ref(C.tt_linalg_tensorinv_opts(UInt64(1), i64(ind)))
+    if out !== nothing
+        check(C.tt_linalg_tensorinv_into(ctx(), input, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_tensorinv(ctx(), input, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_tensorsolve(input, other, dims=nothing; out=nothing)
+
+Solves tensordot(self, X, X.ndim) = other.
+
+- `input`: the product of its sizes is other.numel squared
+- `other`: the right side
+- `dims`: dimensions of self that are moved to its end first
+"""
+function linalg_tensorsolve(input::Tensor, other::Tensor, dims_=nothing;
+    dims::Union{Ints, Nothing}=dims_, out=nothing)
+    dims_v = c_dims(dims)
+    opts = Ref(C.tt_linalg_tensorsolve_opts(given(dims, 0), pointer(dims_v), length(dims_v)))
+    if out !== nothing
+        check(GC.@preserve dims_v C.tt_linalg_tensorsolve_into(ctx(), input, other, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve dims_v C.tt_linalg_tensorsolve(ctx(), input, other, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.linalg_ldl_factor_ex(input; hermitian=false, check_errors=false, out=nothing)
+
+Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads the
+lower triangle of self. D has blocks of size 1 and 2. info is 0, or the first position, from 1, of a
+zero on the diagonal of D.
+
+- `input`: (…, n, n), symmetric or Hermitian
+- `hermitian`: whether self is Hermitian
+- `check_errors`: whether to fail if info is not 0
+"""
+function linalg_ldl_factor_ex(input::Tensor; hermitian::Bool=false, check_errors::Bool=false,
+    out=nothing)
+    opts = Ref(C.tt_linalg_ldl_factor_ex_opts(UInt64(3), flag(hermitian), flag(check_errors)))
+    if out !== nothing
+        check(C.tt_linalg_ldl_factor_ex_into(ctx(), input, opts, out[1], out[2], out[3]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}(); o3 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_ldl_factor_ex(ctx(), input, opts, o1, o2, o3))
+    return (LD = wrap_or_nothing(o1[]), pivots = wrap_or_nothing(o2[]),
+        info = wrap_or_nothing(o3[]))
+end
+
+"""
+    TT.linalg_ldl_factor(input; hermitian=false, out=nothing)
+
+Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads the
+lower triangle of self.
+
+- `input`: (…, n, n), symmetric or Hermitian
+- `hermitian`: whether self is Hermitian
+"""
+function linalg_ldl_factor(input::Tensor; hermitian::Bool=false, out=nothing)
+    opts = Ref(C.tt_linalg_ldl_factor_opts(UInt64(1), flag(hermitian)))
+    if out !== nothing
+        check(C.tt_linalg_ldl_factor_into(ctx(), input, opts, out[1], out[2]))
+        return out
+    end
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_ldl_factor(ctx(), input, opts, o1, o2))
+    return (LD = wrap_or_nothing(o1[]), pivots = wrap_or_nothing(o2[]))
+end
+
+"""
+    TT.linalg_ldl_solve(LD, pivots, other; hermitian=false, out=nothing)
+
+Solves A @ X = other with the factors of `linalg_ldl_factor`.
+
+- `LD`: (…, n, n)
+- `pivots`: int32 or int64, (…, n)
+- `other`: (…, n, k)
+- `hermitian`: whether A is Hermitian
+"""
+function linalg_ldl_solve(LD::Tensor, pivots::Tensor, other::Tensor; hermitian::Bool=false,
+    out=nothing)
+    opts = Ref(C.tt_linalg_ldl_solve_opts(UInt64(1), flag(hermitian)))
+    if out !== nothing
+        check(C.tt_linalg_ldl_solve_into(ctx(), LD, pivots, other, opts, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_linalg_ldl_solve(ctx(), LD, pivots, other, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.orgqr(input, input2; out=nothing)
+
+Computes the first n columns of the product of the reflections that geqrf returned.
+
+- `input`: (…, m, n), m >= n
+- `input2`: tau, (…, k), k <= n
+"""
+function orgqr(input::Tensor, input2::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_orgqr_into(ctx(), input, input2, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_orgqr(ctx(), input, input2, o))
+    return wrap(o[])
+end
+
+"""
+    TT.lu_solve(input, LU_data, LU_pivots; out=nothing)
+
+Solves A @ X = self with the factors of A from `linalg_lu_factor`.
+
+- `input`: (…, n, k)
+- `LU_data`: (…, n, n)
+- `LU_pivots`: int32 or int64, (…, n)
+"""
+function lu_solve(input::Tensor, LU_data::Tensor, LU_pivots::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_lu_solve_into(ctx(), input, LU_data, LU_pivots, out))
+        return out
+    end
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_lu_solve(ctx(), input, LU_data, LU_pivots, o))
+    return wrap(o[])
+end
+
+"""
+    TT.triangular_solve(input, A; upper=true, transpose=false, unitriangular=false)
+
+Solves A @ X = self with a triangular A, and returns a copy of A, too.
+
+- `input`: (…, n, k)
+- `A`: (…, n, n)
+- `upper`: whether A is upper triangular
+- `transpose`: whether A is replaced by its transpose
+- `unitriangular`: whether the diagonal of A is taken as 1
+"""
+function triangular_solve(input::Tensor, A::Tensor; upper::Bool=true, transpose::Bool=false,
+    unitriangular::Bool=false)
+    opts = Ref(C.tt_triangular_solve_opts(UInt64(7), flag(upper), flag(transpose),
+        flag(unitriangular)))
+    o1 = Ref{Ptr{Cvoid}}(); o2 = Ref{Ptr{Cvoid}}()
+    check(C.tt_triangular_solve(ctx(), input, A, opts, o1, o2))
+    return (solution = wrap_or_nothing(o1[]), cloned_coefficient = wrap_or_nothing(o2[]))
 end
 
 """

@@ -743,6 +743,36 @@ class TensorMethods(TensorFacts):
         """
         return _ops.ceil_(self)
 
+    def cholesky(self, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """cholesky(self, upper=False, *, out=None)
+
+        Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix
+        is not positive definite.
+          input: (…, n, n), Hermitian and positive definite
+          upper: whether to return L^H, read from the upper triangle
+        """
+        return _ops.cholesky(self, upper, out=out)
+
+    def cholesky_inverse(self, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """cholesky_inverse(self, upper=False, *, out=None)
+
+        Computes the inverse of A from its Cholesky factor.
+          input: the factor, (…, n, n)
+          upper: whether the factor is upper triangular
+        """
+        return _ops.cholesky_inverse(self, upper, out=out)
+
+    def cholesky_solve(self, input2: Tensor, upper: bool = False, *,
+                       out: Tensor | None = None) -> Tensor:
+        """cholesky_solve(self, input2, upper=False, *, out=None)
+
+        Solves A @ X = self with the Cholesky factor of A.
+          input: (…, n, k)
+          input2: the factor, (…, n, n)
+          upper: whether the factor is upper triangular
+        """
+        return _ops.cholesky_solve(self, input2, upper, out=out)
+
     def chunk(self, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
         """chunk(self, chunks, dim=0, *, axis=None)
 
@@ -1051,6 +1081,14 @@ class TensorMethods(TensorFacts):
         In place: Converts angles from degrees to radians, elementwise.
         """
         return _ops.deg2rad_(self)
+
+    def det(self) -> Tensor:
+        """det(self)
+
+        Computes the determinants of matrices.
+          input: (…, n, n)
+        """
+        return _ops.det(self)
 
     def detach(self) -> Tensor:
         """detach(self)
@@ -1582,6 +1620,15 @@ class TensorMethods(TensorFacts):
         """
         return _ops.geometric_(self, p, generator=generator)
 
+    def geqrf(self, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """geqrf(self, *, out=None)
+
+        Computes the QR decomposition in the form of Householder reflectors, for
+        linalg_householder_product: R in the upper triangle, the vectors below it.
+          input: (…, m, n)
+        """
+        return _ops.geqrf(self, out=out)
+
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """ger(self, vec2, *, out=None)
 
@@ -1898,6 +1945,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.inner(self, other, out=out)
 
+    def inverse(self, *, out: Tensor | None = None) -> Tensor:
+        """inverse(self, *, out=None)
+
+        Computes the inverses of matrices. Fails if a matrix is singular.
+          input: (…, n, n)
+        """
+        return _ops.inverse(self, out=out)
+
     def isclose(self, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
                 equal_nan: bool = False) -> Tensor:
         """isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False)
@@ -2211,6 +2266,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.logcumsumexp(self, dim, out=out)
 
+    def logdet(self) -> Tensor:
+        """logdet(self)
+
+        Computes the logarithms of the determinants of matrices; nan for a negative one.
+          input: (…, n, n)
+        """
+        return _ops.logdet(self)
+
     def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """logical_and(self, other, *, out=None)
 
@@ -2315,6 +2378,16 @@ class TensorMethods(TensorFacts):
         """
         return _ops.lt_(self, other)
 
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """lu_solve(self, LU_data, LU_pivots, *, out=None)
+
+        Solves A @ X = self with the factors of A from linalg_lu_factor.
+          input: (…, n, k)
+          LU_data: (…, n, n)
+          LU_pivots: int32 or int64, (…, n)
+        """
+        return _ops.lu_solve(self, LU_data, LU_pivots, out=out)
+
     def masked_fill(self, mask: Tensor, value: complex | Tensor) -> Tensor:
         """masked_fill(self, mask, value)
 
@@ -2375,6 +2448,23 @@ class TensorMethods(TensorFacts):
           other: (…, m, p) or (m)
         """
         return _ops.matmul(self, other, out=out)
+
+    def matrix_exp(self) -> Tensor:
+        """matrix_exp(self)
+
+        Computes the exponentials of matrices.
+          input: (…, n, n)
+        """
+        return _ops.matrix_exp(self)
+
+    def matrix_power(self, n: int, *, out: Tensor | None = None) -> Tensor:
+        """matrix_power(self, n, *, out=None)
+
+        Computes the n-th powers of matrices; of the inverses if n is negative.
+          input: (…, n, n)
+          n: the exponent
+        """
+        return _ops.matrix_power(self, n, out=out)
 
     def max(self, dim: int | Tensor | None = None, keepdim: bool = False, *,
             other: int | Tensor | None = None, axis: int | Tensor | None = None,
@@ -2840,6 +2930,15 @@ class TensorMethods(TensorFacts):
         return _ops.ones_like(self, dtype=dtype, device=device, out=out,
                               requires_grad=requires_grad)
 
+    def orgqr(self, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """orgqr(self, input2, *, out=None)
+
+        Computes the first n columns of the product of the reflections that geqrf returned.
+          input: (…, m, n), m >= n
+          input2: tau, (…, k), k <= n
+        """
+        return _ops.orgqr(self, input2, out=out)
+
     def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """outer(self, vec2, *, out=None)
 
@@ -2857,6 +2956,15 @@ class TensorMethods(TensorFacts):
           dims: the new order of all dimensions
         """
         return _ops.permute(self, *args, dims=dims)
+
+    def pinverse(self, rcond: float = 1e-15) -> Tensor:
+        """pinverse(self, rcond=1e-15)
+
+        Computes the Moore-Penrose inverses of matrices.
+          input: (…, m, n)
+          rcond: singular values up to rcond times the largest count as 0
+        """
+        return _ops.pinverse(self, rcond)
 
     def polygamma(self, n: int) -> Tensor:
         """As tt.polygamma."""
@@ -2932,6 +3040,15 @@ class TensorMethods(TensorFacts):
           accumulate: whether values are added instead of written; repeated positions accumulate
         """
         return _ops.put_(self, index, source, accumulate)
+
+    def qr(self, some: bool = True, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """qr(self, some=True, *, out=None)
+
+        Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
+          input: (…, m, n)
+          some: false: square Q
+        """
+        return _ops.qr(self, some, out=out)
 
     def quantile(self, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
                  axis: int | None = None, keepdims: bool | None = None,
@@ -3414,6 +3531,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.slice_scatter(self, src, dim, start, end, step, axis=axis, out=out)
 
+    def slogdet(self, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """slogdet(self, *, out=None)
+
+        Computes the sign and the logarithm of the absolute value of the determinants of matrices.
+          input: (…, n, n)
+        """
+        return _ops.slogdet(self, out=out)
+
     def softmax(self, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
         """softmax(self, dim, *, dtype=None, out=None)
 
@@ -3613,6 +3738,17 @@ class TensorMethods(TensorFacts):
         """
         return _ops.sum_to_size(self, *args, size=size)
 
+    def svd(self, some: bool = True, compute_uv: bool = True, *,
+            out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """svd(self, some=True, compute_uv=True, *, out=None)
+
+        Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
+          input: (…, m, n)
+          some: false: square U and V
+          compute_uv: false: zeros as U and V
+        """
+        return _ops.svd(self, some, compute_uv, out=out)
+
     def swapaxes(self, dim0: int, dim1: int) -> Tensor:
         """swapaxes(self, dim0, dim1)
 
@@ -3767,6 +3903,19 @@ class TensorMethods(TensorFacts):
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In place: self becomes transpose(self, …)."""
         return _ops.transpose_(self, *args, **kwargs)
+
+    def triangular_solve(self, A: Tensor, upper: bool = True, transpose: bool = False,
+                         unitriangular: bool = False) -> tuple[Tensor, ...]:
+        """triangular_solve(self, A, upper=True, transpose=False, unitriangular=False)
+
+        Solves A @ X = self with a triangular A, and returns a copy of A, too.
+          input: (…, n, k)
+          A: (…, n, n)
+          upper: whether A is upper triangular
+          transpose: whether A is replaced by its transpose
+          unitriangular: whether the diagonal of A is taken as 1
+        """
+        return _ops.triangular_solve(self, A, upper, transpose, unitriangular)
 
     def tril(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
         """tril(self, diagonal=0, *, out=None)

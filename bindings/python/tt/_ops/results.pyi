@@ -25,6 +25,10 @@ class frexp_result(NamedTuple):
     mantissa: Tensor
     exponent: Tensor
 
+class geqrf_result(NamedTuple):
+    a: Tensor
+    tau: Tensor
+
 class gru_result(NamedTuple):
     output: Tensor
     h_n: Tensor
@@ -41,6 +45,11 @@ class lstm_result(NamedTuple):
     output: Tensor
     h_n: Tensor
     c_n: Tensor
+
+class lu_unpack_result(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 class max_pool1d_with_indices_result(NamedTuple):
     out: Tensor
@@ -74,6 +83,10 @@ class nanmedian_result(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class qr_result(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
 class rnn_relu_result(NamedTuple):
     output: Tensor
     h_n: Tensor
@@ -81,6 +94,10 @@ class rnn_relu_result(NamedTuple):
 class rnn_tanh_result(NamedTuple):
     output: Tensor
     h_n: Tensor
+
+class slogdet_result(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
 
 class sort_result(NamedTuple):
     values: Tensor
@@ -90,9 +107,18 @@ class std_mean_result(NamedTuple):
     std: Tensor
     mean: Tensor
 
+class svd_result(NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
 class topk_result(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class triangular_solve_result(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
 
 class var_mean_result(NamedTuple):
     var: Tensor

@@ -965,6 +965,259 @@ pub struct tt_nuclear_norm_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_lu_factor_ex_opts {
+    pub set: u64,
+    pub pivot: i32,
+    pub check_errors: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_lu_factor_opts {
+    pub set: u64,
+    pub pivot: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_lu_unpack_opts {
+    pub set: u64,
+    pub unpack_data: i32,
+    pub unpack_pivots: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_lu_opts {
+    pub set: u64,
+    pub pivot: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_lu_solve_opts {
+    pub set: u64,
+    pub left: i32,
+    pub adjoint: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_solve_ex_opts {
+    pub set: u64,
+    pub left: i32,
+    pub check_errors: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_solve_opts {
+    pub set: u64,
+    pub left: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_inv_ex_opts {
+    pub set: u64,
+    pub check_errors: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_cholesky_ex_opts {
+    pub set: u64,
+    pub upper: i32,
+    pub check_errors: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_cholesky_opts {
+    pub set: u64,
+    pub upper: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cholesky_opts {
+    pub set: u64,
+    pub upper: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cholesky_solve_opts {
+    pub set: u64,
+    pub upper: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_cholesky_inverse_opts {
+    pub set: u64,
+    pub upper: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_solve_triangular_opts {
+    pub set: u64,
+    pub left: i32,
+    pub unitriangular: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_qr_opts {
+    pub set: u64,
+    pub mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_qr_opts {
+    pub set: u64,
+    pub some: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_eigh_opts {
+    pub set: u64,
+    pub UPLO: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_eigvalsh_opts {
+    pub set: u64,
+    pub UPLO: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_svd_opts {
+    pub set: u64,
+    pub full_matrices: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_svd_opts {
+    pub set: u64,
+    pub some: i32,
+    pub compute_uv: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_vector_norm_opts {
+    pub set: u64,
+    pub ord: f64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub keepdim: i32,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_norm_opts {
+    pub set: u64,
+    pub ord: f64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub keepdim: i32,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_matrix_norm_opts {
+    pub set: u64,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub keepdim: i32,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_matrix_norm_str_opts {
+    pub set: u64,
+    pub ord: i32,
+    pub dim: *const i64,
+    pub n_dim: i64,
+    pub keepdim: i32,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_cond_opts {
+    pub set: u64,
+    pub p: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_matrix_rank_opts {
+    pub set: u64,
+    pub atol: *const tt_tensor,
+    pub rtol: *const tt_tensor,
+    pub hermitian: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_pinv_opts {
+    pub set: u64,
+    pub atol: *const tt_tensor,
+    pub rtol: *const tt_tensor,
+    pub hermitian: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_pinverse_opts {
+    pub set: u64,
+    pub rcond: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_lstsq_opts {
+    pub set: u64,
+    pub rcond: f64,
+    pub driver: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_vecdot_opts {
+    pub set: u64,
+    pub dim: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_vander_opts {
+    pub set: u64,
+    pub N: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_tensorinv_opts {
+    pub set: u64,
+    pub ind: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_tensorsolve_opts {
+    pub set: u64,
+    pub dims: *const i64,
+    pub n_dims: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_ldl_factor_ex_opts {
+    pub set: u64,
+    pub hermitian: i32,
+    pub check_errors: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_ldl_factor_opts {
+    pub set: u64,
+    pub hermitian: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_linalg_ldl_solve_opts {
+    pub set: u64,
+    pub hermitian: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_triangular_solve_opts {
+    pub set: u64,
+    pub upper: i32,
+    pub transpose: i32,
+    pub unitriangular: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_l1_loss_opts {
     pub set: u64,
     pub reduction: i32,
@@ -3186,36 +3439,46 @@ zeroed! {
     tt_col2im_opts tt_grid_sample_opts tt_affine_grid_opts tt_index_add_opts tt_embedding_opts
     tt_embedding_bag_opts tt_scatter_opts tt_take_along_dim_opts tt_one_hot_opts tt_tril_opts
     tt_triu_opts tt_nonzero_static_opts tt_scatter_reduce_opts tt_index_reduce_opts
-    tt_nuclear_norm_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts tt_huber_loss_opts
-    tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts tt_kl_div_opts
-    tt_nll_loss_opts tt_cross_entropy_opts tt_poisson_nll_loss_opts tt_gaussian_nll_loss_opts
-    tt_hinge_embedding_loss_opts tt_cosine_embedding_loss_opts tt_margin_ranking_loss_opts
-    tt_soft_margin_loss_opts tt_triplet_margin_loss_opts tt_multi_margin_loss_opts
-    tt_multilabel_margin_loss_opts tt_multilabel_soft_margin_loss_opts tt_linear_cross_entropy_opts
-    tt_ctc_loss_opts tt_addmm_opts tt_baddbmm_opts tt_addmv_opts tt_addr_opts tt_addbmm_opts
-    tt_cross_opts tt_batch_norm_opts tt_group_norm_opts tt_instance_norm_opts tt_rms_norm_opts
-    tt_layer_norm_opts tt_local_response_norm_opts tt_max_pool1d_opts
-    tt_max_pool1d_with_indices_opts tt_max_pool2d_opts tt_max_pool2d_with_indices_opts
-    tt_avg_pool1d_opts tt_avg_pool2d_opts tt_max_pool3d_opts tt_max_pool3d_with_indices_opts
-    tt_avg_pool3d_opts tt_lp_pool1d_opts tt_lp_pool2d_opts tt_lp_pool3d_opts
-    tt_fractional_max_pool2d_opts tt_fractional_max_pool3d_opts tt_max_unpool1d_opts
-    tt_max_unpool2d_opts tt_max_unpool3d_opts tt_rand_opts tt_randn_opts tt_rand_like_opts
-    tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts
-    tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts
-    tt_normal__opts tt_uniform__opts tt_exponential__opts tt_cauchy__opts tt_log_normal__opts
-    tt_geometric__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_dropout1d_opts
-    tt_dropout2d_opts tt_dropout3d_opts tt_alpha_dropout_opts tt_feature_alpha_dropout_opts
-    tt_lstm_opts tt_gru_opts tt_rnn_tanh_opts tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts
-    tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts
-    tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts
-    tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts
-    tt_std_mean_opts tt_nansum_opts tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts
-    tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts
-    tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts
-    tt_vander_opts tt_gradient_opts tt_gradient_points_opts tt_softmax_opts tt_softmin_opts
-    tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts tt_searchsorted_opts
-    tt_bucketize_opts tt_unique_opts tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts
-    tt_mode_opts tt_quantile_opts tt_quantile_scalar_opts tt_nanquantile_opts
+    tt_nuclear_norm_opts tt_linalg_lu_factor_ex_opts tt_linalg_lu_factor_opts tt_lu_unpack_opts
+    tt_linalg_lu_opts tt_linalg_lu_solve_opts tt_linalg_solve_ex_opts tt_linalg_solve_opts
+    tt_linalg_inv_ex_opts tt_linalg_cholesky_ex_opts tt_linalg_cholesky_opts tt_cholesky_opts
+    tt_cholesky_solve_opts tt_cholesky_inverse_opts tt_linalg_solve_triangular_opts
+    tt_linalg_qr_opts tt_qr_opts tt_linalg_eigh_opts tt_linalg_eigvalsh_opts tt_linalg_svd_opts
+    tt_svd_opts tt_linalg_vector_norm_opts tt_linalg_norm_opts tt_linalg_matrix_norm_opts
+    tt_linalg_matrix_norm_str_opts tt_linalg_cond_opts tt_linalg_matrix_rank_opts
+    tt_linalg_pinv_opts tt_pinverse_opts tt_linalg_lstsq_opts tt_linalg_vecdot_opts
+    tt_linalg_vander_opts tt_linalg_tensorinv_opts tt_linalg_tensorsolve_opts
+    tt_linalg_ldl_factor_ex_opts tt_linalg_ldl_factor_opts tt_linalg_ldl_solve_opts
+    tt_triangular_solve_opts tt_l1_loss_opts tt_mse_loss_opts tt_smooth_l1_loss_opts
+    tt_huber_loss_opts tt_binary_cross_entropy_opts tt_binary_cross_entropy_with_logits_opts
+    tt_kl_div_opts tt_nll_loss_opts tt_cross_entropy_opts tt_poisson_nll_loss_opts
+    tt_gaussian_nll_loss_opts tt_hinge_embedding_loss_opts tt_cosine_embedding_loss_opts
+    tt_margin_ranking_loss_opts tt_soft_margin_loss_opts tt_triplet_margin_loss_opts
+    tt_multi_margin_loss_opts tt_multilabel_margin_loss_opts tt_multilabel_soft_margin_loss_opts
+    tt_linear_cross_entropy_opts tt_ctc_loss_opts tt_addmm_opts tt_baddbmm_opts tt_addmv_opts
+    tt_addr_opts tt_addbmm_opts tt_cross_opts tt_batch_norm_opts tt_group_norm_opts
+    tt_instance_norm_opts tt_rms_norm_opts tt_layer_norm_opts tt_local_response_norm_opts
+    tt_max_pool1d_opts tt_max_pool1d_with_indices_opts tt_max_pool2d_opts
+    tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_max_pool3d_opts
+    tt_max_pool3d_with_indices_opts tt_avg_pool3d_opts tt_lp_pool1d_opts tt_lp_pool2d_opts
+    tt_lp_pool3d_opts tt_fractional_max_pool2d_opts tt_fractional_max_pool3d_opts
+    tt_max_unpool1d_opts tt_max_unpool2d_opts tt_max_unpool3d_opts tt_rand_opts tt_randn_opts
+    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
+    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
+    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_cauchy__opts
+    tt_log_normal__opts tt_geometric__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts
+    tt_dropout1d_opts tt_dropout2d_opts tt_dropout3d_opts tt_alpha_dropout_opts
+    tt_feature_alpha_dropout_opts tt_lstm_opts tt_gru_opts tt_rnn_tanh_opts tt_rnn_relu_opts
+    tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts
+    tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts
+    tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts
+    tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts tt_nanmean_opts tt_cov_opts
+    tt_pairwise_distance_opts tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts
+    tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts
+    tt_cumulative_trapezoid_opts tt_vander_opts tt_gradient_opts tt_gradient_points_opts
+    tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
+    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_kthvalue_opts tt_median_dim_opts
+    tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts tt_quantile_scalar_opts tt_nanquantile_opts
     tt_nanquantile_scalar_opts tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts
     tt_histogram_opts tt_histogram_edges_opts tt_logit_opts tt_round_opts tt_nan_to_num_opts
     tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts
@@ -3266,6 +3529,7 @@ pub const TT_CANCELLED: tt_status = 14;
 pub const TT_CALLBACK: tt_status = 15;
 pub const TT_ABI: tt_status = 16;
 pub const TT_INTERNAL: tt_status = 17;
+pub const TT_LINALG: tt_status = 18;
 pub const TT_BOOL: tt_dtype = 1;
 pub const TT_U8: tt_dtype = 2;
 pub const TT_I8: tt_dtype = 3;
@@ -3382,6 +3646,17 @@ pub const TT_BAGMODE_MAX: i32 = 2;
 pub const TT_FFTNORM_BACKWARD: i32 = 0;
 pub const TT_FFTNORM_ORTHO: i32 = 1;
 pub const TT_FFTNORM_FORWARD: i32 = 2;
+pub const TT_MATRIXNORM_FRO: i32 = 0;
+pub const TT_MATRIXNORM_NUC: i32 = 1;
+pub const TT_LEASTSQUARES_GELSY: i32 = 0;
+pub const TT_LEASTSQUARES_GELS: i32 = 1;
+pub const TT_LEASTSQUARES_GELSD: i32 = 2;
+pub const TT_LEASTSQUARES_GELSS: i32 = 3;
+pub const TT_QRMODE_REDUCED: i32 = 0;
+pub const TT_QRMODE_COMPLETE: i32 = 1;
+pub const TT_QRMODE_R: i32 = 2;
+pub const TT_TRIANGLE_L: i32 = 0;
+pub const TT_TRIANGLE_U: i32 = 1;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -3631,6 +3906,69 @@ pub const TT_SCATTER_REDUCE_INCLUDE_SELF: u64 = 1;
 pub const TT_INDEX_REDUCE_INCLUDE_SELF: u64 = 1;
 pub const TT_NUCLEAR_NORM_DIM: u64 = 1;
 pub const TT_NUCLEAR_NORM_KEEPDIM: u64 = 2;
+pub const TT_LINALG_LU_FACTOR_EX_PIVOT: u64 = 1;
+pub const TT_LINALG_LU_FACTOR_EX_CHECK_ERRORS: u64 = 2;
+pub const TT_LINALG_LU_FACTOR_PIVOT: u64 = 1;
+pub const TT_LU_UNPACK_UNPACK_DATA: u64 = 1;
+pub const TT_LU_UNPACK_UNPACK_PIVOTS: u64 = 2;
+pub const TT_LINALG_LU_PIVOT: u64 = 1;
+pub const TT_LINALG_LU_SOLVE_LEFT: u64 = 1;
+pub const TT_LINALG_LU_SOLVE_ADJOINT: u64 = 2;
+pub const TT_LINALG_SOLVE_EX_LEFT: u64 = 1;
+pub const TT_LINALG_SOLVE_EX_CHECK_ERRORS: u64 = 2;
+pub const TT_LINALG_SOLVE_LEFT: u64 = 1;
+pub const TT_LINALG_INV_EX_CHECK_ERRORS: u64 = 1;
+pub const TT_LINALG_CHOLESKY_EX_UPPER: u64 = 1;
+pub const TT_LINALG_CHOLESKY_EX_CHECK_ERRORS: u64 = 2;
+pub const TT_LINALG_CHOLESKY_UPPER: u64 = 1;
+pub const TT_CHOLESKY_UPPER: u64 = 1;
+pub const TT_CHOLESKY_SOLVE_UPPER: u64 = 1;
+pub const TT_CHOLESKY_INVERSE_UPPER: u64 = 1;
+pub const TT_LINALG_SOLVE_TRIANGULAR_LEFT: u64 = 1;
+pub const TT_LINALG_SOLVE_TRIANGULAR_UNITRIANGULAR: u64 = 2;
+pub const TT_LINALG_QR_MODE: u64 = 1;
+pub const TT_QR_SOME: u64 = 1;
+pub const TT_LINALG_EIGH_UPLO: u64 = 1;
+pub const TT_LINALG_EIGVALSH_UPLO: u64 = 1;
+pub const TT_LINALG_SVD_FULL_MATRICES: u64 = 1;
+pub const TT_SVD_SOME: u64 = 1;
+pub const TT_SVD_COMPUTE_UV: u64 = 2;
+pub const TT_LINALG_VECTOR_NORM_ORD: u64 = 1;
+pub const TT_LINALG_VECTOR_NORM_DIM: u64 = 2;
+pub const TT_LINALG_VECTOR_NORM_KEEPDIM: u64 = 4;
+pub const TT_LINALG_VECTOR_NORM_DTYPE: u64 = 8;
+pub const TT_LINALG_NORM_ORD: u64 = 1;
+pub const TT_LINALG_NORM_DIM: u64 = 2;
+pub const TT_LINALG_NORM_KEEPDIM: u64 = 4;
+pub const TT_LINALG_NORM_DTYPE: u64 = 8;
+pub const TT_LINALG_MATRIX_NORM_DIM: u64 = 1;
+pub const TT_LINALG_MATRIX_NORM_KEEPDIM: u64 = 2;
+pub const TT_LINALG_MATRIX_NORM_DTYPE: u64 = 4;
+pub const TT_LINALG_MATRIX_NORM_STR_ORD: u64 = 1;
+pub const TT_LINALG_MATRIX_NORM_STR_DIM: u64 = 2;
+pub const TT_LINALG_MATRIX_NORM_STR_KEEPDIM: u64 = 4;
+pub const TT_LINALG_MATRIX_NORM_STR_DTYPE: u64 = 8;
+pub const TT_LINALG_COND_P: u64 = 1;
+pub const TT_LINALG_MATRIX_RANK_ATOL: u64 = 1;
+pub const TT_LINALG_MATRIX_RANK_RTOL: u64 = 2;
+pub const TT_LINALG_MATRIX_RANK_HERMITIAN: u64 = 4;
+pub const TT_LINALG_PINV_ATOL: u64 = 1;
+pub const TT_LINALG_PINV_RTOL: u64 = 2;
+pub const TT_LINALG_PINV_HERMITIAN: u64 = 4;
+pub const TT_PINVERSE_RCOND: u64 = 1;
+pub const TT_LINALG_LSTSQ_RCOND: u64 = 1;
+pub const TT_LINALG_LSTSQ_DRIVER: u64 = 2;
+pub const TT_LINALG_VECDOT_DIM: u64 = 1;
+pub const TT_LINALG_VANDER_N: u64 = 1;
+pub const TT_LINALG_TENSORINV_IND: u64 = 1;
+pub const TT_LINALG_TENSORSOLVE_DIMS: u64 = 1;
+pub const TT_LINALG_LDL_FACTOR_EX_HERMITIAN: u64 = 1;
+pub const TT_LINALG_LDL_FACTOR_EX_CHECK_ERRORS: u64 = 2;
+pub const TT_LINALG_LDL_FACTOR_HERMITIAN: u64 = 1;
+pub const TT_LINALG_LDL_SOLVE_HERMITIAN: u64 = 1;
+pub const TT_TRIANGULAR_SOLVE_UPPER: u64 = 1;
+pub const TT_TRIANGULAR_SOLVE_TRANSPOSE: u64 = 2;
+pub const TT_TRIANGULAR_SOLVE_UNITRIANGULAR: u64 = 4;
 pub const TT_L1_LOSS_REDUCTION: u64 = 1;
 pub const TT_L1_LOSS_WEIGHT: u64 = 2;
 pub const TT_MSE_LOSS_REDUCTION: u64 = 1;
@@ -5646,6 +5984,248 @@ extern "C" {
         opts: *const tt_nuclear_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_nuclear_norm_into(c: *mut tt_ctx, self_: *const tt_tensor,
         opts: *const tt_nuclear_norm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lu_factor_ex(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_lu_factor_ex_opts, LU: *mut *mut tt_tensor,
+        pivots: *mut *mut tt_tensor, info: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lu_factor_ex_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_lu_factor_ex_opts, dst_LU: *mut tt_tensor,
+        dst_pivots: *mut tt_tensor, dst_info: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lu_factor(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_lu_factor_opts, LU: *mut *mut tt_tensor, pivots: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_lu_factor_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_lu_factor_opts, dst_LU: *mut tt_tensor, dst_pivots: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_lu_unpack(c: *mut tt_ctx, LU_data: *const tt_tensor, LU_pivots: *const tt_tensor,
+        opts: *const tt_lu_unpack_opts, P: *mut *mut tt_tensor, L: *mut *mut tt_tensor,
+        U: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lu_unpack_into(c: *mut tt_ctx, LU_data: *const tt_tensor, LU_pivots: *const tt_tensor,
+        opts: *const tt_lu_unpack_opts, dst_P: *mut tt_tensor, dst_L: *mut tt_tensor,
+        dst_U: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lu(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_linalg_lu_opts,
+        P: *mut *mut tt_tensor, L: *mut *mut tt_tensor, U: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lu_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_lu_opts, dst_P: *mut tt_tensor, dst_L: *mut tt_tensor,
+        dst_U: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lu_solve(c: *mut tt_ctx, LU: *const tt_tensor, pivots: *const tt_tensor,
+        other: *const tt_tensor, opts: *const tt_linalg_lu_solve_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_lu_solve_into(c: *mut tt_ctx, LU: *const tt_tensor, pivots: *const tt_tensor,
+        other: *const tt_tensor, opts: *const tt_linalg_lu_solve_opts, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_solve_ex(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_solve_ex_opts, result: *mut *mut tt_tensor,
+        info: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_solve_ex_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_solve_ex_opts, dst_result: *mut tt_tensor, dst_info: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_solve(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_solve_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_solve_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_solve_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_inv_ex(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_inv_ex_opts, inverse: *mut *mut tt_tensor, info: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_inv_ex_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_inv_ex_opts, dst_inverse: *mut tt_tensor, dst_info: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_inv(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_inv_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_inverse(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_inverse_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_det(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_det_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_det(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_slogdet(c: *mut tt_ctx, self_: *const tt_tensor, sign: *mut *mut tt_tensor,
+        logabsdet: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_slogdet_into(c: *mut tt_ctx, self_: *const tt_tensor, dst_sign: *mut tt_tensor,
+        dst_logabsdet: *mut tt_tensor) -> tt_status;
+    pub fn tt_slogdet(c: *mut tt_ctx, self_: *const tt_tensor, sign: *mut *mut tt_tensor,
+        logabsdet: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_slogdet_into(c: *mut tt_ctx, self_: *const tt_tensor, dst_sign: *mut tt_tensor,
+        dst_logabsdet: *mut tt_tensor) -> tt_status;
+    pub fn tt_logdet(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_cholesky_ex(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_cholesky_ex_opts, L: *mut *mut tt_tensor, info: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_cholesky_ex_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_cholesky_ex_opts, dst_L: *mut tt_tensor, dst_info: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_cholesky(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_cholesky_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_cholesky_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_cholesky_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cholesky(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_cholesky_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cholesky_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_cholesky_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cholesky_solve(c: *mut tt_ctx, self_: *const tt_tensor, input2: *const tt_tensor,
+        opts: *const tt_cholesky_solve_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cholesky_solve_into(c: *mut tt_ctx, self_: *const tt_tensor, input2: *const tt_tensor,
+        opts: *const tt_cholesky_solve_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_cholesky_inverse(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_cholesky_inverse_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_cholesky_inverse_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_cholesky_inverse_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_solve_triangular(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_tensor, upper: i32, opts: *const tt_linalg_solve_triangular_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_solve_triangular_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_tensor, upper: i32, opts: *const tt_linalg_solve_triangular_opts,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_qr(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_linalg_qr_opts,
+        Q: *mut *mut tt_tensor, R: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_qr_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_qr_opts, dst_Q: *mut tt_tensor, dst_R: *mut tt_tensor) -> tt_status;
+    pub fn tt_qr(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_qr_opts,
+        Q: *mut *mut tt_tensor, R: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_qr_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_qr_opts,
+        dst_Q: *mut tt_tensor, dst_R: *mut tt_tensor) -> tt_status;
+    pub fn tt_geqrf(c: *mut tt_ctx, self_: *const tt_tensor, a: *mut *mut tt_tensor,
+        tau: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_geqrf_into(c: *mut tt_ctx, self_: *const tt_tensor, dst_a: *mut tt_tensor,
+        dst_tau: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_householder_product(c: *mut tt_ctx, self_: *const tt_tensor,
+        tau: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_householder_product_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        tau: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_eigh(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_linalg_eigh_opts,
+        eigenvalues: *mut *mut tt_tensor, eigenvectors: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_eigh_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_eigh_opts, dst_eigenvalues: *mut tt_tensor,
+        dst_eigenvectors: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_eigvalsh(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_eigvalsh_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_eigvalsh_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_eigvalsh_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_eig(c: *mut tt_ctx, self_: *const tt_tensor, eigenvalues: *mut *mut tt_tensor,
+        eigenvectors: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_eig_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        dst_eigenvalues: *mut tt_tensor, dst_eigenvectors: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_eigvals(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_eigvals_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_svd(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_linalg_svd_opts,
+        U: *mut *mut tt_tensor, S: *mut *mut tt_tensor, Vh: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_svd_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_svd_opts, dst_U: *mut tt_tensor, dst_S: *mut tt_tensor,
+        dst_Vh: *mut tt_tensor) -> tt_status;
+    pub fn tt_svd(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_svd_opts,
+        U: *mut *mut tt_tensor, S: *mut *mut tt_tensor, V: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_svd_into(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_svd_opts,
+        dst_U: *mut tt_tensor, dst_S: *mut tt_tensor, dst_V: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_svdvals(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_svdvals_into(c: *mut tt_ctx, self_: *const tt_tensor, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_vector_norm(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_vector_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_vector_norm_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_vector_norm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_norm(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_linalg_norm_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_norm_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_norm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_norm(c: *mut tt_ctx, self_: *const tt_tensor, ord: f64,
+        opts: *const tt_linalg_matrix_norm_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_norm_into(c: *mut tt_ctx, self_: *const tt_tensor, ord: f64,
+        opts: *const tt_linalg_matrix_norm_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_norm_str(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_matrix_norm_str_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_norm_str_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_matrix_norm_str_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_cond(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_linalg_cond_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_cond_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_cond_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_cond_str(c: *mut tt_ctx, self_: *const tt_tensor, p: i32,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_cond_str_into(c: *mut tt_ctx, self_: *const tt_tensor, p: i32,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_rank(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_matrix_rank_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_rank_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_matrix_rank_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_pinv(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_linalg_pinv_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_pinv_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_pinv_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_pinverse(c: *mut tt_ctx, self_: *const tt_tensor, opts: *const tt_pinverse_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lstsq(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_lstsq_opts, solution: *mut *mut tt_tensor,
+        residuals: *mut *mut tt_tensor, rank: *mut *mut tt_tensor,
+        singular_values: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_lstsq_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_lstsq_opts, dst_solution: *mut tt_tensor,
+        dst_residuals: *mut tt_tensor, dst_rank: *mut tt_tensor,
+        dst_singular_values: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_power(c: *mut tt_ctx, self_: *const tt_tensor, n: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_matrix_power_into(c: *mut tt_ctx, self_: *const tt_tensor, n: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_matrix_power(c: *mut tt_ctx, self_: *const tt_tensor, n: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_matrix_power_into(c: *mut tt_ctx, self_: *const tt_tensor, n: i64,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_matrix_exp(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_multi_dot(c: *mut tt_ctx, tensors: *const *const tt_tensor, n_tensors: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_multi_dot_into(c: *mut tt_ctx, tensors: *const *const tt_tensor,
+        n_tensors: i64, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_vecdot(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_vecdot_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_vecdot_into(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_vecdot_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_vander(c: *mut tt_ctx, x: *const tt_tensor, opts: *const tt_linalg_vander_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_tensorinv(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_tensorinv_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_tensorinv_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_tensorinv_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_tensorsolve(c: *mut tt_ctx, self_: *const tt_tensor, other: *const tt_tensor,
+        opts: *const tt_linalg_tensorsolve_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_tensorsolve_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        other: *const tt_tensor, opts: *const tt_linalg_tensorsolve_opts, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_ldl_factor_ex(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_ldl_factor_ex_opts, LD: *mut *mut tt_tensor,
+        pivots: *mut *mut tt_tensor, info: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_ldl_factor_ex_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_ldl_factor_ex_opts, dst_LD: *mut tt_tensor,
+        dst_pivots: *mut tt_tensor, dst_info: *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_ldl_factor(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_ldl_factor_opts, LD: *mut *mut tt_tensor,
+        pivots: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linalg_ldl_factor_into(c: *mut tt_ctx, self_: *const tt_tensor,
+        opts: *const tt_linalg_ldl_factor_opts, dst_LD: *mut tt_tensor, dst_pivots: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_ldl_solve(c: *mut tt_ctx, LD: *const tt_tensor, pivots: *const tt_tensor,
+        other: *const tt_tensor, opts: *const tt_linalg_ldl_solve_opts, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_linalg_ldl_solve_into(c: *mut tt_ctx, LD: *const tt_tensor, pivots: *const tt_tensor,
+        other: *const tt_tensor, opts: *const tt_linalg_ldl_solve_opts, dst: *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_orgqr(c: *mut tt_ctx, self_: *const tt_tensor, input2: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_orgqr_into(c: *mut tt_ctx, self_: *const tt_tensor, input2: *const tt_tensor,
+        dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_lu_solve(c: *mut tt_ctx, self_: *const tt_tensor, LU_data: *const tt_tensor,
+        LU_pivots: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_lu_solve_into(c: *mut tt_ctx, self_: *const tt_tensor, LU_data: *const tt_tensor,
+        LU_pivots: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_triangular_solve(c: *mut tt_ctx, self_: *const tt_tensor, A: *const tt_tensor,
+        opts: *const tt_triangular_solve_opts, solution: *mut *mut tt_tensor,
+        cloned_coefficient: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_l1_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,
         opts: *const tt_l1_loss_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_mse_loss(c: *mut tt_ctx, input: *const tt_tensor, target: *const tt_tensor,

@@ -6242,6 +6242,2002 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_nuclear_norm_into(c, self.raw(), &opts.0, dst.raw())) }
     }
+    /// Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and
+    /// U in one matrix. pivots\[i\] counts from 1: row i was exchanged with that one. info is 0, or
+    /// the first position, from 1, of a zero on the diagonal of U.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_lu_factor_ex(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lu_factor_ex(c, self.raw(), std::ptr::null(), o0,
+                &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_lu_factor_ex`](Tensor::linalg_lu_factor_ex) with options.
+    #[inline]
+    pub fn linalg_lu_factor_ex_with(&self, opts: LinalgLuFactorExOpts)
+        -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lu_factor_ex(c, self.raw(), &opts.0, o0, &mut o1,
+                &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_lu_factor_ex`](Tensor::linalg_lu_factor_ex), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_factor_ex_into(&self, dst_lu: &Tensor, dst_pivots: &Tensor,
+        dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_factor_ex_into(c, self.raw(), std::ptr::null(), dst_lu.raw(),
+                dst_pivots.raw(), dst_info.raw()))
+        }
+    }
+    /// Computes [`linalg_lu_factor_ex`](Tensor::linalg_lu_factor_ex) with options, into `dst`,
+    /// which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_factor_ex_with_into(&self, opts: LinalgLuFactorExOpts, dst_lu: &Tensor,
+        dst_pivots: &Tensor, dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_factor_ex_into(c, self.raw(), &opts.0, dst_lu.raw(),
+                dst_pivots.raw(), dst_info.raw()))
+        }
+    }
+    /// Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and
+    /// U in one matrix. pivots\[i\] counts from 1: row i was exchanged with that one.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_lu_factor(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lu_factor(c, self.raw(), std::ptr::null(), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_lu_factor`](Tensor::linalg_lu_factor) with options.
+    #[inline]
+    pub fn linalg_lu_factor_with(&self, opts: LinalgLuFactorOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lu_factor(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_lu_factor`](Tensor::linalg_lu_factor), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_factor_into(&self, dst_lu: &Tensor, dst_pivots: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_factor_into(c, self.raw(), std::ptr::null(), dst_lu.raw(),
+                dst_pivots.raw()))
+        }
+    }
+    /// Computes [`linalg_lu_factor`](Tensor::linalg_lu_factor) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_factor_with_into(&self, opts: LinalgLuFactorOpts, dst_lu: &Tensor,
+        dst_pivots: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_factor_into(c, self.raw(), &opts.0, dst_lu.raw(),
+                dst_pivots.raw()))
+        }
+    }
+    /// Returns the factors P, L and U, with A = P @ L @ U, of what linalg_lu_factor returned.
+    ///
+    /// - `lu_data`: (…, m, n)
+    /// - `lu_pivots`: int32 or int64, (…, k)
+    #[inline]
+    pub fn lu_unpack(&self, lu_pivots: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_lu_unpack(c, self.raw(), lu_pivots.raw(), std::ptr::null(),
+                o0, &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`lu_unpack`](Tensor::lu_unpack) with options.
+    #[inline]
+    pub fn lu_unpack_with(&self, lu_pivots: &Tensor, opts: LuUnpackOpts)
+        -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_lu_unpack(c, self.raw(), lu_pivots.raw(), &opts.0, o0,
+                &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`lu_unpack`](Tensor::lu_unpack), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lu_unpack_into(&self, lu_pivots: &Tensor, dst_p: &Tensor, dst_l: &Tensor,
+        dst_u: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_lu_unpack_into(c, self.raw(), lu_pivots.raw(), std::ptr::null(),
+                dst_p.raw(), dst_l.raw(), dst_u.raw()))
+        }
+    }
+    /// Computes [`lu_unpack`](Tensor::lu_unpack) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lu_unpack_with_into(&self, lu_pivots: &Tensor, opts: LuUnpackOpts, dst_p: &Tensor,
+        dst_l: &Tensor, dst_u: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_lu_unpack_into(c, self.raw(), lu_pivots.raw(), &opts.0, dst_p.raw(),
+                dst_l.raw(), dst_u.raw()))
+        }
+    }
+    /// Decomposes matrices as A = P @ L @ U with a permutation P, a unit lower triangular L and an
+    /// upper triangular U.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_lu(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lu(c, self.raw(), std::ptr::null(), o0, &mut o1,
+                &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_lu`](Tensor::linalg_lu) with options.
+    #[inline]
+    pub fn linalg_lu_with(&self, opts: LinalgLuOpts) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lu(c, self.raw(), &opts.0, o0, &mut o1, &mut o2))?,
+                Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_lu`](Tensor::linalg_lu), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_into(&self, dst_p: &Tensor, dst_l: &Tensor, dst_u: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_into(c, self.raw(), std::ptr::null(), dst_p.raw(),
+                dst_l.raw(), dst_u.raw()))
+        }
+    }
+    /// Computes [`linalg_lu`](Tensor::linalg_lu) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_with_into(&self, opts: LinalgLuOpts, dst_p: &Tensor, dst_l: &Tensor,
+        dst_u: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_into(c, self.raw(), &opts.0, dst_p.raw(), dst_l.raw(),
+                dst_u.raw()))
+        }
+    }
+    /// Solves A @ X = other with the factors of A from linalg_lu_factor.
+    ///
+    /// - `lu`: (…, n, n)
+    /// - `pivots`: int32 or int64, (…, n)
+    /// - `other`: (…, n, k), or (…, k, n) if left is false
+    #[inline]
+    pub fn linalg_lu_solve(&self, pivots: &Tensor, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_lu_solve(c, self.raw(), pivots.raw(), other.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linalg_lu_solve`](Tensor::linalg_lu_solve) with options.
+    #[inline]
+    pub fn linalg_lu_solve_with(&self, pivots: &Tensor, other: &Tensor, opts: LinalgLuSolveOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_lu_solve(c, self.raw(), pivots.raw(), other.raw(), &opts.0,
+                o0))
+        }
+    }
+    /// Computes [`linalg_lu_solve`](Tensor::linalg_lu_solve), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_solve_into(&self, pivots: &Tensor, other: &Tensor, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_solve_into(c, self.raw(), pivots.raw(), other.raw(),
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_lu_solve`](Tensor::linalg_lu_solve) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lu_solve_with_into(&self, pivots: &Tensor, other: &Tensor,
+        opts: LinalgLuSolveOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lu_solve_into(c, self.raw(), pivots.raw(), other.raw(), &opts.0,
+                dst.raw()))
+        }
+    }
+    /// Solves A @ X = other. info is 0, or the first position, from 1, of a zero on the diagonal of
+    /// U in A = P @ L @ U; the result is then undefined.
+    ///
+    /// - `input`: A, (…, n, n)
+    /// - `other`: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
+    #[inline]
+    pub fn linalg_solve_ex(&self, other: &Tensor) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_solve_ex(c, self.raw(), other.raw(), std::ptr::null(),
+                o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_solve_ex`](Tensor::linalg_solve_ex) with options.
+    #[inline]
+    pub fn linalg_solve_ex_with(&self, other: &Tensor, opts: LinalgSolveExOpts)
+        -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_solve_ex(c, self.raw(), other.raw(), &opts.0, o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_solve_ex`](Tensor::linalg_solve_ex), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_solve_ex_into(&self, other: &Tensor, dst_result: &Tensor,
+        dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_solve_ex_into(c, self.raw(), other.raw(), std::ptr::null(),
+                dst_result.raw(), dst_info.raw()))
+        }
+    }
+    /// Computes [`linalg_solve_ex`](Tensor::linalg_solve_ex) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_solve_ex_with_into(&self, other: &Tensor, opts: LinalgSolveExOpts,
+        dst_result: &Tensor, dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_solve_ex_into(c, self.raw(), other.raw(), &opts.0,
+                dst_result.raw(), dst_info.raw()))
+        }
+    }
+    /// Solves A @ X = other. Fails if a matrix is singular.
+    ///
+    /// - `input`: A, (…, n, n)
+    /// - `other`: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
+    #[inline]
+    pub fn linalg_solve(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_solve(c, self.raw(), other.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linalg_solve`](Tensor::linalg_solve) with options.
+    #[inline]
+    pub fn linalg_solve_with(&self, other: &Tensor, opts: LinalgSolveOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_solve(c, self.raw(), other.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_solve`](Tensor::linalg_solve), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_solve_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_solve_into(c, self.raw(), other.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`linalg_solve`](Tensor::linalg_solve) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_solve_with_into(&self, other: &Tensor, opts: LinalgSolveOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_solve_into(c, self.raw(), other.raw(), &opts.0, dst.raw()))
+        }
+    }
+    /// Computes the inverses of matrices. info is 0, or the first position, from 1, of a zero on
+    /// the diagonal of U in A = P @ L @ U; the inverse is then undefined.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn linalg_inv_ex(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_inv_ex(c, self.raw(), std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_inv_ex`](Tensor::linalg_inv_ex) with options.
+    #[inline]
+    pub fn linalg_inv_ex_with(&self, opts: LinalgInvExOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_inv_ex(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_inv_ex`](Tensor::linalg_inv_ex), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_inv_ex_into(&self, dst_inverse: &Tensor, dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_inv_ex_into(c, self.raw(), std::ptr::null(), dst_inverse.raw(),
+                dst_info.raw()))
+        }
+    }
+    /// Computes [`linalg_inv_ex`](Tensor::linalg_inv_ex) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_inv_ex_with_into(&self, opts: LinalgInvExOpts, dst_inverse: &Tensor,
+        dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_inv_ex_into(c, self.raw(), &opts.0, dst_inverse.raw(),
+                dst_info.raw()))
+        }
+    }
+    /// Computes the inverses of matrices. Fails if a matrix is singular.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn linalg_inv(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_inv(c, self.raw(), o0)) }
+    }
+    /// Computes [`linalg_inv`](Tensor::linalg_inv), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_inv_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_inv_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the inverses of matrices. Fails if a matrix is singular.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn inverse(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_inverse(c, self.raw(), o0)) }
+    }
+    /// Computes [`inverse`](Tensor::inverse), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn inverse_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_inverse_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the determinants of matrices.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn linalg_det(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_det(c, self.raw(), o0)) }
+    }
+    /// Computes [`linalg_det`](Tensor::linalg_det), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_det_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_det_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the determinants of matrices.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn det(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_det(c, self.raw(), o0)) }
+    }
+    /// Computes the sign and the logarithm of the absolute value of the determinants of matrices.
+    /// The sign of a complex one is a number of absolute value 1; that of 0 is 0.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn linalg_slogdet(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_slogdet(c, self.raw(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_slogdet`](Tensor::linalg_slogdet), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_slogdet_into(&self, dst_sign: &Tensor, dst_logabsdet: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_slogdet_into(c, self.raw(), dst_sign.raw(),
+                dst_logabsdet.raw()))
+        }
+    }
+    /// Computes the sign and the logarithm of the absolute value of the determinants of matrices.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn slogdet(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_slogdet(c, self.raw(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`slogdet`](Tensor::slogdet), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn slogdet_into(&self, dst_sign: &Tensor, dst_logabsdet: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_slogdet_into(c, self.raw(), dst_sign.raw(), dst_logabsdet.raw()))
+        }
+    }
+    /// Computes the logarithms of the determinants of matrices; nan for a negative one.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn logdet(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_logdet(c, self.raw(), o0)) }
+    }
+    /// Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. info is 0, or the
+    /// size of the smallest leading block that is not positive definite; the factor is then
+    /// undefined.
+    ///
+    /// - `input`: (…, n, n), Hermitian and positive definite
+    #[inline]
+    pub fn linalg_cholesky_ex(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_cholesky_ex(c, self.raw(), std::ptr::null(), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_cholesky_ex`](Tensor::linalg_cholesky_ex) with options.
+    #[inline]
+    pub fn linalg_cholesky_ex_with(&self, opts: LinalgCholeskyExOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_cholesky_ex(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_cholesky_ex`](Tensor::linalg_cholesky_ex), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_cholesky_ex_into(&self, dst_l: &Tensor, dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_cholesky_ex_into(c, self.raw(), std::ptr::null(), dst_l.raw(),
+                dst_info.raw()))
+        }
+    }
+    /// Computes [`linalg_cholesky_ex`](Tensor::linalg_cholesky_ex) with options, into `dst`, which
+    /// has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_cholesky_ex_with_into(&self, opts: LinalgCholeskyExOpts, dst_l: &Tensor,
+        dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_cholesky_ex_into(c, self.raw(), &opts.0, dst_l.raw(),
+                dst_info.raw()))
+        }
+    }
+    /// Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix
+    /// is not positive definite.
+    ///
+    /// - `input`: (…, n, n), Hermitian and positive definite
+    #[inline]
+    pub fn linalg_cholesky(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_cholesky(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_cholesky`](Tensor::linalg_cholesky) with options.
+    #[inline]
+    pub fn linalg_cholesky_with(&self, opts: LinalgCholeskyOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_cholesky(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_cholesky`](Tensor::linalg_cholesky), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_cholesky_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_cholesky_into(c, self.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_cholesky`](Tensor::linalg_cholesky) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_cholesky_with_into(&self, opts: LinalgCholeskyOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_cholesky_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of self. Fails if a matrix
+    /// is not positive definite.
+    ///
+    /// - `input`: (…, n, n), Hermitian and positive definite
+    #[inline]
+    pub fn cholesky(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cholesky(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`cholesky`](Tensor::cholesky) with options.
+    #[inline]
+    pub fn cholesky_with(&self, opts: CholeskyOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cholesky(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`cholesky`](Tensor::cholesky), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cholesky_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_cholesky_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`cholesky`](Tensor::cholesky) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cholesky_with_into(&self, opts: CholeskyOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_cholesky_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Solves A @ X = self with the Cholesky factor of A.
+    ///
+    /// - `input`: (…, n, k)
+    /// - `input2`: the factor, (…, n, n)
+    #[inline]
+    pub fn cholesky_solve(&self, input2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_cholesky_solve(c, self.raw(), input2.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`cholesky_solve`](Tensor::cholesky_solve) with options.
+    #[inline]
+    pub fn cholesky_solve_with(&self, input2: &Tensor, opts: CholeskySolveOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cholesky_solve(c, self.raw(), input2.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`cholesky_solve`](Tensor::cholesky_solve), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cholesky_solve_into(&self, input2: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_cholesky_solve_into(c, self.raw(), input2.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`cholesky_solve`](Tensor::cholesky_solve) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cholesky_solve_with_into(&self, input2: &Tensor, opts: CholeskySolveOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_cholesky_solve_into(c, self.raw(), input2.raw(), &opts.0, dst.raw()))
+        }
+    }
+    /// Computes the inverse of A from its Cholesky factor.
+    ///
+    /// - `input`: the factor, (…, n, n)
+    #[inline]
+    pub fn cholesky_inverse(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cholesky_inverse(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`cholesky_inverse`](Tensor::cholesky_inverse) with options.
+    #[inline]
+    pub fn cholesky_inverse_with(&self, opts: CholeskyInverseOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_cholesky_inverse(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`cholesky_inverse`](Tensor::cholesky_inverse), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cholesky_inverse_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_cholesky_inverse_into(c, self.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`cholesky_inverse`](Tensor::cholesky_inverse) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn cholesky_inverse_with_into(&self, opts: CholeskyInverseOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_cholesky_inverse_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Solves A @ X = other with a triangular A. Reads one triangle of self; divides by zeros on
+    /// its diagonal.
+    ///
+    /// - `input`: A, (…, n, n)
+    /// - `other`: (…, n, k), or (…, k, n) if left is false
+    /// - `upper`: whether A is upper triangular
+    #[inline]
+    pub fn linalg_solve_triangular(&self, other: &Tensor, upper: bool) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_solve_triangular(c, self.raw(), other.raw(), upper as i32,
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linalg_solve_triangular`](Tensor::linalg_solve_triangular) with options.
+    #[inline]
+    pub fn linalg_solve_triangular_with(&self, other: &Tensor, upper: bool,
+        opts: LinalgSolveTriangularOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_solve_triangular(c, self.raw(), other.raw(), upper as i32,
+                &opts.0, o0))
+        }
+    }
+    /// Computes [`linalg_solve_triangular`](Tensor::linalg_solve_triangular), into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_solve_triangular_into(&self, other: &Tensor, upper: bool, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_solve_triangular_into(c, self.raw(), other.raw(), upper as i32,
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_solve_triangular`](Tensor::linalg_solve_triangular) with options, into
+    /// `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_solve_triangular_with_into(&self, other: &Tensor, upper: bool,
+        opts: LinalgSolveTriangularOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_solve_triangular_into(c, self.raw(), other.raw(), upper as i32,
+                &opts.0, dst.raw()))
+        }
+    }
+    /// Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_qr(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_qr(c, self.raw(), std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_qr`](Tensor::linalg_qr) with options.
+    #[inline]
+    pub fn linalg_qr_with(&self, opts: LinalgQrOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_qr(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_qr`](Tensor::linalg_qr), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_qr_into(&self, dst_q: &Tensor, dst_r: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_qr_into(c, self.raw(), std::ptr::null(), dst_q.raw(),
+                dst_r.raw()))
+        }
+    }
+    /// Computes [`linalg_qr`](Tensor::linalg_qr) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_qr_with_into(&self, opts: LinalgQrOpts, dst_q: &Tensor, dst_r: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_qr_into(c, self.raw(), &opts.0, dst_q.raw(), dst_r.raw()))
+        }
+    }
+    /// Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn qr(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_qr(c, self.raw(), std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`qr`](Tensor::qr) with options.
+    #[inline]
+    pub fn qr_with(&self, opts: QrOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_qr(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`qr`](Tensor::qr), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn qr_into(&self, dst_q: &Tensor, dst_r: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_qr_into(c, self.raw(), std::ptr::null(), dst_q.raw(), dst_r.raw()))
+        }
+    }
+    /// Computes [`qr`](Tensor::qr) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn qr_with_into(&self, opts: QrOpts, dst_q: &Tensor, dst_r: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_qr_into(c, self.raw(), &opts.0, dst_q.raw(), dst_r.raw())) }
+    }
+    /// Computes the QR decomposition in the form of Householder reflectors, for
+    /// linalg_householder_product: R in the upper triangle, the vectors below it.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn geqrf(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_geqrf(c, self.raw(), o0, &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`geqrf`](Tensor::geqrf), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn geqrf_into(&self, dst_a: &Tensor, dst_tau: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_geqrf_into(c, self.raw(), dst_a.raw(), dst_tau.raw())) }
+    }
+    /// Computes the first n columns of the product of k Householder matrices I - tau \* v v^H. v
+    /// has zeros above its diagonal element, which is 1, and the elements of a column of self
+    /// below.
+    ///
+    /// - `input`: (…, m, n), m \>= n
+    /// - `tau`: (…, k), k \<= n
+    #[inline]
+    pub fn linalg_householder_product(&self, tau: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_householder_product(c, self.raw(), tau.raw(), o0)) }
+    }
+    /// Computes [`linalg_householder_product`](Tensor::linalg_householder_product), into `dst`,
+    /// which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_householder_product_into(&self, tau: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_householder_product_into(c, self.raw(), tau.raw(), dst.raw()))
+        }
+    }
+    /// Computes the eigenvalues, in ascending order, and the eigenvectors of Hermitian matrices.
+    /// Reads one triangle of self. The eigenvectors are unique up to a factor of absolute value 1
+    /// at best.
+    ///
+    /// - `input`: (…, n, n), Hermitian
+    #[inline]
+    pub fn linalg_eigh(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_eigh(c, self.raw(), std::ptr::null(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_eigh`](Tensor::linalg_eigh) with options.
+    #[inline]
+    pub fn linalg_eigh_with(&self, opts: LinalgEighOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_eigh(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_eigh`](Tensor::linalg_eigh), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_eigh_into(&self, dst_eigenvalues: &Tensor, dst_eigenvectors: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_eigh_into(c, self.raw(), std::ptr::null(),
+                dst_eigenvalues.raw(), dst_eigenvectors.raw()))
+        }
+    }
+    /// Computes [`linalg_eigh`](Tensor::linalg_eigh) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_eigh_with_into(&self, opts: LinalgEighOpts, dst_eigenvalues: &Tensor,
+        dst_eigenvectors: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_eigh_into(c, self.raw(), &opts.0, dst_eigenvalues.raw(),
+                dst_eigenvectors.raw()))
+        }
+    }
+    /// Computes the eigenvalues, in ascending order, of Hermitian matrices. Reads one triangle of
+    /// self.
+    ///
+    /// - `input`: (…, n, n), Hermitian
+    #[inline]
+    pub fn linalg_eigvalsh(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_eigvalsh(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_eigvalsh`](Tensor::linalg_eigvalsh) with options.
+    #[inline]
+    pub fn linalg_eigvalsh_with(&self, opts: LinalgEigvalshOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_eigvalsh(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_eigvalsh`](Tensor::linalg_eigvalsh), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_eigvalsh_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_eigvalsh_into(c, self.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_eigvalsh`](Tensor::linalg_eigvalsh) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_eigvalsh_with_into(&self, opts: LinalgEigvalshOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_eigvalsh_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no
+    /// order. Eigenvectors have norm 1.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn linalg_eig(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_eig(c, self.raw(), o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_eig`](Tensor::linalg_eig), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_eig_into(&self, dst_eigenvalues: &Tensor, dst_eigenvectors: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_eig_into(c, self.raw(), dst_eigenvalues.raw(),
+                dst_eigenvectors.raw()))
+        }
+    }
+    /// Computes the eigenvalues of square matrices: complex numbers, in no order.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn linalg_eigvals(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_eigvals(c, self.raw(), o0)) }
+    }
+    /// Computes [`linalg_eigvals`](Tensor::linalg_eigvals), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_eigvals_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_eigvals_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the singular value decomposition A = U @ diag(S) @ Vh. S is in descending order.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_svd(c, self.raw(), std::ptr::null(), o0, &mut o1,
+                &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_svd`](Tensor::linalg_svd) with options.
+    #[inline]
+    pub fn linalg_svd_with(&self, opts: LinalgSvdOpts) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_svd(c, self.raw(), &opts.0, o0, &mut o1, &mut o2))?,
+                Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_svd`](Tensor::linalg_svd), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_svd_into(&self, dst_u: &Tensor, dst_s: &Tensor, dst_vh: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_svd_into(c, self.raw(), std::ptr::null(), dst_u.raw(),
+                dst_s.raw(), dst_vh.raw()))
+        }
+    }
+    /// Computes [`linalg_svd`](Tensor::linalg_svd) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_svd_with_into(&self, opts: LinalgSvdOpts, dst_u: &Tensor, dst_s: &Tensor,
+        dst_vh: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_svd_into(c, self.raw(), &opts.0, dst_u.raw(), dst_s.raw(),
+                dst_vh.raw()))
+        }
+    }
+    /// Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_svd(c, self.raw(), std::ptr::null(), o0, &mut o1, &mut o2))?,
+                Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`svd`](Tensor::svd) with options.
+    #[inline]
+    pub fn svd_with(&self, opts: SvdOpts) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_svd(c, self.raw(), &opts.0, o0, &mut o1, &mut o2))?,
+                Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`svd`](Tensor::svd), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn svd_into(&self, dst_u: &Tensor, dst_s: &Tensor, dst_v: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_svd_into(c, self.raw(), std::ptr::null(), dst_u.raw(), dst_s.raw(),
+                dst_v.raw()))
+        }
+    }
+    /// Computes [`svd`](Tensor::svd) with options, into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn svd_with_into(&self, opts: SvdOpts, dst_u: &Tensor, dst_s: &Tensor,
+        dst_v: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_svd_into(c, self.raw(), &opts.0, dst_u.raw(), dst_s.raw(),
+                dst_v.raw()))
+        }
+    }
+    /// Computes the singular values of matrices, in descending order.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_svdvals(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_svdvals(c, self.raw(), o0)) }
+    }
+    /// Computes [`linalg_svdvals`](Tensor::linalg_svdvals), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_svdvals_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_svdvals_into(c, self.raw(), dst.raw())) }
+    }
+    /// Computes the norms of order ord of the elements along dim.
+    #[inline]
+    pub fn linalg_vector_norm(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_vector_norm(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_vector_norm`](Tensor::linalg_vector_norm) with options.
+    #[inline]
+    pub fn linalg_vector_norm_with(&self, opts: LinalgVectorNormOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_vector_norm(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_vector_norm`](Tensor::linalg_vector_norm), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_vector_norm_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_vector_norm_into(c, self.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_vector_norm`](Tensor::linalg_vector_norm) with options, into `dst`, which
+    /// has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_vector_norm_with_into(&self, opts: LinalgVectorNormOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_vector_norm_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the norms of vectors, or of matrices if ord is given and two dimensions are
+    /// reduced.
+    #[inline]
+    pub fn linalg_norm(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_norm(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_norm`](Tensor::linalg_norm) with options.
+    #[inline]
+    pub fn linalg_norm_with(&self, opts: LinalgNormOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_norm(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_norm`](Tensor::linalg_norm), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_norm_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_norm_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`linalg_norm`](Tensor::linalg_norm) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_norm_with_into(&self, opts: LinalgNormOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_norm_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the norms of matrices.
+    ///
+    /// - `ord`: 2, -2: the largest and the smallest singular value; 1, -1: the largest and the
+    ///   smallest sum of the absolute values of a column; inf, -inf: of a row
+    #[inline]
+    pub fn linalg_matrix_norm(&self, ord: f64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_matrix_norm(c, self.raw(), ord, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linalg_matrix_norm`](Tensor::linalg_matrix_norm) with options.
+    #[inline]
+    pub fn linalg_matrix_norm_with(&self, ord: f64, opts: LinalgMatrixNormOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_matrix_norm(c, self.raw(), ord, &opts.0, o0)) }
+    }
+    /// Computes [`linalg_matrix_norm`](Tensor::linalg_matrix_norm), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_matrix_norm_into(&self, ord: f64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_matrix_norm_into(c, self.raw(), ord, std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`linalg_matrix_norm`](Tensor::linalg_matrix_norm) with options, into `dst`, which
+    /// has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_matrix_norm_with_into(&self, ord: f64, opts: LinalgMatrixNormOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_matrix_norm_into(c, self.raw(), ord, &opts.0, dst.raw())) }
+    }
+    /// Computes the Frobenius or the nuclear norms of matrices.
+    #[inline]
+    pub fn linalg_matrix_norm_str(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_matrix_norm_str(c, self.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linalg_matrix_norm_str`](Tensor::linalg_matrix_norm_str) with options.
+    #[inline]
+    pub fn linalg_matrix_norm_str_with(&self, opts: LinalgMatrixNormStrOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_matrix_norm_str(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_matrix_norm_str`](Tensor::linalg_matrix_norm_str), into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_matrix_norm_str_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_matrix_norm_str_into(c, self.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`linalg_matrix_norm_str`](Tensor::linalg_matrix_norm_str) with options, into
+    /// `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_matrix_norm_str_with_into(&self, opts: LinalgMatrixNormStrOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_matrix_norm_str_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the condition numbers of matrices, ||A|| \* ||A^-1||; inf for a singular one.
+    ///
+    /// - `input`: (…, m, n); (…, n, n) unless p is 2, -2 or absent
+    #[inline]
+    pub fn linalg_cond(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_cond(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_cond`](Tensor::linalg_cond) with options.
+    #[inline]
+    pub fn linalg_cond_with(&self, opts: LinalgCondOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_cond(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_cond`](Tensor::linalg_cond), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_cond_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_cond_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`linalg_cond`](Tensor::linalg_cond) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_cond_with_into(&self, opts: LinalgCondOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_cond_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a
+    /// singular one.
+    ///
+    /// - `input`: (…, n, n)
+    /// - `p`: the norm
+    #[inline]
+    pub fn linalg_cond_str(&self, p: MatrixNorm) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_cond_str(c, self.raw(), p as i32, o0)) }
+    }
+    /// Computes [`linalg_cond_str`](Tensor::linalg_cond_str), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_cond_str_into(&self, p: MatrixNorm, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_cond_str_into(c, self.raw(), p as i32, dst.raw())) }
+    }
+    /// Counts the singular values of matrices that are larger than the tolerances.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_matrix_rank(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_matrix_rank(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_matrix_rank`](Tensor::linalg_matrix_rank) with options.
+    #[inline]
+    pub fn linalg_matrix_rank_with(&self, opts: LinalgMatrixRankOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_matrix_rank(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_matrix_rank`](Tensor::linalg_matrix_rank), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_matrix_rank_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_matrix_rank_into(c, self.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_matrix_rank`](Tensor::linalg_matrix_rank) with options, into `dst`, which
+    /// has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_matrix_rank_with_into(&self, opts: LinalgMatrixRankOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_matrix_rank_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the Moore-Penrose inverses of matrices. Singular values up to the tolerances count
+    /// as 0.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn linalg_pinv(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_pinv(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_pinv`](Tensor::linalg_pinv) with options.
+    #[inline]
+    pub fn linalg_pinv_with(&self, opts: LinalgPinvOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_pinv(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_pinv`](Tensor::linalg_pinv), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_pinv_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_pinv_into(c, self.raw(), std::ptr::null(), dst.raw())) }
+    }
+    /// Computes [`linalg_pinv`](Tensor::linalg_pinv) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_pinv_with_into(&self, opts: LinalgPinvOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_pinv_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Computes the Moore-Penrose inverses of matrices.
+    ///
+    /// - `input`: (…, m, n)
+    #[inline]
+    pub fn pinverse(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_pinverse(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`pinverse`](Tensor::pinverse) with options.
+    #[inline]
+    pub fn pinverse_with(&self, opts: PinverseOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_pinverse(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes the X of smallest norm that minimises || A @ X - other ||.
+    ///
+    /// - `input`: A, (…, m, n)
+    /// - `other`: (…, m, k)
+    #[inline]
+    pub fn linalg_lstsq(&self, other: &Tensor) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2, mut o3) = (std::ptr::null_mut(), std::ptr::null_mut(),
+            std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lstsq(c, self.raw(), other.raw(), std::ptr::null(), o0,
+                &mut o1, &mut o2, &mut o3))?, Tensor::from_raw(o1), Tensor::from_raw(o2),
+                Tensor::from_raw(o3)))
+        }
+    }
+    /// Computes [`linalg_lstsq`](Tensor::linalg_lstsq) with options.
+    #[inline]
+    pub fn linalg_lstsq_with(&self, other: &Tensor, opts: LinalgLstsqOpts)
+        -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2, mut o3) = (std::ptr::null_mut(), std::ptr::null_mut(),
+            std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_lstsq(c, self.raw(), other.raw(), &opts.0, o0, &mut o1,
+                &mut o2, &mut o3))?, Tensor::from_raw(o1), Tensor::from_raw(o2),
+                Tensor::from_raw(o3)))
+        }
+    }
+    /// Computes [`linalg_lstsq`](Tensor::linalg_lstsq), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lstsq_into(&self, other: &Tensor, dst_solution: &Tensor,
+        dst_residuals: &Tensor, dst_rank: &Tensor, dst_singular_values: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lstsq_into(c, self.raw(), other.raw(), std::ptr::null(),
+                dst_solution.raw(), dst_residuals.raw(), dst_rank.raw(), dst_singular_values.raw()))
+        }
+    }
+    /// Computes [`linalg_lstsq`](Tensor::linalg_lstsq) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_lstsq_with_into(&self, other: &Tensor, opts: LinalgLstsqOpts,
+        dst_solution: &Tensor, dst_residuals: &Tensor, dst_rank: &Tensor,
+        dst_singular_values: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_lstsq_into(c, self.raw(), other.raw(), &opts.0,
+                dst_solution.raw(), dst_residuals.raw(), dst_rank.raw(), dst_singular_values.raw()))
+        }
+    }
+    /// Computes the n-th powers of matrices; of the inverses if n is negative.
+    ///
+    /// - `input`: (…, n, n)
+    /// - `n`: the exponent
+    #[inline]
+    pub fn linalg_matrix_power(&self, n: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_matrix_power(c, self.raw(), n, o0)) }
+    }
+    /// Computes [`linalg_matrix_power`](Tensor::linalg_matrix_power), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_matrix_power_into(&self, n: i64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_matrix_power_into(c, self.raw(), n, dst.raw())) }
+    }
+    /// Computes the n-th powers of matrices; of the inverses if n is negative.
+    ///
+    /// - `input`: (…, n, n)
+    /// - `n`: the exponent
+    #[inline]
+    pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_matrix_power(c, self.raw(), n, o0)) }
+    }
+    /// Computes [`matrix_power`](Tensor::matrix_power), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn matrix_power_into(&self, n: i64, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_matrix_power_into(c, self.raw(), n, dst.raw())) }
+    }
+    /// Computes the exponentials of matrices.
+    ///
+    /// - `input`: (…, n, n)
+    #[inline]
+    pub fn matrix_exp(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_matrix_exp(c, self.raw(), o0)) }
+    }
+    /// Computes the dot products of vectors along dim; complex elements of self are conjugated.
+    #[inline]
+    pub fn linalg_vecdot(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_vecdot(c, self.raw(), other.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linalg_vecdot`](Tensor::linalg_vecdot) with options.
+    #[inline]
+    pub fn linalg_vecdot_with(&self, other: &Tensor, opts: LinalgVecdotOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_vecdot(c, self.raw(), other.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_vecdot`](Tensor::linalg_vecdot), into `dst`, which has the result's shape
+    /// and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_vecdot_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_vecdot_into(c, self.raw(), other.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`linalg_vecdot`](Tensor::linalg_vecdot) with options, into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_vecdot_with_into(&self, other: &Tensor, opts: LinalgVecdotOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_vecdot_into(c, self.raw(), other.raw(), &opts.0, dst.raw()))
+        }
+    }
+    /// Returns Vandermonde matrices: the powers 0 … N - 1 of the elements of x as columns.
+    ///
+    /// - `x`: (…, n)
+    #[inline]
+    pub fn linalg_vander(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_vander(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_vander`](Tensor::linalg_vander) with options.
+    #[inline]
+    pub fn linalg_vander_with(&self, opts: LinalgVanderOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_vander(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes the inverse of self with respect to tensordot over its first ind dimensions.
+    ///
+    /// - `input`: the product of the first ind sizes is that of the others
+    #[inline]
+    pub fn linalg_tensorinv(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_tensorinv(c, self.raw(), std::ptr::null(), o0)) }
+    }
+    /// Computes [`linalg_tensorinv`](Tensor::linalg_tensorinv) with options.
+    #[inline]
+    pub fn linalg_tensorinv_with(&self, opts: LinalgTensorinvOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_linalg_tensorinv(c, self.raw(), &opts.0, o0)) }
+    }
+    /// Computes [`linalg_tensorinv`](Tensor::linalg_tensorinv), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_tensorinv_into(&self, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_tensorinv_into(c, self.raw(), std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_tensorinv`](Tensor::linalg_tensorinv) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_tensorinv_with_into(&self, opts: LinalgTensorinvOpts, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_linalg_tensorinv_into(c, self.raw(), &opts.0, dst.raw())) }
+    }
+    /// Solves tensordot(self, X, X.ndim) = other.
+    ///
+    /// - `input`: the product of its sizes is other.numel squared
+    /// - `other`: the right side
+    #[inline]
+    pub fn linalg_tensorsolve(&self, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_tensorsolve(c, self.raw(), other.raw(), std::ptr::null(),
+                o0))
+        }
+    }
+    /// Computes [`linalg_tensorsolve`](Tensor::linalg_tensorsolve) with options.
+    #[inline]
+    pub fn linalg_tensorsolve_with(&self, other: &Tensor, opts: LinalgTensorsolveOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_tensorsolve(c, self.raw(), other.raw(), &opts.0, o0))
+        }
+    }
+    /// Computes [`linalg_tensorsolve`](Tensor::linalg_tensorsolve), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_tensorsolve_into(&self, other: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_tensorsolve_into(c, self.raw(), other.raw(), std::ptr::null(),
+                dst.raw()))
+        }
+    }
+    /// Computes [`linalg_tensorsolve`](Tensor::linalg_tensorsolve) with options, into `dst`, which
+    /// has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_tensorsolve_with_into(&self, other: &Tensor, opts: LinalgTensorsolveOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_tensorsolve_into(c, self.raw(), other.raw(), &opts.0,
+                dst.raw()))
+        }
+    }
+    /// Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices.
+    /// Reads the lower triangle of self. D has blocks of size 1 and 2. info is 0, or the first
+    /// position, from 1, of a zero on the diagonal of D.
+    ///
+    /// - `input`: (…, n, n), symmetric or Hermitian
+    #[inline]
+    pub fn linalg_ldl_factor_ex(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_ldl_factor_ex(c, self.raw(), std::ptr::null(), o0,
+                &mut o1, &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_ldl_factor_ex`](Tensor::linalg_ldl_factor_ex) with options.
+    #[inline]
+    pub fn linalg_ldl_factor_ex_with(&self, opts: LinalgLdlFactorExOpts)
+        -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut o1, mut o2) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_ldl_factor_ex(c, self.raw(), &opts.0, o0, &mut o1,
+                &mut o2))?, Tensor::from_raw(o1), Tensor::from_raw(o2)))
+        }
+    }
+    /// Computes [`linalg_ldl_factor_ex`](Tensor::linalg_ldl_factor_ex), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_ldl_factor_ex_into(&self, dst_ld: &Tensor, dst_pivots: &Tensor,
+        dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_ldl_factor_ex_into(c, self.raw(), std::ptr::null(),
+                dst_ld.raw(), dst_pivots.raw(), dst_info.raw()))
+        }
+    }
+    /// Computes [`linalg_ldl_factor_ex`](Tensor::linalg_ldl_factor_ex) with options, into `dst`,
+    /// which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_ldl_factor_ex_with_into(&self, opts: LinalgLdlFactorExOpts,
+        dst_ld: &Tensor, dst_pivots: &Tensor, dst_info: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_ldl_factor_ex_into(c, self.raw(), &opts.0, dst_ld.raw(),
+                dst_pivots.raw(), dst_info.raw()))
+        }
+    }
+    /// Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices.
+    /// Reads the lower triangle of self.
+    ///
+    /// - `input`: (…, n, n), symmetric or Hermitian
+    #[inline]
+    pub fn linalg_ldl_factor(&self) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_ldl_factor(c, self.raw(), std::ptr::null(), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_ldl_factor`](Tensor::linalg_ldl_factor) with options.
+    #[inline]
+    pub fn linalg_ldl_factor_with(&self, opts: LinalgLdlFactorOpts) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_linalg_ldl_factor(c, self.raw(), &opts.0, o0, &mut o1))?,
+                Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`linalg_ldl_factor`](Tensor::linalg_ldl_factor), into `dst`, which has the
+    /// result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_ldl_factor_into(&self, dst_ld: &Tensor, dst_pivots: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_ldl_factor_into(c, self.raw(), std::ptr::null(), dst_ld.raw(),
+                dst_pivots.raw()))
+        }
+    }
+    /// Computes [`linalg_ldl_factor`](Tensor::linalg_ldl_factor) with options, into `dst`, which
+    /// has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_ldl_factor_with_into(&self, opts: LinalgLdlFactorOpts, dst_ld: &Tensor,
+        dst_pivots: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_ldl_factor_into(c, self.raw(), &opts.0, dst_ld.raw(),
+                dst_pivots.raw()))
+        }
+    }
+    /// Solves A @ X = other with the factors of linalg_ldl_factor.
+    ///
+    /// - `ld`: (…, n, n)
+    /// - `pivots`: int32 or int64, (…, n)
+    /// - `other`: (…, n, k)
+    #[inline]
+    pub fn linalg_ldl_solve(&self, pivots: &Tensor, other: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_ldl_solve(c, self.raw(), pivots.raw(), other.raw(),
+                std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`linalg_ldl_solve`](Tensor::linalg_ldl_solve) with options.
+    #[inline]
+    pub fn linalg_ldl_solve_with(&self, pivots: &Tensor, other: &Tensor, opts: LinalgLdlSolveOpts)
+        -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_linalg_ldl_solve(c, self.raw(), pivots.raw(), other.raw(),
+                &opts.0, o0))
+        }
+    }
+    /// Computes [`linalg_ldl_solve`](Tensor::linalg_ldl_solve), into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_ldl_solve_into(&self, pivots: &Tensor, other: &Tensor, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_ldl_solve_into(c, self.raw(), pivots.raw(), other.raw(),
+                std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`linalg_ldl_solve`](Tensor::linalg_ldl_solve) with options, into `dst`, which has
+    /// the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linalg_ldl_solve_with_into(&self, pivots: &Tensor, other: &Tensor,
+        opts: LinalgLdlSolveOpts, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linalg_ldl_solve_into(c, self.raw(), pivots.raw(), other.raw(),
+                &opts.0, dst.raw()))
+        }
+    }
+    /// Computes the first n columns of the product of the reflections that geqrf returned.
+    ///
+    /// - `input`: (…, m, n), m \>= n
+    /// - `input2`: tau, (…, k), k \<= n
+    #[inline]
+    pub fn orgqr(&self, input2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_orgqr(c, self.raw(), input2.raw(), o0)) }
+    }
+    /// Computes [`orgqr`](Tensor::orgqr), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn orgqr_into(&self, input2: &Tensor, dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe { call(|c| sys::tt_orgqr_into(c, self.raw(), input2.raw(), dst.raw())) }
+    }
+    /// Solves A @ X = self with the factors of A from linalg_lu_factor.
+    ///
+    /// - `input`: (…, n, k)
+    /// - `lu_data`: (…, n, n)
+    /// - `lu_pivots`: int32 or int64, (…, n)
+    #[inline]
+    pub fn lu_solve(&self, lu_data: &Tensor, lu_pivots: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_lu_solve(c, self.raw(), lu_data.raw(), lu_pivots.raw(), o0))
+        }
+    }
+    /// Computes [`lu_solve`](Tensor::lu_solve), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn lu_solve_into(&self, lu_data: &Tensor, lu_pivots: &Tensor, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_lu_solve_into(c, self.raw(), lu_data.raw(), lu_pivots.raw(),
+                dst.raw()))
+        }
+    }
+    /// Solves A @ X = self with a triangular A, and returns a copy of A, too.
+    ///
+    /// - `input`: (…, n, k)
+    /// - `a`: (…, n, n)
+    #[inline]
+    pub fn triangular_solve(&self, a: &Tensor) -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_triangular_solve(c, self.raw(), a.raw(), std::ptr::null(), o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
+    /// Computes [`triangular_solve`](Tensor::triangular_solve) with options.
+    #[inline]
+    pub fn triangular_solve_with(&self, a: &Tensor, opts: TriangularSolveOpts)
+        -> Result<(Tensor, Tensor)> {
+        let mut o1 = std::ptr::null_mut();
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            Ok((call1(|c, o0| sys::tt_triangular_solve(c, self.raw(), a.raw(), &opts.0, o0,
+                &mut o1))?, Tensor::from_raw(o1)))
+        }
+    }
 }
 
 /// # Losses
@@ -13890,6 +15886,33 @@ pub unsafe fn fft_rfftfreq_with_into(n: i64, d: f64, opts: FftRfftfreqOpts, dst:
     -> Result<()> {
     // SAFETY: as above, and the caller ensures what "Safety" says.
     unsafe { call(|c| sys::tt_fft_rfftfreq_into(c, n, d, &opts.0, dst.raw())) }
+}
+/// Computes the product of two or more matrices, in the order with the fewest multiplications.
+/// The first and the last one may be vectors: a row and a column.
+///
+/// - `tensors`: 2 to 256 matrices with fitting sizes
+#[inline]
+pub fn linalg_multi_dot(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let tensors = raw_list(tensors);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, o0| sys::tt_linalg_multi_dot(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, o0))
+    }
+}
+/// Computes [`linalg_multi_dot`], into `dst`, which has the result's shape and dtype.
+///
+/// # Safety
+/// Nothing else may read or write the memory that this writes while it runs, slices of it
+/// included: clones alias.
+#[inline]
+pub unsafe fn linalg_multi_dot_into(tensors: &[impl Borrow<Tensor>], dst: &Tensor) -> Result<()> {
+    let tensors = raw_list(tensors);
+    // SAFETY: as above, and the caller ensures what "Safety" says.
+    unsafe {
+        call(|c| sys::tt_linalg_multi_dot_into(c, tensors.as_ptr() as *const *const _,
+            tensors.len() as i64, dst.raw()))
+    }
 }
 /// Sums products of the elements of operands along the dimensions that equation specifies, in
 /// Einstein notation.

@@ -2937,6 +2937,831 @@ impl<'a> NuclearNormOpts<'a> {
     }
 }
 
+/// Options of `linalg_lu_factor_ex`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLuFactorExOpts(pub(crate) sys::tt_linalg_lu_factor_ex_opts);
+impl LinalgLuFactorExOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLuFactorExOpts {
+        Self::default()
+    }
+    /// Must be true; default: true.
+    #[must_use]
+    pub fn pivot(mut self, value: bool) -> LinalgLuFactorExOpts {
+        self.0.set |= sys::TT_LINALG_LU_FACTOR_EX_PIVOT;
+        self.0.pivot = value as i32;
+        self
+    }
+    /// Whether to fail if info is not 0; default: false.
+    #[must_use]
+    pub fn check_errors(mut self, value: bool) -> LinalgLuFactorExOpts {
+        self.0.set |= sys::TT_LINALG_LU_FACTOR_EX_CHECK_ERRORS;
+        self.0.check_errors = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_lu_factor`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLuFactorOpts(pub(crate) sys::tt_linalg_lu_factor_opts);
+impl LinalgLuFactorOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLuFactorOpts {
+        Self::default()
+    }
+    /// Must be true; default: true.
+    #[must_use]
+    pub fn pivot(mut self, value: bool) -> LinalgLuFactorOpts {
+        self.0.set |= sys::TT_LINALG_LU_FACTOR_PIVOT;
+        self.0.pivot = value as i32;
+        self
+    }
+}
+
+/// Options of `lu_unpack`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LuUnpackOpts(pub(crate) sys::tt_lu_unpack_opts);
+impl LuUnpackOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LuUnpackOpts {
+        Self::default()
+    }
+    /// Whether to return L and U; default: true.
+    #[must_use]
+    pub fn unpack_data(mut self, value: bool) -> LuUnpackOpts {
+        self.0.set |= sys::TT_LU_UNPACK_UNPACK_DATA;
+        self.0.unpack_data = value as i32;
+        self
+    }
+    /// Whether to return P; default: true.
+    #[must_use]
+    pub fn unpack_pivots(mut self, value: bool) -> LuUnpackOpts {
+        self.0.set |= sys::TT_LU_UNPACK_UNPACK_PIVOTS;
+        self.0.unpack_pivots = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_lu`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLuOpts(pub(crate) sys::tt_linalg_lu_opts);
+impl LinalgLuOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLuOpts {
+        Self::default()
+    }
+    /// Must be true; default: true.
+    #[must_use]
+    pub fn pivot(mut self, value: bool) -> LinalgLuOpts {
+        self.0.set |= sys::TT_LINALG_LU_PIVOT;
+        self.0.pivot = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_lu_solve`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLuSolveOpts(pub(crate) sys::tt_linalg_lu_solve_opts);
+impl LinalgLuSolveOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLuSolveOpts {
+        Self::default()
+    }
+    /// False: solves X @ A = other; default: true.
+    #[must_use]
+    pub fn left(mut self, value: bool) -> LinalgLuSolveOpts {
+        self.0.set |= sys::TT_LINALG_LU_SOLVE_LEFT;
+        self.0.left = value as i32;
+        self
+    }
+    /// Whether A is replaced by its conjugate transpose; default: false.
+    #[must_use]
+    pub fn adjoint(mut self, value: bool) -> LinalgLuSolveOpts {
+        self.0.set |= sys::TT_LINALG_LU_SOLVE_ADJOINT;
+        self.0.adjoint = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_solve_ex`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgSolveExOpts(pub(crate) sys::tt_linalg_solve_ex_opts);
+impl LinalgSolveExOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgSolveExOpts {
+        Self::default()
+    }
+    /// False: solves X @ A = other; default: true.
+    #[must_use]
+    pub fn left(mut self, value: bool) -> LinalgSolveExOpts {
+        self.0.set |= sys::TT_LINALG_SOLVE_EX_LEFT;
+        self.0.left = value as i32;
+        self
+    }
+    /// Whether to fail if info is not 0; default: false.
+    #[must_use]
+    pub fn check_errors(mut self, value: bool) -> LinalgSolveExOpts {
+        self.0.set |= sys::TT_LINALG_SOLVE_EX_CHECK_ERRORS;
+        self.0.check_errors = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_solve`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgSolveOpts(pub(crate) sys::tt_linalg_solve_opts);
+impl LinalgSolveOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgSolveOpts {
+        Self::default()
+    }
+    /// False: solves X @ A = other; default: true.
+    #[must_use]
+    pub fn left(mut self, value: bool) -> LinalgSolveOpts {
+        self.0.set |= sys::TT_LINALG_SOLVE_LEFT;
+        self.0.left = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_inv_ex`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgInvExOpts(pub(crate) sys::tt_linalg_inv_ex_opts);
+impl LinalgInvExOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgInvExOpts {
+        Self::default()
+    }
+    /// Whether to fail if info is not 0; default: false.
+    #[must_use]
+    pub fn check_errors(mut self, value: bool) -> LinalgInvExOpts {
+        self.0.set |= sys::TT_LINALG_INV_EX_CHECK_ERRORS;
+        self.0.check_errors = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_cholesky_ex`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgCholeskyExOpts(pub(crate) sys::tt_linalg_cholesky_ex_opts);
+impl LinalgCholeskyExOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgCholeskyExOpts {
+        Self::default()
+    }
+    /// Whether to return L^H, read from the upper triangle; default: false.
+    #[must_use]
+    pub fn upper(mut self, value: bool) -> LinalgCholeskyExOpts {
+        self.0.set |= sys::TT_LINALG_CHOLESKY_EX_UPPER;
+        self.0.upper = value as i32;
+        self
+    }
+    /// Whether to fail if info is not 0; default: false.
+    #[must_use]
+    pub fn check_errors(mut self, value: bool) -> LinalgCholeskyExOpts {
+        self.0.set |= sys::TT_LINALG_CHOLESKY_EX_CHECK_ERRORS;
+        self.0.check_errors = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_cholesky`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgCholeskyOpts(pub(crate) sys::tt_linalg_cholesky_opts);
+impl LinalgCholeskyOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgCholeskyOpts {
+        Self::default()
+    }
+    /// Whether to return L^H, read from the upper triangle; default: false.
+    #[must_use]
+    pub fn upper(mut self, value: bool) -> LinalgCholeskyOpts {
+        self.0.set |= sys::TT_LINALG_CHOLESKY_UPPER;
+        self.0.upper = value as i32;
+        self
+    }
+}
+
+/// Options of `cholesky`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CholeskyOpts(pub(crate) sys::tt_cholesky_opts);
+impl CholeskyOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CholeskyOpts {
+        Self::default()
+    }
+    /// Whether to return L^H, read from the upper triangle; default: false.
+    #[must_use]
+    pub fn upper(mut self, value: bool) -> CholeskyOpts {
+        self.0.set |= sys::TT_CHOLESKY_UPPER;
+        self.0.upper = value as i32;
+        self
+    }
+}
+
+/// Options of `cholesky_solve`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CholeskySolveOpts(pub(crate) sys::tt_cholesky_solve_opts);
+impl CholeskySolveOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CholeskySolveOpts {
+        Self::default()
+    }
+    /// Whether the factor is upper triangular; default: false.
+    #[must_use]
+    pub fn upper(mut self, value: bool) -> CholeskySolveOpts {
+        self.0.set |= sys::TT_CHOLESKY_SOLVE_UPPER;
+        self.0.upper = value as i32;
+        self
+    }
+}
+
+/// Options of `cholesky_inverse`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CholeskyInverseOpts(pub(crate) sys::tt_cholesky_inverse_opts);
+impl CholeskyInverseOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CholeskyInverseOpts {
+        Self::default()
+    }
+    /// Whether the factor is upper triangular; default: false.
+    #[must_use]
+    pub fn upper(mut self, value: bool) -> CholeskyInverseOpts {
+        self.0.set |= sys::TT_CHOLESKY_INVERSE_UPPER;
+        self.0.upper = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_solve_triangular`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgSolveTriangularOpts(pub(crate) sys::tt_linalg_solve_triangular_opts);
+impl LinalgSolveTriangularOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgSolveTriangularOpts {
+        Self::default()
+    }
+    /// False: solves X @ A = other; default: true.
+    #[must_use]
+    pub fn left(mut self, value: bool) -> LinalgSolveTriangularOpts {
+        self.0.set |= sys::TT_LINALG_SOLVE_TRIANGULAR_LEFT;
+        self.0.left = value as i32;
+        self
+    }
+    /// Whether the diagonal of A is taken as 1; default: false.
+    #[must_use]
+    pub fn unitriangular(mut self, value: bool) -> LinalgSolveTriangularOpts {
+        self.0.set |= sys::TT_LINALG_SOLVE_TRIANGULAR_UNITRIANGULAR;
+        self.0.unitriangular = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_qr`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgQrOpts(pub(crate) sys::tt_linalg_qr_opts);
+impl LinalgQrOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgQrOpts {
+        Self::default()
+    }
+    /// Reduced, complete: square Q, or r: R alone; default: "reduced".
+    #[must_use]
+    pub fn mode(mut self, value: QrMode) -> LinalgQrOpts {
+        self.0.set |= sys::TT_LINALG_QR_MODE;
+        self.0.mode = value as i32;
+        self
+    }
+}
+
+/// Options of `qr`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QrOpts(pub(crate) sys::tt_qr_opts);
+impl QrOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> QrOpts {
+        Self::default()
+    }
+    /// False: square Q; default: true.
+    #[must_use]
+    pub fn some(mut self, value: bool) -> QrOpts {
+        self.0.set |= sys::TT_QR_SOME;
+        self.0.some = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_eigh`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgEighOpts(pub(crate) sys::tt_linalg_eigh_opts);
+impl LinalgEighOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgEighOpts {
+        Self::default()
+    }
+    /// The triangle that is read; default: "L".
+    #[must_use]
+    pub fn uplo(mut self, value: Triangle) -> LinalgEighOpts {
+        self.0.set |= sys::TT_LINALG_EIGH_UPLO;
+        self.0.UPLO = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_eigvalsh`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgEigvalshOpts(pub(crate) sys::tt_linalg_eigvalsh_opts);
+impl LinalgEigvalshOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgEigvalshOpts {
+        Self::default()
+    }
+    /// The triangle that is read; default: "L".
+    #[must_use]
+    pub fn uplo(mut self, value: Triangle) -> LinalgEigvalshOpts {
+        self.0.set |= sys::TT_LINALG_EIGVALSH_UPLO;
+        self.0.UPLO = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_svd`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgSvdOpts(pub(crate) sys::tt_linalg_svd_opts);
+impl LinalgSvdOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgSvdOpts {
+        Self::default()
+    }
+    /// Whether U and Vh are square; default: true.
+    #[must_use]
+    pub fn full_matrices(mut self, value: bool) -> LinalgSvdOpts {
+        self.0.set |= sys::TT_LINALG_SVD_FULL_MATRICES;
+        self.0.full_matrices = value as i32;
+        self
+    }
+}
+
+/// Options of `svd`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SvdOpts(pub(crate) sys::tt_svd_opts);
+impl SvdOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> SvdOpts {
+        Self::default()
+    }
+    /// False: square U and V; default: true.
+    #[must_use]
+    pub fn some(mut self, value: bool) -> SvdOpts {
+        self.0.set |= sys::TT_SVD_SOME;
+        self.0.some = value as i32;
+        self
+    }
+    /// False: zeros as U and V; default: true.
+    #[must_use]
+    pub fn compute_uv(mut self, value: bool) -> SvdOpts {
+        self.0.set |= sys::TT_SVD_COMPUTE_UV;
+        self.0.compute_uv = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_vector_norm`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgVectorNormOpts<'a>(pub(crate) sys::tt_linalg_vector_norm_opts,
+    PhantomData<&'a ()>);
+impl<'a> LinalgVectorNormOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgVectorNormOpts<'a> {
+        Self::default()
+    }
+    /// Order; 0 counts the elements that are not 0, inf is the maximum of the absolute values, -inf
+    /// their minimum; default: 2.0.
+    #[must_use]
+    pub fn ord(mut self, value: f64) -> LinalgVectorNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_VECTOR_NORM_ORD;
+        self.0.ord = value;
+        self
+    }
+    /// Dimensions to reduce; an empty list: all dimensions; default: \[\].
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> LinalgVectorNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_VECTOR_NORM_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// Whether they are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> LinalgVectorNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_VECTOR_NORM_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// Dtype that self is converted to; default: that of self.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LinalgVectorNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_VECTOR_NORM_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_norm`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgNormOpts<'a>(pub(crate) sys::tt_linalg_norm_opts, PhantomData<&'a ()>);
+impl<'a> LinalgNormOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgNormOpts<'a> {
+        Self::default()
+    }
+    /// Order; default: the 2-norm of all elements of dim.
+    #[must_use]
+    pub fn ord(mut self, value: f64) -> LinalgNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_NORM_ORD;
+        self.0.ord = value;
+        self
+    }
+    /// One dimension or the two of matrices; an empty list: all dimensions; default: \[\].
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> LinalgNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_NORM_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// Whether they are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> LinalgNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_NORM_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// Dtype that self is converted to; default: that of self.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LinalgNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_NORM_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_matrix_norm`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgMatrixNormOpts<'a>(pub(crate) sys::tt_linalg_matrix_norm_opts,
+    PhantomData<&'a ()>);
+impl<'a> LinalgMatrixNormOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgMatrixNormOpts<'a> {
+        Self::default()
+    }
+    /// The dimensions of rows and columns; an empty list: the last two; default: \[\].
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> LinalgMatrixNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_NORM_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// Whether they are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> LinalgMatrixNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_NORM_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// Dtype that self is converted to; default: that of self.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LinalgMatrixNormOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_NORM_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_matrix_norm_str`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgMatrixNormStrOpts<'a>(pub(crate) sys::tt_linalg_matrix_norm_str_opts,
+    PhantomData<&'a ()>);
+impl<'a> LinalgMatrixNormStrOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgMatrixNormStrOpts<'a> {
+        Self::default()
+    }
+    /// Fro: the 2-norm of the elements; nuc: the sum of the singular values; default: "fro".
+    #[must_use]
+    pub fn ord(mut self, value: MatrixNorm) -> LinalgMatrixNormStrOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_NORM_STR_ORD;
+        self.0.ord = value as i32;
+        self
+    }
+    /// The dimensions of rows and columns; an empty list: the last two; default: \[\].
+    #[must_use]
+    pub fn dim(mut self, value: &'a [i64]) -> LinalgMatrixNormStrOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_NORM_STR_DIM;
+        self.0.dim = value.as_ptr();
+        self.0.n_dim = value.len() as i64;
+        self
+    }
+    /// Whether they are kept with size 1; default: false.
+    #[must_use]
+    pub fn keepdim(mut self, value: bool) -> LinalgMatrixNormStrOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_NORM_STR_KEEPDIM;
+        self.0.keepdim = value as i32;
+        self
+    }
+    /// Dtype that self is converted to; default: that of self.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LinalgMatrixNormStrOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_NORM_STR_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_cond`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgCondOpts(pub(crate) sys::tt_linalg_cond_opts);
+impl LinalgCondOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgCondOpts {
+        Self::default()
+    }
+    /// Order of the norm, as in linalg_matrix_norm; default: 2.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> LinalgCondOpts {
+        self.0.set |= sys::TT_LINALG_COND_P;
+        self.0.p = value;
+        self
+    }
+}
+
+/// Options of `linalg_matrix_rank`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgMatrixRankOpts<'a>(pub(crate) sys::tt_linalg_matrix_rank_opts,
+    PhantomData<&'a ()>);
+impl<'a> LinalgMatrixRankOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgMatrixRankOpts<'a> {
+        Self::default()
+    }
+    /// Absolute tolerance, (…); default: 0.
+    #[must_use]
+    pub fn atol(mut self, value: &'a Tensor) -> LinalgMatrixRankOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_RANK_ATOL;
+        self.0.atol = value.raw();
+        self
+    }
+    /// Tolerance relative to the largest singular value, (…); default: max(m, n) times the epsilon
+    /// of the dtype, or 0 where atol is positive.
+    #[must_use]
+    pub fn rtol(mut self, value: &'a Tensor) -> LinalgMatrixRankOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_RANK_RTOL;
+        self.0.rtol = value.raw();
+        self
+    }
+    /// Whether self is Hermitian; its lower triangle is read; default: false.
+    #[must_use]
+    pub fn hermitian(mut self, value: bool) -> LinalgMatrixRankOpts<'a> {
+        self.0.set |= sys::TT_LINALG_MATRIX_RANK_HERMITIAN;
+        self.0.hermitian = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_pinv`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgPinvOpts<'a>(pub(crate) sys::tt_linalg_pinv_opts, PhantomData<&'a ()>);
+impl<'a> LinalgPinvOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgPinvOpts<'a> {
+        Self::default()
+    }
+    /// Absolute tolerance, (…); default: 0.
+    #[must_use]
+    pub fn atol(mut self, value: &'a Tensor) -> LinalgPinvOpts<'a> {
+        self.0.set |= sys::TT_LINALG_PINV_ATOL;
+        self.0.atol = value.raw();
+        self
+    }
+    /// Tolerance relative to the largest singular value, (…); default: max(m, n) times the epsilon
+    /// of the dtype, or 0 where atol is positive.
+    #[must_use]
+    pub fn rtol(mut self, value: &'a Tensor) -> LinalgPinvOpts<'a> {
+        self.0.set |= sys::TT_LINALG_PINV_RTOL;
+        self.0.rtol = value.raw();
+        self
+    }
+    /// Whether self is Hermitian; its lower triangle is read; default: false.
+    #[must_use]
+    pub fn hermitian(mut self, value: bool) -> LinalgPinvOpts<'a> {
+        self.0.set |= sys::TT_LINALG_PINV_HERMITIAN;
+        self.0.hermitian = value as i32;
+        self
+    }
+}
+
+/// Options of `pinverse`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PinverseOpts(pub(crate) sys::tt_pinverse_opts);
+impl PinverseOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> PinverseOpts {
+        Self::default()
+    }
+    /// Singular values up to rcond times the largest count as 0; default: 1e-15.
+    #[must_use]
+    pub fn rcond(mut self, value: f64) -> PinverseOpts {
+        self.0.set |= sys::TT_PINVERSE_RCOND;
+        self.0.rcond = value;
+        self
+    }
+}
+
+/// Options of `linalg_lstsq`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLstsqOpts(pub(crate) sys::tt_linalg_lstsq_opts);
+impl LinalgLstsqOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLstsqOpts {
+        Self::default()
+    }
+    /// Singular values up to rcond times the largest count as 0; default: max(m, n) times the
+    /// epsilon of the dtype.
+    #[must_use]
+    pub fn rcond(mut self, value: f64) -> LinalgLstsqOpts {
+        self.0.set |= sys::TT_LINALG_LSTSQ_RCOND;
+        self.0.rcond = value;
+        self
+    }
+    /// Which results are computed; gels: A has full rank; default: "gelsy".
+    #[must_use]
+    pub fn driver(mut self, value: LeastSquares) -> LinalgLstsqOpts {
+        self.0.set |= sys::TT_LINALG_LSTSQ_DRIVER;
+        self.0.driver = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_vecdot`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgVecdotOpts(pub(crate) sys::tt_linalg_vecdot_opts);
+impl LinalgVecdotOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgVecdotOpts {
+        Self::default()
+    }
+    /// Dimension of the vectors; default: -1.
+    #[must_use]
+    pub fn dim(mut self, value: i64) -> LinalgVecdotOpts {
+        self.0.set |= sys::TT_LINALG_VECDOT_DIM;
+        self.0.dim = value;
+        self
+    }
+}
+
+/// Options of `linalg_vander`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgVanderOpts(pub(crate) sys::tt_linalg_vander_opts);
+impl LinalgVanderOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgVanderOpts {
+        Self::default()
+    }
+    /// Number of columns; default: n.
+    #[must_use]
+    pub fn n(mut self, value: i64) -> LinalgVanderOpts {
+        self.0.set |= sys::TT_LINALG_VANDER_N;
+        self.0.N = value;
+        self
+    }
+}
+
+/// Options of `linalg_tensorinv`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgTensorinvOpts(pub(crate) sys::tt_linalg_tensorinv_opts);
+impl LinalgTensorinvOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgTensorinvOpts {
+        Self::default()
+    }
+    /// Number of dimensions of a row; positive; default: 2.
+    #[must_use]
+    pub fn ind(mut self, value: i64) -> LinalgTensorinvOpts {
+        self.0.set |= sys::TT_LINALG_TENSORINV_IND;
+        self.0.ind = value;
+        self
+    }
+}
+
+/// Options of `linalg_tensorsolve`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgTensorsolveOpts<'a>(pub(crate) sys::tt_linalg_tensorsolve_opts,
+    PhantomData<&'a ()>);
+impl<'a> LinalgTensorsolveOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgTensorsolveOpts<'a> {
+        Self::default()
+    }
+    /// Dimensions of self that are moved to its end first; default: none.
+    #[must_use]
+    pub fn dims(mut self, value: &'a [i64]) -> LinalgTensorsolveOpts<'a> {
+        self.0.set |= sys::TT_LINALG_TENSORSOLVE_DIMS;
+        self.0.dims = value.as_ptr();
+        self.0.n_dims = value.len() as i64;
+        self
+    }
+}
+
+/// Options of `linalg_ldl_factor_ex`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLdlFactorExOpts(pub(crate) sys::tt_linalg_ldl_factor_ex_opts);
+impl LinalgLdlFactorExOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLdlFactorExOpts {
+        Self::default()
+    }
+    /// Whether self is Hermitian; default: false.
+    #[must_use]
+    pub fn hermitian(mut self, value: bool) -> LinalgLdlFactorExOpts {
+        self.0.set |= sys::TT_LINALG_LDL_FACTOR_EX_HERMITIAN;
+        self.0.hermitian = value as i32;
+        self
+    }
+    /// Whether to fail if info is not 0; default: false.
+    #[must_use]
+    pub fn check_errors(mut self, value: bool) -> LinalgLdlFactorExOpts {
+        self.0.set |= sys::TT_LINALG_LDL_FACTOR_EX_CHECK_ERRORS;
+        self.0.check_errors = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_ldl_factor`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLdlFactorOpts(pub(crate) sys::tt_linalg_ldl_factor_opts);
+impl LinalgLdlFactorOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLdlFactorOpts {
+        Self::default()
+    }
+    /// Whether self is Hermitian; default: false.
+    #[must_use]
+    pub fn hermitian(mut self, value: bool) -> LinalgLdlFactorOpts {
+        self.0.set |= sys::TT_LINALG_LDL_FACTOR_HERMITIAN;
+        self.0.hermitian = value as i32;
+        self
+    }
+}
+
+/// Options of `linalg_ldl_solve`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinalgLdlSolveOpts(pub(crate) sys::tt_linalg_ldl_solve_opts);
+impl LinalgLdlSolveOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinalgLdlSolveOpts {
+        Self::default()
+    }
+    /// Whether A is Hermitian; default: false.
+    #[must_use]
+    pub fn hermitian(mut self, value: bool) -> LinalgLdlSolveOpts {
+        self.0.set |= sys::TT_LINALG_LDL_SOLVE_HERMITIAN;
+        self.0.hermitian = value as i32;
+        self
+    }
+}
+
+/// Options of `triangular_solve`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TriangularSolveOpts(pub(crate) sys::tt_triangular_solve_opts);
+impl TriangularSolveOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TriangularSolveOpts {
+        Self::default()
+    }
+    /// Whether A is upper triangular; default: true.
+    #[must_use]
+    pub fn upper(mut self, value: bool) -> TriangularSolveOpts {
+        self.0.set |= sys::TT_TRIANGULAR_SOLVE_UPPER;
+        self.0.upper = value as i32;
+        self
+    }
+    /// Whether A is replaced by its transpose; default: false.
+    #[must_use]
+    pub fn transpose(mut self, value: bool) -> TriangularSolveOpts {
+        self.0.set |= sys::TT_TRIANGULAR_SOLVE_TRANSPOSE;
+        self.0.transpose = value as i32;
+        self
+    }
+    /// Whether the diagonal of A is taken as 1; default: false.
+    #[must_use]
+    pub fn unitriangular(mut self, value: bool) -> TriangularSolveOpts {
+        self.0.set |= sys::TT_TRIANGULAR_SOLVE_UNITRIANGULAR;
+        self.0.unitriangular = value as i32;
+        self
+    }
+}
+
 /// Options of `l1_loss`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct L1LossOpts<'a>(pub(crate) sys::tt_l1_loss_opts, PhantomData<&'a ()>);

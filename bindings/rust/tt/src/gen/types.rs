@@ -23,6 +23,7 @@ pub enum Status {
     Callback = 15,
     Abi = 16,
     Internal = 17,
+    Linalg = 18,
 }
 impl Status {
     /// Returns None for a value that a later library may have added.
@@ -45,6 +46,7 @@ impl Status {
             15 => Status::Callback,
             16 => Status::Abi,
             17 => Status::Internal,
+            18 => Status::Linalg,
             _ => return None,
         })
     }
@@ -613,6 +615,92 @@ impl FftNorm {
             0 => FftNorm::Backward,
             1 => FftNorm::Ortho,
             2 => FftNorm::Forward,
+            _ => return None,
+        })
+    }
+}
+
+/// The norms of matrices that have a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum MatrixNorm {
+    Fro = 0,
+    Nuc = 1,
+}
+impl MatrixNorm {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<MatrixNorm> {
+        Some(match raw {
+            0 => MatrixNorm::Fro,
+            1 => MatrixNorm::Nuc,
+            _ => return None,
+        })
+    }
+}
+
+/// The drivers of least squares, by LAPACK's names: which results are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum LeastSquares {
+    Gelsy = 0,
+    Gels = 1,
+    Gelsd = 2,
+    Gelss = 3,
+}
+impl LeastSquares {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<LeastSquares> {
+        Some(match raw {
+            0 => LeastSquares::Gelsy,
+            1 => LeastSquares::Gels,
+            2 => LeastSquares::Gelsd,
+            3 => LeastSquares::Gelss,
+            _ => return None,
+        })
+    }
+}
+
+/// The factors of a QR decomposition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum QrMode {
+    Reduced = 0,
+    Complete = 1,
+    R = 2,
+}
+impl QrMode {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<QrMode> {
+        Some(match raw {
+            0 => QrMode::Reduced,
+            1 => QrMode::Complete,
+            2 => QrMode::R,
+            _ => return None,
+        })
+    }
+}
+
+/// A triangle of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Triangle {
+    L = 0,
+    U = 1,
+}
+impl Triangle {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<Triangle> {
+        Some(match raw {
+            0 => Triangle::L,
+            1 => Triangle::U,
             _ => return None,
         })
     }

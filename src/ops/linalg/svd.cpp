@@ -1,4 +1,4 @@
-// Singular values: svd (thin), nuclear_norm.
+// Singular values: native_svd (thin), nuclear_norm.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -11,7 +11,7 @@ namespace TT_NS::impl {
 
 // self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double;
 // a wide matrix is decomposed by its adjoint.
-TensorTriple svd(Call, const Tensor& self) {
+TensorTriple native_svd(Call, const Tensor& self) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (self.ndim < 2)
     fail_arg(TT_SHAPE, "self", "self is {}: must have at least two dimensions", self.sizes());
@@ -53,7 +53,7 @@ TensorTriple svd(Call, const Tensor& self) {
 // polar: U Vh, the gradient of the norm.
 TensorPair native_nuclear_norm(Call, const Tensor& self) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorTriple f = op::svd(self);
+  TensorTriple f = op::native_svd(self);
   const int64_t last[1] = {-1};
   return {op::sum_dim(*f.second, last), op::matmul(*f.first, *f.third)};
 }

@@ -1,0 +1,278 @@
+// LU factors of matrices, and what they give: solutions, inverses, determinants.
+#include "ops/linalg/matrices.h"
+
+namespace TT_NS::impl {
+
+struct Factors {
+  TensorRef lu;      // f64 or c128
+  TensorRef pivots;  // int32, from 1
+  TensorRef info;
+  TensorRef det;  // (…, 6) doubles: the determinant, its sign, the logarithm of its modulus
+};
+
+static Factors factor(const Tensor& self, bool wants_det = false) {
+  Factors f;
+  const Ints batch = batch_of(self);
+  const int64_t m = self.size(-2);
+  const int64_t n = self.size(-1);
+  f.lu = working_copy(self);
+  f.pivots = new_tensor(vector_shape(batch, TT_NS::min(m, n)), Dtype::kI32, self.device);
+  f.info = new_tensor(batch, Dtype::kI32, self.device);
+  if (wants_det) f.det = new_tensor(vector_shape(batch, 6), Dtype::kF64, self.device);
+  if (!f.info->numel) return f;
+  MatrixPlan plan = matrix_plan(*f.lu, f.info->numel, m * n * TT_NS::min(m, n));
+  plan.pivots = f.pivots->as<int32_t>();
+  plan.info = f.info->as<int32_t>();
+  if (wants_det) plan.det = doubles(*f.det);
+  launch_stages(kernel_lu_factor, self.device, &plan.run);
+  return f;
+}
+
+// Replaces b, (…, n, k), by the solution. All have the same batch and are dense.
+static void solve_in_place(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
+  if (!b.numel) return;
+  const int64_t n = lu.size(-1);
+  const int64_t k = b.size(-1);
+  MatrixPlan plan = matrix_plan(lu, b.numel / (n * k), n * n * k);
+  plan.k = k;
+  plan.b = doubles(b);
+  plan.pivots = pivots.as<int32_t>();
+  plan.adjoint = adjoint;
+  launch_stages(kernel_lu_solve, lu.device, &plan.run);
+}
+
+static void check_pivoted(bool pivot) {
+  if (!pivot) fail_arg(TT_INVALID_ARG, "pivot", "pivot is false: must be true");
+}
+
+TensorTriple linalg_lu_factor_ex(Call, const Tensor& self, bool pivot, bool check_errors) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  check_matrices(self, "self");
+  check_pivoted(pivot);
+  Factors f = factor(self);
+  if (check_errors) check_info(*f.info, kSingular);
+  return {converted(std::move(f.lu), self.dtype), std::move(f.pivots), std::move(f.info)};
+}
+
+TensorPair linalg_lu_factor(Call, const Tensor& self, bool pivot) {
+  TensorTriple f = op::linalg_lu_factor_ex(self, pivot);
+  return {std::move(f.first), std::move(f.second)};
+}
+
+// P (…, m, m) with P A[…] = A in the order of the exchanges.
+static TensorRef permutation_matrix(const Tensor& lu, const Tensor& pivots) {
+  const Ints batch = batch_of(lu);
+  const int64_t m = lu.size(-2);
+  TensorRef p = op::zeros(matrix_shape(batch, m, m), lu.dtype, lu.device);
+  if (lu.device.type == TT_META || !p->numel) return p;
+  const int64_t count = TT_NS::min(m, lu.size(-1));
+  const TensorRef rows =
+      pivots.is_cpu() ? TensorRef::share(&pivots) : op::to_device(pivots, {TT_CPU, 0});
+  TensorRef order = new_tensor(vector_shape(batch, m), Dtype::kI64, {TT_CPU, 0});
+  for (int64_t i = 0; i < order->numel / m; i++) {
+    int64_t* at = order->as<int64_t>() + i * m;
+    for (int64_t r = 0; r < m; r++) at[r] = r;
+    for (int64_t r = 0; r < count; r++) {
+      const int64_t other = TT_NS::max(int64_t(rows->as<int32_t>()[i * count + r]), int64_t(1)) - 1;
+      const int64_t t = at[r];
+      at[r] = at[other];
+      at[other] = t;
+    }
+  }
+  const TensorRef there = lu.is_cpu() ? std::move(order) : op::to_device(*order, lu.device);
+  return op::scatter(*p, -2, *op::unsqueeze(*there, -2), Scalar(1));
+}
+
+TensorTriple lu_unpack(Call, const Tensor& lu, const Tensor& pivots, bool unpack_data,
+                       bool unpack_pivots) {
+  check_matrices(lu, "LU_data");
+  check_same_device(lu, "LU_data", pivots, "LU_pivots");
+  const int64_t m = lu.size(-2);
+  const int64_t n = lu.size(-1);
+  const int64_t k = TT_NS::min(m, n);
+  const int64_t none[1] = {0};
+  TensorTriple out;
+  if (unpack_pivots) {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    out.first = permutation_matrix(lu, *checked_pivots(pivots, "LU_pivots", batch_of(lu), k, m));
+  } else {
+    out.first = op::zeros(none, lu.dtype, lu.device);
+  }
+  if (!unpack_data) {
+    out.second = op::zeros(none, lu.dtype, lu.device);
+    out.third = op::zeros(none, lu.dtype, lu.device);
+    return out;
+  }
+  TensorRef lower = op::tril(*op::narrow(lu, -1, 0, k), -1);
+  out.second = op::add(*lower, *op::eye(m, k, lu.dtype, lu.device));
+  out.third = op::triu(*op::narrow(lu, -2, 0, k));
+  return out;
+}
+
+TensorTriple linalg_lu(Call, const Tensor& self, bool pivot) {
+  TensorTriple f = op::linalg_lu_factor_ex(self, pivot);
+  return op::lu_unpack(*f.first, *f.second);
+}
+
+// ---- solutions ----
+
+static void check_rows(const Tensor& self, const char* name, const Tensor& other, bool left) {
+  check_square(self, name);
+  if (other.ndim < 2)
+    fail_arg(TT_SHAPE, "other", "other is {}: must have at least two dimensions", other.sizes());
+  check_same_dtype(self, name, other, "other");
+  const int64_t rows = other.size(left ? -2 : -1);
+  if (rows != self.size(-1))
+    fail_arg(TT_SHAPE, "other", "{} is {}, other is {}: {} and other.shape[{}] must be equal", name,
+             self.sizes(), other.sizes(), self.size(-1), left ? -2 : -1);
+}
+
+TensorRef native_lu_solve(Call, const Tensor& lu, const Tensor& pivots, const Tensor& other,
+                          bool adjoint) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Shape batch =
+      broadcast_shapes(batch_of(lu), batch_of(other), "LU's batch", "other's batch");
+  const int64_t n = lu.size(-1);
+  const Shape shape = matrix_shape(batch, n, other.size(-1));
+  checked_numel(shape, Dtype::kC128, "result");
+  checked_numel(matrix_shape(batch, n, n), Dtype::kC128, "LU");
+  const TensorRef rows = checked_pivots(pivots, "pivots", batch_of(lu), n, n);
+  const TensorRef there = lu.is_cpu() ? rows : op::to_device(*rows, lu.device);
+  const TensorRef factors = cast_input(*with_batch(lu, batch), precise(lu.dtype));
+  const TensorRef exchanges = dense_input(*op::expand(*there, vector_shape(batch, n)));
+  TensorRef x = working_copy(*with_batch(other, batch));
+  solve_in_place(*factors, *exchanges, *x, adjoint);
+  return converted(std::move(x), other.dtype);
+}
+
+// Solves with the factors as tensors of their own, so that they have gradients.
+static TensorRef solve_by_parts(const Tensor& lu, const Tensor& pivots, const Tensor& other,
+                                bool adjoint) {
+  TensorTriple f = op::lu_unpack(lu, pivots);
+  if (!adjoint) {
+    TensorRef x = op::matmul(*transposed(*f.first), other);
+    x = op::linalg_solve_triangular(*f.second, *x, false, true, true);
+    return op::linalg_solve_triangular(*f.third, *x, true);
+  }
+  TensorRef x = op::linalg_solve_triangular(*adjoint_of(*f.third), other, false);
+  x = op::linalg_solve_triangular(*adjoint_of(*f.second), *x, true, true, true);
+  return op::matmul(*f.first, *x);
+}
+
+TensorRef linalg_lu_solve(Call, const Tensor& lu, const Tensor& pivots, const Tensor& other,
+                          bool left, bool adjoint) {
+  check_rows(lu, "LU", other, left);
+  check_same_device(lu, "LU", pivots, "pivots");
+  const bool flipped = left ? adjoint : !adjoint;
+  const TensorRef right = left ? TensorRef::share(&other) : adjoint_of(other);
+  TensorRef x = is_tracked(lu) ? solve_by_parts(lu, pivots, *right, flipped)
+                               : op::native_lu_solve(lu, pivots, *right, flipped);
+  return left ? std::move(x) : adjoint_of(*x);
+}
+
+TensorQuad native_solve(Call, const Tensor& self, const Tensor& other) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const Shape batch =
+      broadcast_shapes(batch_of(self), batch_of(other), "self's batch", "other's batch");
+  const int64_t n = self.size(-1);
+  checked_numel(matrix_shape(batch, n, other.size(-1)), Dtype::kC128, "result");
+  checked_numel(matrix_shape(batch, n, n), Dtype::kC128, "self");
+  Factors f = factor(self);
+  const TensorRef factors = dense_input(*with_batch(*f.lu, batch));
+  const TensorRef exchanges = dense_input(*op::expand(*f.pivots, vector_shape(batch, n)));
+  TensorRef x = working_copy(*with_batch(other, batch));
+  solve_in_place(*factors, *exchanges, *x, false);
+  return {converted(std::move(x), self.dtype), converted(std::move(f.lu), self.dtype),
+          std::move(f.pivots), std::move(f.info)};
+}
+
+TensorPair linalg_solve_ex(Call, const Tensor& self, const Tensor& other, bool left,
+                           bool check_errors) {
+  check_square(self, "self");
+  const bool vector = is_vector_batch(self, other);
+  if (vector && !left)
+    fail_arg(TT_INVALID_ARG, "left", "left is false, other is {}: must be matrices", other.sizes());
+  const TensorRef right = vector ? op::unsqueeze(other, -1) : TensorRef::share(&other);
+  check_rows(self, "self", *right, left);
+  TensorQuad f = left ? op::native_solve(self, *right)
+                      : op::native_solve(*transposed(self), *transposed(*right));
+  if (check_errors) check_info(*f.fourth, kSingular);
+  TensorRef x = left ? std::move(f.first) : transposed(*f.first);
+  if (vector) x = without_dim(*x, -1);
+  return {std::move(x), std::move(f.fourth)};
+}
+
+TensorRef linalg_solve(Call, const Tensor& self, const Tensor& other, bool left) {
+  TensorPair f = op::linalg_solve_ex(self, other, left);
+  check_info(*f.second, kSingular);
+  return std::move(f.first);
+}
+
+// ---- inverses ----
+
+TensorPair native_inv(Call, const Tensor& self) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  Factors f = factor(self);
+  const int64_t n = self.size(-1);
+  TensorRef x = new_tensor(self.sizes(), f.lu->dtype, self.device);
+  copy_elements(*x, *op::expand(*op::eye(n, n, f.lu->dtype, self.device), self.sizes()));
+  solve_in_place(*f.lu, *f.pivots, *x, false);
+  return {converted(std::move(x), self.dtype), std::move(f.info)};
+}
+TensorPair linalg_inv_ex(Call, const Tensor& self, bool check_errors) {
+  check_square(self, "self");
+  TensorPair f = op::native_inv(self);
+  if (check_errors) check_info(*f.second, kSingular);
+  return f;
+}
+TensorRef linalg_inv(Call, const Tensor& self) {
+  check_square(self, "self");
+  TensorPair f = op::native_inv(self);
+  check_info(*f.second, kSingular);
+  return std::move(f.first);
+}
+
+// ---- determinants ----
+
+// Numbers of the determinants: `at` of the six doubles, or two of them as a complex number.
+static TensorRef number_of(const Tensor& det, int64_t at, Dtype d) {
+  TensorRef parts = op::narrow(det, -1, at, is_complex(d) ? 2 : 1);
+  TensorRef number = is_complex(d) ? op::view_as_complex(*parts) : op::select(*parts, -1, 0);
+  TensorRef out = new_tensor(number->sizes(), d, det.device);
+  copy_elements(*out, *number);
+  return out;
+}
+
+TensorTriple native_det(Call, const Tensor& self) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  Factors f = factor(self, true);
+  TensorRef det = number_of(*f.det, 0, self.dtype);
+  return {std::move(det), converted(std::move(f.lu), self.dtype), std::move(f.pivots)};
+}
+TensorRef linalg_det(Call, const Tensor& self) {
+  check_square(self, "self");
+  return op::native_det(self).first;
+}
+
+TensorQuad native_slogdet(Call, const Tensor& self) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  Factors f = factor(self, true);
+  TensorRef sign = number_of(*f.det, 2, self.dtype);
+  TensorRef log = number_of(*f.det, 4, real_of(self.dtype));
+  return {std::move(sign), std::move(log), converted(std::move(f.lu), self.dtype),
+          std::move(f.pivots)};
+}
+TensorPair linalg_slogdet(Call, const Tensor& self) {
+  check_square(self, "self");
+  TensorQuad f = op::native_slogdet(self);
+  return {std::move(f.first), std::move(f.second)};
+}
+TensorPair slogdet(Call, const Tensor& self) { return op::linalg_slogdet(self); }
+
+TensorRef logdet(Call, const Tensor& self) {
+  TensorPair f = op::linalg_slogdet(self);
+  if (is_complex(self.dtype)) return op::add(*f.second, *op::log(*f.first));
+  return op::masked_fill(*f.second, *op::eq(*f.first, Scalar(-1)), Scalar(__builtin_nan("")));
+}
+
+}  // namespace TT_NS::impl

@@ -1,0 +1,113 @@
+#include "ops/linalg/matrices.h"
+
+namespace TT_NS {
+
+void check_precise(const Tensor& t, const char* arg) {
+  const bool known = t.dtype == Dtype::kF32 || t.dtype == Dtype::kF64 || is_complex(t.dtype);
+  if (!known)
+    fail_arg(TT_DTYPE, arg, "{} is {}: must be float32, float64, complex64 or complex128", arg,
+             fmt(t.dtype));
+}
+void check_matrices(const Tensor& t, const char* arg) {
+  if (t.ndim < 2)
+    fail_arg(TT_SHAPE, arg, "{} is {}: must have at least two dimensions", arg, t.sizes());
+  check_precise(t, arg);
+}
+void check_square(const Tensor& t, const char* arg) {
+  check_matrices(t, arg);
+  if (t.size(-1) != t.size(-2))
+    fail_arg(TT_SHAPE, arg, "{} is {}: its matrices must be square", arg, t.sizes());
+}
+void check_same_dtype(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name) {
+  check_same_device(a, a_name, b, b_name);
+  if (a.dtype != b.dtype)
+    fail_arg(TT_DTYPE, b_name, "{} is {}, {} is {}: must be equal", a_name, fmt(a.dtype), b_name,
+             fmt(b.dtype));
+}
+
+Shape matrix_shape(Ints batch, int64_t m, int64_t n) {
+  Shape shape(batch);
+  shape.push_back(m);
+  shape.push_back(n);
+  return shape;
+}
+Shape vector_shape(Ints batch, int64_t n) {
+  Shape shape(batch);
+  shape.push_back(n);
+  return shape;
+}
+TensorRef with_batch(const Tensor& t, Ints batch) {
+  if (same(batch_of(t), batch)) return TensorRef::share(&t);
+  return op::expand(t, matrix_shape(batch, t.size(-2), t.size(-1)));
+}
+TensorRef transposed(const Tensor& t) { return op::transpose(t, -2, -1); }
+TensorRef adjoint_of(const Tensor& t) { return op::conj(*transposed(t)); }
+TensorRef without_dim(const Tensor& t, int64_t dim) { return op::squeeze_dims(t, Ints(&dim, 1)); }
+
+TensorRef working_copy(const Tensor& t) {
+  TensorRef out = new_tensor(t.sizes(), precise(t.dtype), t.device);
+  copy_elements(*out, t);
+  return out;
+}
+TensorRef converted(TensorRef t, Dtype d) { return t->dtype == d ? t : op::to_dtype(*t, d); }
+
+MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work) {
+  MatrixPlan plan = {};
+  one_stage(&plan.run, batch, row_grain(work));
+  plan.complex = is_complex(a.dtype);
+  plan.m = a.size(-2);
+  plan.n = a.size(-1);
+  plan.a = doubles(a);
+  return plan;
+}
+
+bool is_tracked(const Tensor& t) {
+  if (ctx().exclude & bit(kKeyAutograd)) return false;
+  return (t.flags & kRequiresGrad) || t.grad_fn || (t.base && t.base->grad_fn);
+}
+
+Failure first_failure(const Tensor& info) {
+  if (info.device.type == TT_META) return {0, 0};
+  const TensorRef here = info.is_cpu() ? dense_input(info) : op::to_device(info, {TT_CPU, 0});
+  const int32_t* p = here->as<int32_t>();
+  for (int64_t i = 0; i < here->numel; i++)
+    if (p[i]) return {i, p[i]};
+  return {0, 0};
+}
+void check_info(const Tensor& info, const char* what) {
+  const Failure f = first_failure(info);
+  if (!f.info) return;
+  char text[160];
+  int64_t n = 0;
+  for (const char* part : {info.ndim ? "matrix {} of self " : "self ", what})
+    for (; *part && n < int64_t(sizeof text) - 1; part++) text[n++] = *part;
+  text[n] = 0;
+  if (info.ndim) fail_arg(TT_LINALG, "self", text, f.matrix, f.info - 1, f.info - 1);
+  fail_arg(TT_LINALG, "self", text, f.info - 1, f.info - 1);
+}
+
+TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int64_t count,
+                         int64_t n) {
+  check_index_dtype(pivots, arg);
+  const Shape want = vector_shape(batch, count);
+  if (!same(pivots.sizes(), want))
+    fail_arg(TT_SHAPE, arg, "{} is {}: must be {}", arg, pivots.sizes(), Ints(want));
+  if (pivots.device.type == TT_META) return cast_input(pivots, Dtype::kI32);
+  const TensorRef here =
+      pivots.is_cpu() ? TensorRef::share(&pivots) : op::to_device(pivots, {TT_CPU, 0});
+  const TensorRef wide = cast_input(*here, Dtype::kI64);
+  const int64_t* p = wide->as<int64_t>();
+  for (int64_t i = 0; i < wide->numel; i++) {
+    const int64_t row = p[i] < 0 ? -(p[i] + 1) + 1 : p[i];
+    if (row < 1 || row > n)
+      fail_arg(TT_INDEX, arg, "{} has {}: must be a row from 1 to {}", arg, p[i], n);
+  }
+  return cast_input(*wide, Dtype::kI32);
+}
+
+bool is_vector_batch(const Tensor& self, const Tensor& other) {
+  if (other.ndim == 1) return true;
+  return other.ndim == self.ndim - 1 && same(other.sizes(), self.sizes().slice(0, self.ndim - 1));
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,64 @@
+// Shared by the operators of linear algebra: checks, batches, the numbers that kernels compute in.
+#pragma once
+
+#include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
+#include "ops/elementwise.h"
+#include "ops/impl.h"
+#include "plan/linalg_plan.h"
+#include "plan/rows.h"
+
+namespace TT_NS {
+
+// Fail unless t is a batch of matrices (…, m, n) of float32, float64, complex64 or complex128; or
+// of square ones.
+void check_matrices(const Tensor& t, const char* arg);
+void check_square(const Tensor& t, const char* arg);
+void check_precise(const Tensor& t, const char* arg);  // the dtype alone
+void check_same_dtype(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
+
+inline Ints batch_of(const Tensor& t) { return t.sizes().slice(0, t.ndim - 2); }
+// Sizes of a batch of matrices (m, n).
+Shape matrix_shape(Ints batch, int64_t m, int64_t n);
+Shape vector_shape(Ints batch, int64_t n);
+// t with its batch broadcast to `batch`: a view.
+TensorRef with_batch(const Tensor& t, Ints batch);
+TensorRef transposed(const Tensor& t);
+TensorRef adjoint_of(const Tensor& t);
+TensorRef without_dim(const Tensor& t, int64_t dim);  // of size 1
+
+// f64 or c128.
+inline Dtype precise(Dtype d) { return is_complex(d) ? Dtype::kC128 : Dtype::kF64; }
+// A dense copy of t in f64 or c128, which a kernel may overwrite.
+TensorRef working_copy(const Tensor& t);
+TensorRef converted(TensorRef t, Dtype d);
+
+// A plan for `batch` matrices, each of which takes about `work` multiplications.
+MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work);
+inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.data); }
+
+// Whether a gradient of t is recorded.
+bool is_tracked(const Tensor& t);
+
+// The first number of an int32 tensor that is not 0: the matrix of the batch and the number.
+struct Failure {
+  int64_t matrix;
+  int64_t info;
+};
+Failure first_failure(const Tensor& info);  // info 0: none, or the tensor is on META
+// Fails with TT_LINALG if there is one. what: "is singular: U[{}][{}] …", of the position from 0.
+void check_info(const Tensor& info, const char* what);
+constexpr const char* kSingular = "is singular: U[{}][{}] of A = P L U is 0";
+constexpr const char* kNoResult =
+    "has no result: it has elements that are not finite, or the "
+    "iteration did not converge";
+
+// An int32 tensor on the CPU with the exchanges of rows, each of which is in [1, n].
+TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int64_t count,
+                         int64_t n);
+
+// Whether other is a vector for each matrix of self.
+bool is_vector_batch(const Tensor& self, const Tensor& other);
+
+}  // namespace TT_NS

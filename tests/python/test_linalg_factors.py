@@ -1,0 +1,212 @@
+"""Factors, solutions and eigenvalues beside numpy's, for real and complex matrices: what the op
+table compares by shape only, and gradients of functions of Hermitian matrices."""
+import numpy as np
+import pytest
+import tt
+from tt import linalg
+
+DTYPES = ["float64", "complex128"]
+SIZES = [1, 2, 3, 5, 12, 40]
+
+
+def drawn(shape, dtype, seed=0):
+    g = np.random.default_rng(seed)
+    a = g.normal(size=shape)
+    return a + 1j * g.normal(size=shape) if dtype.startswith("complex") else a
+
+
+def adjoint(a):
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+def positive(n, dtype):
+    a = drawn((2, n, n), dtype)
+    return a @ adjoint(a) + np.eye(n)
+
+
+def of(a, requires_grad=False):
+    return tt.from_numpy(np.ascontiguousarray(a)).requires_grad_(requires_grad)
+
+
+def close(got, want, tolerance=1e-9):
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def orthonormal(q):
+    close(adjoint(q) @ q, np.broadcast_to(np.eye(q.shape[-1]), (*q.shape[:-2], *[q.shape[-1]] * 2)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_solutions(n, dtype):
+    a, b = drawn((2, n, n), dtype), drawn((2, n, 3), dtype, 1)
+    close(linalg.inv(of(a)).numpy(), np.linalg.inv(a))
+    close(linalg.solve(of(a), of(b)).numpy(), np.linalg.solve(a, b))
+    close(linalg.det(of(a)).numpy(), np.linalg.det(a))
+    for got, want in zip(linalg.slogdet(of(a)), np.linalg.slogdet(a)):
+        close(got.numpy(), want)
+    h = positive(n, dtype)
+    factor = linalg.cholesky(of(h))
+    close(factor.numpy(), np.linalg.cholesky(h))
+    close(linalg.cholesky(of(h), upper=True).numpy(), adjoint(np.linalg.cholesky(h)))
+    close(tt.cholesky_solve(of(b), factor).numpy(), np.linalg.solve(h, b))
+    close(tt.cholesky_inverse(factor).numpy(), np.linalg.inv(h))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("conjugate", [True, False])
+def test_lu_solve(left, conjugate, dtype):
+    a, b = drawn((2, 4, 4), dtype), drawn((2, 4, 4), dtype, 1)
+    x = linalg.lu_solve(*linalg.lu_factor(of(a)), of(b), left=left, adjoint=conjugate).numpy()
+    m = adjoint(a) if conjugate else a
+    close(m @ x if left else x @ m, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (3, 6), (6, 3), (2, 5, 1), (1, 4), (30, 20)])
+def test_factors(shape, dtype):
+    a = drawn(shape, dtype)
+    p, lower, upper = linalg.lu(of(a))
+    close((p @ lower @ upper).numpy(), a)
+    for mode in ("reduced", "complete"):
+        q, r = (t.numpy() for t in linalg.qr(of(a), mode))
+        close(q @ r, a)
+        close(r, np.triu(r), 0)
+        orthonormal(q)
+    close(linalg.qr(of(a)).R.numpy(), np.linalg.qr(a)[1])  # LAPACK's signs
+    for full in (False, True):
+        u, s, vh = (t.numpy() for t in linalg.svd(of(a), full))
+        k = s.shape[-1]
+        close((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], a)
+        close(s, np.linalg.svd(a, compute_uv=False))
+        orthonormal(u)
+        orthonormal(adjoint(vh))
+    close(linalg.pinv(of(a)).numpy(), np.linalg.pinv(a))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_eigenvalues(n, dtype):
+    h = positive(n, dtype)
+    w, v = (t.numpy() for t in linalg.eigh(of(h)))
+    close(w, np.linalg.eigvalsh(h))
+    close(h @ v, v * w[..., None, :], 1e-8)
+    orthonormal(v)
+    a = drawn((2, n, n), dtype)
+    w, v = (t.numpy() for t in linalg.eig(of(a)))
+    close(a @ v, v * w[..., None, :])
+    close(np.linalg.norm(v, axis=-2), np.ones((2, n)))
+    close(np.sort_complex(w.round(6)), np.sort_complex(np.linalg.eigvals(a).round(6)), 1e-5)
+    if dtype == "float64":  # conjugates are equal to the last bit
+        assert sorted(map(complex, w.ravel()), key=str) == sorted(
+            map(complex, w.conj().ravel()), key=str
+        )
+
+
+def test_eigenvalues_of_special_matrices():
+    jordan = np.array([[2.0, 1, 0], [0, 2, 1], [0, 0, 2]])
+    close(linalg.eigvals(of(jordan)).numpy(), [2, 2, 2])
+    shift = np.roll(np.eye(6), 1, 0)
+    close(
+        np.sort(np.angle(linalg.eigvals(of(shift)).numpy() * np.exp(0.1j))),
+        np.sort(np.angle(np.exp(2j * np.pi * np.arange(6) / 6 + 0.1j))),
+    )
+    close(linalg.eigvals(of(np.zeros((3, 3)))).numpy(), np.zeros(3))
+    for scale in (1e-300, 1e300):
+        close(linalg.eigvalsh(of(scale * np.array([[2.0, 1], [1, 2]]))).numpy() / scale, [1, 3])
+        values = linalg.eigvals(of(scale * np.array([[2.0, 1], [1, 2]]))).numpy() / scale
+        close(np.sort_complex(values), [1, 3])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("hermitian", [True, False])
+@pytest.mark.parametrize("n", SIZES)
+def test_ldl(n, hermitian, dtype):
+    a, b = drawn((2, n, n), dtype), drawn((2, n, 3), dtype, 1)
+    a = a + (adjoint(a) if hermitian else np.swapaxes(a, -1, -2))
+    factors, pivots = linalg.ldl_factor(of(a), hermitian=hermitian)
+    x = linalg.ldl_solve(factors, pivots, of(b), hermitian=hermitian)
+    close(a @ x.numpy(), b, 1e-8)
+
+
+def hermitian_part(x):
+    return (x + x.mH) / 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: linalg.cholesky(hermitian_part(x) + 4 * tt.eye(3, dtype=x.dtype)),
+        lambda x: tt.cholesky_inverse(linalg.cholesky(x @ x.mH + tt.eye(3, dtype=x.dtype))),
+        lambda x: tt.cholesky_solve(x, linalg.cholesky(x @ x.mH + tt.eye(3, dtype=x.dtype))),
+        lambda x: linalg.eigvalsh(hermitian_part(x)),
+        lambda x: linalg.eigh(hermitian_part(x)).eigenvectors.abs(),
+        lambda x: linalg.eigvals(x).abs(),
+        lambda x: linalg.eig(x).eigenvectors.abs(),
+        lambda x: linalg.svd(x).U.abs(),
+        lambda x: linalg.svdvals(x),
+        lambda x: linalg.det(x),
+        lambda x: linalg.slogdet(x).logabsdet,
+        lambda x: linalg.slogdet(x).sign,
+        lambda x: linalg.inv(x),
+        lambda x: linalg.solve(x, x.mT, left=False),
+        lambda x: linalg.pinv(x[:2]),
+        lambda x: linalg.qr(x).R,
+        lambda x: linalg.qr(x[:, :2]).Q,
+        lambda x: linalg.qr(x[:2]).R,
+        lambda x: linalg.lu_factor(x).LU,
+        lambda x: linalg.matrix_exp(x),
+        lambda x: linalg.matrix_power(x, -2),
+        lambda x: linalg.lstsq(x[:, :2], x, driver="gelsd").residuals,
+        lambda x: linalg.norm(x, 2),
+        lambda x: linalg.cond(x, "fro"),
+        lambda x: linalg.householder_product(x, x[0]),
+    ],
+)
+def test_gradients(function, dtype):
+    x = of(drawn((3, 3), dtype, 3), True)
+    assert tt.autograd.gradcheck(function, [x])
+    assert tt.autograd.gradgradcheck(function, [x])
+
+
+def test_gradient_of_singular_determinants():
+    a = of(np.array([[[1.0, 2, 3], [2, 4, 6], [1, 0, 1]], [[1, 2, 3], [0, 1, 4], [5, 6, 0]]]), True)
+    (g,) = tt.autograd.grad([linalg.det(a).sum()], [a])
+    cofactors = [[4.0, 4, -4], [-2, -2, 2], [0, 0, 0]]
+    close(g.numpy()[0], cofactors)
+    close(
+        g.numpy()[1], np.linalg.det(a.detach().numpy()[1]) * np.linalg.inv(a.detach().numpy()[1]).T
+    )
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: linalg.inv(tt.zeros(2, 3, 3)), "matrix 0 of self is singular: U[0][0]"),
+        (lambda: linalg.solve(tt.ones(2, 2), tt.ones(2)), "self is singular: U[1][1]"),
+        (lambda: linalg.cholesky(-tt.eye(2)), "is not positive definite"),
+        (lambda: linalg.eigh(tt.full((2, 2), float("nan"))), "has no result"),
+        (lambda: linalg.svd(tt.full((2, 2), float("nan"))), "has no result"),
+        (lambda: linalg.inv_ex(tt.zeros(2, 2), check_errors=True), "is singular"),
+    ],
+)
+def test_errors(call, text):
+    with pytest.raises(linalg.LinAlgError) as raised:
+        call()
+    assert text in str(raised.value) and isinstance(raised.value, RuntimeError)
+
+
+def test_pivots_out_of_range():
+    with pytest.raises(IndexError):
+        linalg.lu_solve(tt.eye(2), tt.tensor([1, 3]), tt.ones(2, 1))
+
+
+def test_residuals_and_ranks():
+    a, b = drawn((5, 2), "float64"), drawn((5, 3), "float64", 1)
+    x, residuals, rank, s = linalg.lstsq(of(a), of(b), driver="gelsd")
+    want = np.linalg.lstsq(a, b, rcond=None)
+    for got, value in zip((x, residuals, rank, s), want):
+        close(got.numpy(), value)
+    assert linalg.matrix_rank(of(np.outer(a[:, 0], a[:, 1]))).item() == 1
