@@ -203,3 +203,39 @@ def test_other_errors_of_assert_close():
         assert_close(1.0, 1.0, rtol=0.1)
     with pytest.raises(AssertionError, match="^mine$"):
         assert_close(1.0, 2.0, msg="mine")
+
+
+def test_numbers_beyond_16_bits_become_infinite_when_they_are_assigned():
+    x = tt.ones(2, dtype=tt.float16)
+    x[0] = 1e6
+    assert x.tolist() == [float("inf"), 1.0]
+    y = tt.ones(3, dtype=tt.int64)
+    y[1:] = -1
+    assert y.tolist() == [1, -1, -1]
+    for wrong in (1.5j, 2**70):
+        with pytest.raises((ValueError, RuntimeError)):
+            y[0] = wrong
+
+
+def test_conversions_that_change_nothing_return_self():
+    x = tt.ones(2)
+    for target in (tt.float32, "cpu", tt.device("cpu")):
+        assert x.to(target) is x
+    assert x.to("cpu", copy=True) is not x and x.to(tt.float64).dtype is tt.float64
+    assert x.to("meta").is_meta and tt.ones(2, device="meta").to("meta").is_meta
+
+
+def test_slices_and_lists():
+    x = tt.arange(10)
+    assert x[1:6].tolist() == [1, 2, 3, 4, 5] and x[:3].tolist() == [0, 1, 2]
+    assert x[tt.tensor(1) : tt.tensor(4) : 2].tolist() == [1, 3] and x[-(2**70) :].numel() == 10
+    assert x[::3].tolist() == [0, 3, 6, 9] and tt.tensor([True, False]).tolist() == [True, False]
+    with pytest.raises((TypeError, IndexError, ValueError)):
+        x[0.5:]
+    assert tt.tensor([1.0, 2.5]).dtype is tt.float32 and tt.tensor([1, 2.5]).dtype is tt.float32
+    assert tt.tensor([]).dtype is tt.float32 and tt.tensor([True, 1]).dtype is tt.int64
+    assert tt.tensor([1, 2], dtype=tt.int8).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="64 bits"):
+        tt.tensor([2**70])
+    assert tt.ones(2, 2).t().tolist() == [[1, 1], [1, 1]] and tt.ones(2).half().tolist() == [1, 1]
+    assert tt.tensor([1 + 2j]).tolist() == [1 + 2j] and tt.zeros(2, 0).tolist() == [[], []]

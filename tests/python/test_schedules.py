@@ -159,3 +159,39 @@ def test_copies_go_on_alike(name):
             and again(s) == want
         )
         assert s.last_epoch == schedule.last_epoch or isinstance(s, lrs.ChainedScheduler)
+
+
+# first, then second schedule of a SequentialLR of which libtt computes the first one only: the rates
+# of 8 steps, from PyTorch
+PAIRS = {
+    "ExponentialLR": [0.1, 0.09, 0.081],
+    "CosineAnnealingLR": [0.1, 0.09045, 0.06545],
+    "PolynomialLR": [0.1, 0.08, 0.06],
+    "MultiplicativeLR": [0.1, 0.09, 0.081],
+}
+SECOND = {
+    "CosineAnnealingWarmRestarts": [0.1, 0.08536, 0.05, 0.01464, 0.1],
+    "CyclicLR": [0.01, 0.0101, 0.01019, 0.01029, 0.01038],
+}
+
+
+@pytest.mark.parametrize("second", SECOND)
+@pytest.mark.parametrize("first", PAIRS)
+def test_sequences_of_both_kinds_begin_at_the_initial_rate(first, second):
+    s = tt.optim.lr_scheduler
+    o = tt.optim.SGD([tt.ones(1, requires_grad=True)], lr=0.1, momentum=0.9)
+    makers = {
+        "ExponentialLR": lambda: s.ExponentialLR(o, 0.9),
+        "CosineAnnealingLR": lambda: s.CosineAnnealingLR(o, 5),
+        "PolynomialLR": lambda: s.PolynomialLR(o, 5),
+        "MultiplicativeLR": lambda: s.MultiplicativeLR(o, lambda epoch: 0.9),
+        "CosineAnnealingWarmRestarts": lambda: s.CosineAnnealingWarmRestarts(o, 4),
+        "CyclicLR": lambda: s.CyclicLR(o, 0.01, 0.2),
+    }
+    schedule = s.SequentialLR(o, [makers[first](), makers[second]()], [3])
+    rates = []
+    for _ in range(8):
+        rates.append(o.param_groups[0]["lr"])
+        o.step()
+        schedule.step()
+    assert rates == pytest.approx(PAIRS[first] + SECOND[second], abs=1e-5)

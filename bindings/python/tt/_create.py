@@ -6,12 +6,14 @@ import itertools
 import numbers
 from array import array
 from collections import deque
-from ctypes import c_int32, c_void_p
+from ctypes import byref, c_int32, c_void_p
 
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
-from ._lib import drop, keep
-from ._tensor import Tensor, tensor_result
+from ._facts import TensorHandle
+from ._lib import drop, fail, keep, lib, local
+from ._numpy import DTYPES as BY_TYPESTR
+from ._tensor import Tensor, tensor_result, wrap
 from ._types import BOOL, DTYPES, complex64, complex128, float32, float64, int64
 from ._types import dtype as dtype_class
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ._types import device as Device
     from ._types import dtype as DType
 
+tensor_import = lib.tt_tensor_import
 SEQUENCES = (list, tuple, range, deque)
 MAX_DEPTH = 64  # a list that contains itself has no end
 
@@ -44,6 +47,10 @@ def tensor(
     device: by default that of a tensor, else the CPU.
     Raises ValueError if nested lists have different lengths, TypeError for other data.
     """
+    if dtype is None and type(data) is list:
+        made = from_list(data)
+        if made is not None and device is None:
+            return made.requires_grad_() if requires_grad else made
     if isinstance(data, Tensor):
         made = data.detach().to(device=device, dtype=dtype, copy=True)
     elif is_array(data):
@@ -196,6 +203,24 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
     return made if dtype is not None else made.to(natural)
 
 
+# type of numbers -> (type code of array, dtype)
+PLAIN = {int: ("q", int64), float: ("f", float32)}
+
+
+def from_list(data: list[Any]) -> Tensor | None:
+    """Returns a tensor of a list of ints, or of floats, which are all of one type; else None."""
+    kinds = set(map(type, data))
+    if len(kinds) != 1:
+        return None
+    code, dtype = PLAIN.get(kinds.pop(), ("", None))
+    if dtype is None:
+        return None
+    try:
+        return from_bytes(array(code, data), dtype, (len(data),))
+    except OverflowError:
+        raise errors.InvalidArgumentError("tensor: a number of data does not fit 64 bits") from None
+
+
 def from_bytes(data: Any, dtype: DType, shape: Any) -> Tensor:
     """Returns a tensor with a copy of row-major data: bytes or an array.array."""
     pointer = data if isinstance(data, bytes) else c_void_p(data.buffer_info()[0])
@@ -226,16 +251,22 @@ def imported(
 
     strides: in elements; None: row-major.
     """
-    return tensor_result(
-        "tt_tensor_import",
+    sizes, n = int_list(shape, "import", "shape")
+    h = TensorHandle()
+    if tensor_import(
+        local.ctx,
         c_void_p(address),
         c_int32(dtype.code),
-        *int_list(shape, "import", "shape"),
+        sizes,
+        n,
         None if strides is None else int_list(strides, "import", "strides")[0],
         c_int32(writable),
         drop,
         c_void_p(keep(owner)),
-    )
+        byref(h),
+    ):
+        fail()
+    return wrap(h)
 
 
 def from_numpy(a: Any) -> Tensor:
@@ -244,14 +275,15 @@ def from_numpy(a: Any) -> Tensor:
     In-place operators refuse it if the array is read-only. Raises TypeError for a dtype that tt
     lacks, ValueError for negative strides or strides that are no multiples of the itemsize.
     """
-    if not is_array(a) or not hasattr(a, "__array_interface__"):
+    interface = a.__array_interface__ if is_array(a) else None
+    if interface is None:
         raise TypeError(f"from_numpy(): argument must be a numpy.ndarray, not {type(a).__name__}")
-    from ._numpy import DTYPES as BY_TYPESTR
-
-    interface = a.__array_interface__
-    if interface["typestr"] not in BY_TYPESTR:
+    dtype: Any = BY_TYPESTR.get(interface["typestr"])
+    if dtype is None:
         raise TypeError(f"from_numpy(): tt has no dtype for NumPy's {a.dtype}")
-    dtype = BY_TYPESTR[interface["typestr"]]
+    if interface["strides"] is None:  # row-major
+        address, read_only = interface["data"]
+        return imported(address, dtype, a.shape, None, not read_only, a)
     if any(s % dtype.itemsize or s < 0 for s in a.strides):
         raise ValueError(
             f"from_numpy(): strides {a.strides} are negative or no multiples of "

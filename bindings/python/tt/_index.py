@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 INDEX = Struct("iIqqqP")  # tt_index: kind, has, start, stop, step, tensor
 IDX_INT, IDX_SLICE, IDX_NONE, IDX_ELLIPSIS, IDX_TENSOR = 1, 2, 3, 4, 5
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+ONE = c_int64(1)
 
 
 def packed_index(key: Any) -> tuple[bytes, c_int64, list[Any]]:
     """Returns (tt_index array, its length, tensors that it points to)."""
+    if type(key) is slice:
+        return slice_item(key.start, key.stop, key.step), ONE, []
     keep: list[Any] = []
     if stands_for_tuple(key):
         warnings.warn(
@@ -78,6 +81,11 @@ def of_numpy(item: Any) -> bool:
 
 def slice_item(start: Any, stop: Any, step: Any) -> bytes:
     """Returns the tt_index of a slice. Bounds beyond 64 bits are clamped."""
+    given = (start is not None) | (stop is not None) << 1 | (step is not None) << 2
+    try:
+        return INDEX.pack(IDX_SLICE, given, start or 0, stop or 0, step or 0, 0)
+    except struct_error:
+        pass  # not of int, or beyond 64 bits
     parts, given = [], 0
     for bit, part in enumerate((start, stop, step)):
         if part is None:

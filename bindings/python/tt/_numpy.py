@@ -20,13 +20,16 @@ def array_interface(t: Tensor) -> SimpleNamespace:
 
     As the array's base it keeps the memory, also if t gets other data later.
     """
-    size = t.dtype.itemsize
+    dtype = t.dtype
+    strides = None
+    if not t._is_contiguous():
+        strides = tuple([s * dtype.itemsize for s in t._strides])
     interface = {
         "version": 3,
-        "shape": tuple(t.shape),
-        "typestr": t.dtype.typestr,
+        "shape": t.shape,
+        "typestr": dtype.typestr,
         "data": (t.data_ptr(), not t._is_writable()),
-        "strides": tuple(s * size for s in t.stride()),
+        "strides": strides,
     }
     return SimpleNamespace(owner=t.detach(), __array_interface__=interface)
 
@@ -37,10 +40,12 @@ def to_numpy(t: Tensor, force: bool) -> Any:
         return to_numpy(t.detach().cpu(), False)
     if t.requires_grad:
         raise AutogradError("numpy: self requires a gradient; use x.detach().numpy()")
-    if t.device.type != "cpu":
+    if not t.is_cpu:
         raise DeviceError(f"numpy: self is on {t.device}; use x.cpu().numpy()")
     if not t.dtype.typestr:
         raise TypeError(f"numpy: NumPy has no {t.dtype.name}; use x.float().numpy()")
-    from numpy import asarray, empty
+    import numpy
 
-    return asarray(array_interface(t)) if t.numel() else empty(tuple(t.shape), t.dtype.typestr)
+    if not t.numel():
+        return numpy.empty(t.shape, t.dtype.typestr)
+    return numpy.asarray(array_interface(t))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from ctypes import byref, c_char, c_int64, c_void_p, create_string_buffer
+from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer, string_at
 from struct import Struct
 from types import SimpleNamespace
 
@@ -19,7 +19,8 @@ from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._layout import TensorLayout
 from ._lib import call, fail, filled, lib, local, quick, result
-from ._types import BY_NAME, contiguous_format, dtype, overload, preserve_format
+from ._numpy import to_numpy
+from ._types import BY_NAME, DTYPES, contiguous_format, device, dtype, overload, preserve_format
 from ._types import float32 as FLOAT32
 
 TYPE_CHECKING = False
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 tensor_select = lib.tt_select
+tensor_index_get, tensor_index_set = lib.tt_index_get, lib.tt_index_set
+new_scalar = lib.tt_scalar_tensor
+CPU = device("cpu").code
 SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
 TYPE_NAMES = {kind.shown + "Tensor": kind for kind in BY_NAME.values()}
@@ -217,8 +221,19 @@ class Tensor(Arithmetic, TensorLayout):
         Returns self if nothing changes, unless copy=True. memory_format: that of the result.
         non_blocking is ignored.
         """
+        if len(args) == 1 and not kwargs and self._is_already(args[0]):
+            return self
         dtype, device, copy, memory_format = to_arguments(args, kwargs)
         return ops.to(self, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
+
+    def _is_already(self, target: Any) -> _bool:
+        """Returns whether to(target) changes nothing, as far as that is told quickly."""
+        kind = type(target)
+        if kind is dtype:
+            return DTYPES[quick.tt_tensor_dtype(self)] is target
+        if kind is device:
+            target = target.type
+        return target == "cpu" and quick.tt_tensor_device_type(self) == CPU
 
     def contiguous(self, memory_format: _memory_format = contiguous_format) -> Tensor:
         """Returns self if its memory has this format, else a copy that has it."""
@@ -317,8 +332,6 @@ class Tensor(Arithmetic, TensorLayout):
         Raises AutogradError if self requires a gradient, DeviceError if it is not on the CPU,
         TypeError for bfloat16. force: converts self.detach().cpu(), which may copy.
         """
-        from ._numpy import to_numpy
-
         return to_numpy(self, force)
 
     def __dlpack__(
@@ -390,16 +403,22 @@ class Tensor(Arithmetic, TensorLayout):
 
     def tolist(self) -> Any:
         """Returns the values as nested lists, or as a number if self is 0-dim."""
-        if not self.ndim:
+        shape, kind = self.shape, self.dtype
+        if not shape:
             return self.item()
-        if not self.numel() or self.dtype.is_complex and self.ndim > 1:
+        n = shape.numel()
+        if not n or kind.is_complex and len(shape) > 1:
             return [x.tolist() for x in self]
-        source = self.to(FLOAT32) if self.dtype.kind == "f" and self.itemsize == 2 else self
-        values = memoryview(source._bytes())
-        if self.dtype.is_complex:
-            parts = values.cast(source.dtype.read)
+        if kind.itemsize == 2 and kind.is_floating_point:
+            return self.to(FLOAT32).tolist()
+        if self.is_cpu and self._is_contiguous():
+            values = memoryview(string_at(self.data_ptr(), n * kind.itemsize))
+        else:
+            values = memoryview(self._bytes())
+        if kind.is_complex:
+            parts = values.cast(kind.read)
             return list(map(complex, parts[::2], parts[1::2]))
-        return values.cast(source.dtype.read, self.shape).tolist()
+        return values.cast(kind.read, shape).tolist()
 
     def _bytes(self) -> bytes:
         """Returns the elements in row-major order."""
@@ -524,19 +543,38 @@ class Tensor(Arithmetic, TensorLayout):
                 fail()
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to
-            call("tt_index_get", self, index, n, byref(h))
+            if tensor_index_get(local.ctx, self._as_parameter_, index, n, byref(h)):
+                fail()
         return wrap(h).as_subclass(type(self)) if self._keeps_class else wrap(h)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         index, n, keep = packed_index(key)
         if not isinstance(value, Tensor):
+            value = self._as_item(value)
+        if tensor_index_set(local.ctx, self._as_parameter_, index, n, value):
+            fail()
+
+    def _as_item(self, value: Any) -> Tensor:
+        """Returns what is assigned to elements as a tensor of self's dtype."""
+        kind = type(value)
+        if kind is float:
+            packed = SCALAR.pack(3, 0, 0, value, 0.0)
+        elif kind is int and INT_MIN <= value <= INT_MAX:
+            packed = SCALAR.pack(2, 0, value, 0.0, 0.0)
+        else:
             from ._create import as_tensor, scalar_tensor
 
             if isinstance(value, (bool, int, float, complex)):
-                value = scalar_tensor(value, dtype=self.dtype)
-            else:
-                value = as_tensor(value, dtype=self.dtype)
-        call("tt_index_set", self, index, n, value)
+                return scalar_tensor(value, dtype=self.dtype)
+            return as_tensor(value, dtype=self.dtype)
+        h = TensorHandle()
+        dtype = self.dtype
+        if dtype.itemsize == 2 and kind is float:
+            dtype = FLOAT32  # of which 16 bits may become inf
+        code = c_int32(dtype.code)
+        if new_scalar(local.ctx, packed, code, byref(h)):
+            fail()
+        return wrap(h)
 
     def _become(self, other: Tensor) -> Self:
         """Replaces self by `other`, for in-place operators that change the shape. Returns self."""

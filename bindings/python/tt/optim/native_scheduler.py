@@ -136,8 +136,11 @@ class NativeScheduler(LRScheduler):
         self.step(epoch)
 
     def _initial_step(self) -> None:
-        self._load_number("_step_count", 0)
-        self.step()
+        """Repeats the step of the constructor, from the rates that the optimizer has now."""
+        begun = type(self)(**self._given)
+        for name, number in begun._numbers():
+            if not name.startswith("base_lrs"):
+                self._load_number(name, number)
 
     def _undo(self) -> None:
         self._load_number("last_epoch", self.last_epoch - 1)
