@@ -893,6 +893,121 @@ tt_status tt_function_save(tt_ctx *c, tt_function *f, const tt_tensor *const *te
 /* Returns the i-th saved tensor in backward. */
 tt_status tt_function_saved(tt_ctx *c, tt_function *f, int64_t i, tt_tensor **out);
 
+/* ---- transforms of functions ---- */
+
+/* A function of tensors. Sets up to cap results (owned) and *n_outs. */
+typedef tt_status (*tt_fn)(void *user, tt_ctx *ctx, const tt_tensor *const *inputs, int64_t n,
+                           tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Calls a function once and multiplies its Jacobian matrices from the left: grads[i] is the sum of
+   cotangents[r] * (the Jacobian matrix of result r and input i). Gradients of integers are NULL. A
+   NULL cotangent contributes nothing. Without cotangents (n_cotangents 0) the first result must
+   have one element, and its cotangent is 1. The call leaves no trace in .grad; its results are
+   recorded if tensors that require a gradient take part. It may be nested, also in tt_vmap.
+   @null cotangents: none
+   @c outs and n_outs get the results; grads has room for n_inputs. */
+tt_status tt_vjp(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+                 const tt_tensor *const *inputs, int64_t n_inputs,
+                 const tt_tensor *const *cotangents, int64_t n_cotangents, tt_tensor **outs,
+                 int64_t cap, int64_t *n_outs, tt_tensor **grads);
+
+/* Calls a function once and multiplies its Jacobian matrices from the right: products[r] is the sum
+   of (the Jacobian matrix of result r and input i) * tangents[i]. A NULL tangent is 0. Products of
+   integers are NULL. It is computed by two backward passes.
+   @c outs and n_outs get the results; products has room for cap, too. */
+tt_status tt_jvp(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+                 const tt_tensor *const *inputs, const tt_tensor *const *tangents, int64_t n_inputs,
+                 tt_tensor **outs, tt_tensor **products, int64_t cap, int64_t *n_outs);
+
+/* Returns the Jacobian matrices of a function: item r * n_inputs + i is that of result r and input
+   i, of shape result.shape + input.shape. It takes a backward pass per element of the results. */
+tt_status tt_jacobian(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+                      const tt_tensor *const *inputs, int64_t n_inputs, tt_tensor **outs,
+                      int64_t cap, int64_t *n_outs);
+
+/* Returns the matrices of second derivatives of a function, whose first result has one element:
+   item i * n_inputs + j has the shape inputs[i].shape + inputs[j].shape. */
+tt_status tt_hessian(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+                     const tt_tensor *const *inputs, int64_t n_inputs, tt_tensor **outs,
+                     int64_t cap, int64_t *n_outs);
+
+#define TT_NOT_BATCHED INT64_MIN /* in in_dims: every sample gets the whole input */
+
+typedef struct tt_vmap_opts {
+  uint64_t set;
+  const int64_t *in_dims; /* the dimension of each input that counts samples; default 0 */
+  int64_t n_in_dims;
+  const int64_t *out_dims; /* where each result has that dimension; default 0 */
+  int64_t n_out_dims;
+  int32_t randomness; /* @number of random operators: 0 an error, 1 the same numbers for all
+                         samples, 2 different ones; default 0 */
+} tt_vmap_opts;
+#define TT_VMAP_IN_DIMS (UINT64_C(1) << 0)
+#define TT_VMAP_OUT_DIMS (UINT64_C(1) << 1)
+#define TT_VMAP_RANDOMNESS (UINT64_C(1) << 2)
+
+/* Calls a function once for a batch of samples. The function gets tensors of the shape of one
+   sample, whose operators act on all samples at once; where an operator has no rule for that, it is
+   called for each sample. Their elements cannot be read in the function. */
+tt_status tt_vmap(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+                  const tt_tensor *const *inputs, int64_t n_inputs, const tt_vmap_opts *opts,
+                  tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Calls a module with other tensors in the place of the parameters and buffers of their names. Only
+   this thread may use the module meanwhile. */
+tt_status tt_functional_call(tt_ctx *c, tt_module *m, const tt_state_dict *with,
+                             const tt_tensor *const *inputs, int64_t n, tt_tensor **outs,
+                             int64_t cap, int64_t *n_outs);
+
+/* Exchanges the parameters and buffers of a module with the tensors of their names in a state dict,
+   all or none. A second call with the same state dict restores them. Only this thread may use the
+   module meanwhile. */
+tt_status tt_module_exchange_tensors(tt_ctx *c, tt_module *m, tt_state_dict *with);
+
+/* ---- hooks on the tensors that backward needs ---- */
+
+typedef struct tt_saved_tensors_def {
+  size_t struct_size;
+  void *user;
+  /* Sets what is kept instead of t. It runs without recording, and may keep t. */
+  tt_status (*pack)(void *user, tt_ctx *ctx, const tt_tensor *t, void **packed);
+  /* Sets *out (owned) to a tensor of the shape and dtype of t. */
+  tt_status (*unpack)(void *user, tt_ctx *ctx, void *packed, tt_tensor **out);
+  void (*drop_packed)(void *packed); /* once for each thing that is kept; may be NULL */
+  void (*drop)(void *user);          /* may be NULL */
+} tt_saved_tensors_def;
+
+/* From now on, until the matching tt_saved_tensors_pop, operators on this ctx keep the tensors that
+   their gradients need in the form that pack gives them. The innermost pair of functions counts. */
+tt_status tt_saved_tensors_push(tt_ctx *c, const tt_saved_tensors_def *def);
+tt_status tt_saved_tensors_pop(tt_ctx *c);
+
+/* ---- mixed precision ---- */
+
+/* Switches autocast on or off for tensors on a type of device, TT_CPU or TT_CUDA, until the
+   matching tt_autocast_pop: matrix products and convolutions compute in dtype (0: bfloat16 on the
+   CPU, float16 on CUDA), and losses in float32. float64 is left alone. cache: the casts of leaves
+   that require a gradient are kept until the outermost pop. Backward runs without autocast, in the
+   dtypes of forward.
+   @number dtype */
+tt_status tt_autocast_push(tt_ctx *c, tt_device_type type, int32_t enabled, tt_dtype dtype,
+                           int32_t cache);
+
+/* Restores what the matching tt_autocast_push has changed. */
+tt_status tt_autocast_pop(tt_ctx *c);
+
+/* Drops the casts of leaves. */
+tt_status tt_autocast_clear_cache(tt_ctx *c);
+
+/* Returns whether autocast is on for a type of device. */
+int32_t tt_autocast_enabled(const tt_ctx *c, tt_device_type type);
+
+/* Returns the dtype that autocast computes in. */
+tt_dtype tt_autocast_dtype(const tt_ctx *c, tt_device_type type);
+
+/* Returns whether the casts of leaves are kept. */
+int32_t tt_autocast_cache_enabled(const tt_ctx *c);
+
 /* ---- operators by name ---- */
 
 /* Returns all operators with their schemas and forms, as JSON.
@@ -1043,6 +1158,12 @@ tt_status tt_clip_grad_norm_(tt_ctx *c, tt_tensor *const *params, int64_t n, dou
 
 /* Clips each element of the gradients of the parameters to [-clip_value, clip_value]. */
 tt_status tt_clip_grad_value_(tt_ctx *c, tt_tensor *const *params, int64_t n, double clip_value);
+
+/* Multiplies the gradients of the parameters by factor, and returns whether one of them had an
+   element that is inf or nan: what mixed precision does before a step, where the loss was
+   multiplied by 1 / factor. Parameters without a gradient are skipped. */
+tt_status tt_unscale_grads_(tt_ctx *c, tt_tensor *const *params, int64_t n, double factor,
+                            int32_t *found_inf);
 
 /* ---- schedulers of learning rates: tt_optim.h has the constructors. They hold their optimizer
    ---- */

@@ -388,6 +388,19 @@ def arg_table(op, v):
     )
 
 
+AUTOCAST = {"lower": "kLower", "fp32": "kFp32", "promote": "kPromote", None: "kNone"}
+
+
+def batch_and_autocast(op, v):
+    """The last fields of an OpSchema, where they differ from their defaults. Variants that write
+    into an argument are not cast."""
+    policy = [op.autocast(device) for device in ("cpu", "cuda")] if not v else []
+    if any(policy):
+        values = ", ".join(f"Autocast::{AUTOCAST[p]}" for p in policy)
+        return f", OpKind::k{op.kind}, {{{values}}}"
+    return f", OpKind::k{op.kind}" if op.kind != "Other" else ""
+
+
 def objects(op, v, wrapped):
     full = f"{op.name}{v}"
     n_args = len(variant_names(op, v))
@@ -405,8 +418,10 @@ def objects(op, v, wrapped):
         lines.append(
             f"static double {full}_flops([[maybe_unused]] const Value* args, [[maybe_unused]] const TensorList& outs) {{ return {Flops(op).text}; }}"
         )
+    more = batch_and_autocast(op, v)
+    flops_and_more = (flops or ", nullptr") + more if more else flops
     lines.append(
-        f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}{flops}}};'
+        f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}{flops_and_more}}};'
     )
     lines.append(
         f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {f'{full}_autograd' if wrapped else 'nullptr'});"

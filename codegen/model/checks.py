@@ -38,6 +38,7 @@ KEYS = {
     "nondiff": list,
     "reads_self": list,
     "flops": str,
+    "autocast": (str, dict),
 }
 KERNEL_KEYS = {
     "elementwise": str,
@@ -54,6 +55,8 @@ KERNEL_KEYS = {
     "check": str,
 }
 WAYS = ("kernel", "composite", "impl")
+AUTOCAST = ("lower", "fp32", "promote")
+AUTOCAST_DEVICES = ("cpu", "cuda")
 IMPLS = ("cpp", "composite")
 VARIANTS = ("inplace", "into")
 DTYPE_RULES = ("promote", "float", "bool", "same", "logical", "first", "modulus")
@@ -101,9 +104,21 @@ def check_op(op):
     check_names(op)
     check_variants(op)
     check_gradients(op)
+    check_autocast(op)
     symbol = op.get("symbol")
     if symbol and symbol not in SYMBOLS:
         raise DeclError(f"{op.name}: unknown symbol {symbol!r}, known are {' '.join(SYMBOLS)}")
+
+
+def check_autocast(op):
+    policy = op.get("autocast", {})
+    table = policy if isinstance(policy, dict) else dict.fromkeys(AUTOCAST_DEVICES, policy)
+    check_types(f"{op.name}: autocast", table, dict.fromkeys(AUTOCAST_DEVICES, str))
+    for value in table.values():
+        if value not in AUTOCAST:
+            raise DeclError(
+                f"{op.name}: autocast is {value!r}: must be one of {', '.join(AUTOCAST)}"
+            )
 
 
 def check_text(op):

@@ -157,6 +157,19 @@ class Op:
         )
 
     @property
+    def kind(self):
+        """How it acts on a batch of samples: dispatch/op_info.h, OpKind."""
+        if self.elementwise:
+            return "Elementwise"
+        is_composite = self.composite or self.get("impl") == "composite"
+        return "Composite" if is_composite else "Other"
+
+    def autocast(self, device):
+        """What autocast does on a type of device: "lower", "fp32", "promote" or None."""
+        policy = self.get("autocast")
+        return policy.get(device) if isinstance(policy, dict) else policy
+
+    @property
     def no_opts(self):
         return bool(self.raw.get("no_opts"))
 

@@ -79,6 +79,7 @@ CALLBACKS = {
     "tt_node_hook",
     "tt_accumulate_hook",
     "tt_trace_fn",
+    "tt_fn",
 }
 NUMBERS = {"bytes": "16", "cap": "4", "type": "TT_CPU", "chunks": "1"}
 PROTOTYPE = re.compile(

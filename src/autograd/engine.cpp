@@ -369,6 +369,7 @@ TensorList run_backward(const BackwardArgs& a) {
   } else {
     ctx().exclude |= bit(kKeyAutograd);
   }
+  ctx().include &= ~kAutocastKey;
   Engine engine(a);
   engine.captured.resize(a.inputs.n);
   engine.mark_inputs();

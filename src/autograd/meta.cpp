@@ -16,6 +16,7 @@ static void destroy_meta(TensorMeta* m) noexcept {
     grad = std::move(a->retained->grad);
     a->retained->wanted = false;
   }
+  if (a->packed) a->packed->destroy_fn(a->packed);
   if (Geometry* g = a->first_geometry) {
     g->~Geometry();
     mem_free(g, sizeof *g);

@@ -27,6 +27,11 @@ struct Geometry {
   Device device;
 };
 
+// A saved tensor in the form that hooks of the application have given it (saved_hooks.h).
+struct PackedTensor {
+  void (*destroy_fn)(PackedTensor*) noexcept;
+};
+
 // Per-tensor data, allocated for differentiable tensors on first use.
 struct AutogradMeta : TensorMeta {
   TensorRef grad;              // under shared_lock; see grad_of
@@ -44,6 +49,9 @@ struct AutogradMeta : TensorMeta {
   int32_t geometry;          // number of a leaf's current geometry
   int32_t geometries;        // last number assigned; the first is 0
   Geometry* first_geometry;  // owned; geometry 0, once there are others
+  TensorRef batch;           // of a batched tensor (batch.h): all samples, along dimension 0
+  int64_t level;             // of a batched tensor: the id of the vmap that it belongs to
+  PackedTensor* packed;      // owned; of the placeholder of a packed tensor (saved_hooks.h)
 };
 AutogradMeta& autograd_meta(const Tensor& t);  // made on first use
 inline AutogradMeta* find_meta(const Tensor& t) {

@@ -1,6 +1,7 @@
 #include "autograd/node.h"
 
 #include "autograd/saved.h"
+#include "autograd/saved_hooks.h"
 
 #include <string.h>
 
@@ -177,13 +178,25 @@ void fail_graph_freed(Node& n) {
        n.type->name);
 }
 
+SavedHookFunctions saved_hook_functions = {};
+
+bool Saved::packed_from(const Tensor& t) const { return saved_hook_functions.is_from(*t_, t); }
+
 void Saved::save_leaf(const Tensor& t) {
+  if (TT_UNLIKELY(ctx().saved_hooks != nullptr)) {
+    t_ = saved_hook_functions.pack(t, gradient_edge(t));
+    return;
+  }
   t_ = TensorRef::share(&t);
   version_ = t.version();
   output_nr_ = ~number_of_geometry(t);
 }
 
 TensorRef Saved::snapshot(const Tensor& t) {
+  if (TT_UNLIKELY(ctx().saved_hooks != nullptr)) {
+    const bool tracked = t.keys & bit(kKeyAutograd);
+    return saved_hook_functions.pack(t, tracked ? gradient_edge(t) : Edge());
+  }
   TensorRef copy = new_alias(t);
   if (!(t.keys & bit(kKeyAutograd))) return copy;
   Edge e = gradient_edge(t);
@@ -199,13 +212,21 @@ TensorRef Saved::snapshot(const Tensor& t) {
 }
 
 void Saved::save_output(const Tensor& out, uint32_t nr) {
-  t_ = new_alias(out);
+  if (TT_LIKELY(!ctx().saved_hooks)) {
+    t_ = new_alias(out);
+  } else if (!packed() || !packed_from(out) || output_nr_ >= 0) {
+    t_ = saved_hook_functions.pack(out, Edge());
+  }
   version_ = out.version();
   output_nr_ = int32_t(nr);
 }
 
 TensorRef Saved::get(Node& n) const {
   check_not_released(n);
+  if (TT_UNLIKELY(packed())) {
+    const Edge own{output_nr_ < 0 ? 0 : reinterpret_cast<uintptr_t>(&n), uint32_t(output_nr_)};
+    return saved_hook_functions.unpack(*t_, own);
+  }
   if (t_->version() != version_)
     fail(TT_AUTOGRAD,
          "{} saved a tensor of shape {} that has been written in place since: it has version {}, "

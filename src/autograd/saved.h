@@ -21,12 +21,15 @@ class Saved {
   // Saves an output of the node itself without its grad_fn (else the node would own itself), and
   // re-links it on use.
   void save_output(const Tensor& out, uint32_t nr);
+  // For an in-place operator, after save_output.
   void written(const Tensor& out) {
     version_ = out.version();
-  }  // for an in-place operator, after save_output
+    if (TT_UNLIKELY(packed())) save_output(out, uint32_t(output_nr_));
+  }
   bool defined() const { return bool(t_); }
   // Returns whether it has t's memory and geometry.
   bool holds(const Tensor& t) const {
+    if (TT_UNLIKELY(packed())) return packed_from(t);
     return t_ && t_->storage == t.storage && t_->data == t.data && same_geometry(*t_, t);
   }
   // Returns the tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
@@ -34,6 +37,9 @@ class Saved {
   TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }
 
  private:
+  // Whether hooks of the application hold the values (saved_hooks.h); t_ stands for them.
+  bool packed() const { return t_ && (t_->flags & kPackedTensor); }
+  bool packed_from(const Tensor& t) const;
   void save_leaf(const Tensor& t);
   static TensorRef snapshot(const Tensor& t);  // t's current memory, geometry and history
 

@@ -178,6 +178,15 @@ tt_status tt_clip_grad_norm_(tt_ctx* h, tt_tensor* const* params, int64_t n, dou
                         opts_has(opts, 1) && opts->error_if_nonfinite));
   });
 }
+tt_status tt_unscale_grads_(tt_ctx* h, tt_tensor* const* params, int64_t n, double factor,
+                            int32_t* found_inf) {
+  if (found_inf) *found_inf = 0;
+  return api_call(h, "unscale_grads_", [&](Ctx&) {
+    const TensorSpan list = mutables_arg(params, n, "params", 1);
+    out_arg(found_inf, "found_inf", 4);
+    *found_inf = unscale_grads(list, factor);
+  });
+}
 tt_status tt_clip_grad_value_(tt_ctx* h, tt_tensor* const* params, int64_t n, double clip_value) {
   return api_call(h, "clip_grad_value_",
                   [&](Ctx&) { clip_grad_value(mutables_arg(params, n, "params", 1), clip_value); });

@@ -65,6 +65,7 @@ tt_status tt_scalar_tensor(tt_ctx* h, const tt_scalar* value, tt_dtype dtype, tt
 tt_status tt_tensor_read(tt_ctx* h, const tt_tensor* handle, void* dst, int64_t bytes) {
   return api_call(h, "tensor_read", [&](Ctx&) {
     const Tensor& t = tensor_arg(handle, "t", 1);
+    check_readable(t);
     int64_t want = t.numel * t.item_size();
     if (bytes != want)
       fail_arg(TT_INVALID_ARG, "bytes", "bytes is {}: a {} tensor of shape {} has {}", bytes,

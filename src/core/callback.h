@@ -15,7 +15,7 @@ class CallbackScope {
         scopes_(ctx().scopes),
         undo_(ctx().undo),
         c_(tls.ctx) {
-    c_->include &= kWatchKeys;
+    c_->include &= kKeptKeys;
     c_->exclude = 0;
     c_->scopes = ScopeStack{};
     c_->undo = nullptr;

@@ -108,6 +108,8 @@ void Ctx::destroy(Ctx* c) noexcept {
     if (Tensor* t = c->scopes.items[i]) Ref<Tensor>::adopt(t).reset();
   if (c->profiler) c->profiler->destroy_fn(c->profiler);
   if (c->trace) c->trace->destroy_fn(c->trace);
+  if (c->autocast) c->autocast->destroy_fn(c->autocast);
+  if (c->saved_hooks) c->saved_hooks->destroy_fn(c->saved_hooks);
   if (c->scopes.items) mem_free(c->scopes.items, size_t(c->scopes.cap) * sizeof(Tensor*));
   if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));
   Ref<Generator>::adopt(c->gen).reset();

@@ -13,6 +13,7 @@ namespace TT_NS {
 
 struct OpInfo;
 struct CustomOp;
+struct VmapLevel;
 class UndoLog;
 
 // The streams of new ctxs are derived from it.
@@ -94,15 +95,18 @@ struct Ctx {
   uint32_t busy_thread;       // (TT_CHECKED) the thread that is inside a call
   Generator* gen;             // owned default generator
   ScopeStack scopes;
-  tt_cancel* cancel;   // polled between kernels; may be NULL
-  PollCallback* poll;  // may be NULL
-  int32_t until_poll;  // small kernels left until the clock is read
-  uint8_t watched;     // bits of Watch
-  CtxPart* profiler;   // modes/profiler.h
-  EventSink* events;   // where running work is recorded; NULL: nowhere
-  CtxPart* trace;      // modes/trace.h
-  int32_t depth;       // nested calls
-  UndoLog* undo;       // of the innermost call that has one (ops/undo.h)
+  tt_cancel* cancel;     // polled between kernels; may be NULL
+  PollCallback* poll;    // may be NULL
+  int32_t until_poll;    // small kernels left until the clock is read
+  uint8_t watched;       // bits of Watch
+  CtxPart* profiler;     // modes/profiler.h
+  EventSink* events;     // where running work is recorded; NULL: nowhere
+  CtxPart* trace;        // modes/trace.h
+  CtxPart* autocast;     // modes/autocast.h
+  VmapLevel* vmap;       // the innermost running vmap (autograd/batch.h); NULL: none
+  CtxPart* saved_hooks;  // hooks on saved tensors (autograd/saved_hooks.h); NULL: none is active
+  int32_t depth;         // nested calls
+  UndoLog* undo;         // of the innermost call that has one (ops/undo.h)
   void (*anomaly)(GraphNode& node,
                   const TensorRef* grads);  // checks the gradients of a node's formula
                                             // (autograd/anomaly.h); NULL: off
@@ -140,9 +144,13 @@ struct CommitGuard {
   CommitGuard(const CommitGuard&) = delete;
 };
 
-// Keys in `include` that only observe (dispatch/key.h: Trace, Profile). Callbacks of the
-// application keep them.
+// Keys in `include` that only observe (dispatch/key.h: Trace, Profile). What a callback of the
+// application changes in them lasts.
 constexpr uint64_t kWatchKeys = uint64_t(3) << 13;
+// Keys in `include` that callbacks of the application keep: these and Autocast, which a host module
+// computes under like a layer. Backward drops it.
+constexpr uint64_t kAutocastKey = uint64_t(1) << 9;
+constexpr uint64_t kKeptKeys = kWatchKeys | kAutocastKey;
 
 // Restores the dispatch masks at the end of a C++ scope.
 struct MaskGuard {

@@ -75,6 +75,7 @@ enum TensorFlags : uint16_t {
            // reference of its own
   kUntrackedView = 32,  // made without recording, of a tensor that requires a gradient
   kOneOfViews = 64,     // one of the views that a single call returned
+  kPackedTensor = 128,  // stands for a saved tensor that hooks of the application have packed
 };
 // Views that must not be written in place while gradients are recorded; their views neither.
 constexpr uint16_t kNoInplaceViews = kUntrackedView | kOneOfViews;

@@ -88,6 +88,8 @@ constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)
   op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = impl;
   if (autograd) op.slot[kKeyAutograd] = autograd;
   op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | kModeKeys;
+  if (schema->autocast.cpu == Autocast::kNone && schema->autocast.cuda == Autocast::kNone)
+    op.info.mask &= ~bit(kKeyAutocast);
   return op;
 }
 

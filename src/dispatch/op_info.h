@@ -62,6 +62,15 @@ struct ArgInfo {
   ArgDefault fallback = ArgDefault::kNone;
   ArgValue value{};  // the default
 };
+// What autocast does with the floating arguments of an operator: nothing, or a cast to its dtype,
+// to float32, or to the widest of them.
+enum class Autocast : uint8_t { kNone, kLower, kFp32, kPromote };
+struct AutocastPolicy {
+  Autocast cpu = Autocast::kNone;
+  Autocast cuda = Autocast::kNone;
+};
+// How an operator acts on a batch of samples (modes/vmap.h).
+enum class OpKind : uint8_t { kOther, kElementwise, kComposite };
 struct OpSchema {
   const char* name;  // "add", "add_scalar", "add_into"
   const char* call;  // its name in C and in error messages: "add" also for "add_scalar"
@@ -75,6 +84,8 @@ struct OpSchema {
   bool structural = false;  // its implementation launches no kernel: views, allocation, composites
   // Returns the floating-point operations of a call from its arguments and results; may be NULL.
   double (*flops)(const Value* args, const TensorList& outs) = nullptr;
+  OpKind kind = OpKind::kOther;
+  AutocastPolicy autocast = {};
 };
 
 struct OpInfo {

@@ -155,7 +155,14 @@ Workspace::Workspace(int64_t bytes, Device device) {
   if (bytes) t_ = new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
 }
 
+void check_readable(const Tensor& t) {
+  if (t.keys & bit(kKeyVmap))
+    fail_arg(TT_NOT_IMPLEMENTED, "self",
+             "in vmap, a tensor stands for all samples: the elements of one cannot be read");
+}
+
 Scalar read_scalar(const Tensor& t) {
+  check_readable(t);
   if (t.device.type == TT_META) fail(TT_DEVICE, "a meta tensor has no data");
   if (t.is_cpu()) return load_scalar(t.data, t.dtype);
   alignas(16) char bytes[16];

@@ -70,5 +70,7 @@ class Workspace {
 
 // Reads one element of a tensor on any device.
 Scalar read_scalar(const Tensor& t);
+// Fails for a sample inside vmap, whose elements have no place of their own.
+void check_readable(const Tensor& t);
 
 }  // namespace TT_NS

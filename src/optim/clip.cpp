@@ -27,6 +27,7 @@ class Clip {
   }
   TensorRef norm();
   void scale();
+  bool unscale();
 
  private:
   void check();
@@ -112,6 +113,44 @@ void Clip::scale() {
     if (copies_[i]) copy_elements(const_cast<Tensor&>(*where_[i]), *copies_[i]);
   mirrors_.write_back();
   for (const TensorRef& g : grads_) g->bump_version();
+}
+
+// The factor is max_norm. Gradients on one device; the total is 1 if a partial is, else 0.
+bool Clip::unscale() {
+  check();
+  int64_t units = 0;
+  int64_t elements = 0;
+  for (const Tensor* g : where_) {
+    copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
+    units = add(items_, copies_.back() ? *copies_.back() : *g, units);
+    elements += items_.back().n;
+  }
+  const Workspace partial(units * 8, place_);
+  total_ = new_tensor(Ints(), Dtype::kF32, place_);
+  plan_.total_dtype = TT_F32;
+  plan_.total = total_->data;
+  plan_.n_items = items_.size();
+  plan_.items = items_.data();
+  plan_.n_partial = units;
+  plan_.partial = reinterpret_cast<double*>(partial.data());
+  plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
+  {
+    const CommitGuard whole;
+    launch_stages(kernel_clip_unscale, place_, &plan_.run);
+    for (int64_t i = 0; i < grads_.n; i++)
+      if (copies_[i]) copy_elements(const_cast<Tensor&>(*where_[i]), *copies_[i]);
+    mirrors_.write_back();
+    for (const TensorRef& g : grads_) g->bump_version();
+  }
+  return read_scalar(*total_).real() != 0;
+}
+
+bool unscale_grads(TensorSpan params, double factor) {
+  const MaskGuard quiet(bit(kKeyAutograd));
+  const TensorList grads = gradients(params);
+  if (grads.empty()) return false;
+  poll_if_watched(true);
+  return Clip(grads, factor, 2).unscale();
 }
 
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,

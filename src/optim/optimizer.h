@@ -68,6 +68,8 @@ void zero_grad(Optimizer& o, bool set_to_none);
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
                          bool error_if_nonfinite);
 void clip_grad_value(TensorSpan params, double clip_value);
+// Multiplies all gradients by factor. Returns whether one had an infinite or nan element.
+bool unscale_grads(TensorSpan params, double factor);
 
 // Returns a value by name, NULL if the class has none of that name.
 double* find_value(const Optimizer& o, ParamGroup& g, const char* name);

@@ -126,3 +126,70 @@ def test_what_cannot_be_is_an_error():
         x.add_(1)
     with pytest.raises(tt.TtError, match="in place|changed"):
         y.sum().backward()
+
+
+# ---- use_reentrant=False ----
+
+
+def test_gradients_of_any_kind_without_reentrance():
+    weight = tt.tensor([2.0, 3.0], requires_grad=True)
+    calls = []
+
+    def f(x, scale=1.0):
+        calls.append(x)
+        return (x.exp() * weight).tanh() * scale, x.sum()
+
+    x = tt.tensor([0.1, 0.2], requires_grad=True)
+    out, total = checkpoint(f, x, use_reentrant=False, scale=2.0)
+    want = f(x, 2.0)
+    assert len(calls) == 2
+    for wanted in ([x, weight], [weight]):
+        found = tt.autograd.grad(out.sum() + total, wanted, create_graph=True, allow_unused=True)
+        expected = tt.autograd.grad(
+            want[0].sum() + want[1], wanted, create_graph=True, allow_unused=True
+        )
+        tt.testing.assert_close(found, expected)
+        second = tt.autograd.grad(found[0].sum(), weight, retain_graph=True)
+        tt.testing.assert_close(
+            second, tt.autograd.grad(expected[0].sum(), weight, retain_graph=True)
+        )
+    out.sum().backward()
+    assert weight.grad is not None and x.grad is not None
+
+
+def test_random_numbers_and_early_stop_without_reentrance():
+    seen = []
+
+    def f(x):
+        y = nn.functional.dropout(x * 2)
+        seen.append(y.detach())
+        z = y * y
+        seen.append("end")
+        return z
+
+    x = tt.ones(64, requires_grad=True)
+    y = checkpoint(f, x, use_reentrant=False)
+    y.sum().backward()
+    tt.testing.assert_close(x.grad, 2 * y.detach())
+    assert tt.equal(seen[0], seen[2]) and len(seen) == 3  # the last product saves, then it stops
+    seen.clear()
+    checkpoint(f, x, use_reentrant=False, early_stop=False).sum().backward()
+    assert len(seen) == 4
+
+
+def test_what_differs_without_reentrance_is_an_error():
+    x = tt.ones(3, requires_grad=True)
+    sizes = iter((2, 3))
+    y = checkpoint(lambda x: x[: next(sizes)].exp(), x, use_reentrant=False)
+    with pytest.raises(CheckpointError, match="computed again"):
+        y.sum().backward()
+    ops = iter((2, 1))
+
+    def fewer(x):
+        for _ in range(next(ops)):
+            x = x.exp()
+        return x
+
+    y = checkpoint(fewer, x, use_reentrant=False)
+    with pytest.raises(CheckpointError, match="saved 2 tensors"):
+        y.sum().backward()

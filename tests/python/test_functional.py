@@ -1,4 +1,7 @@
 """tt.autograd.functional, gradcheck, autograd.graph and batched gradients as PyTorch has them."""
+import gc
+import weakref
+
 import pytest
 
 import tt
@@ -158,3 +161,83 @@ def test_hooks_of_several_gradients():
     assert len(seen) == 2
     with pytest.raises(ValueError, match="mode"):
         tt.autograd.graph.register_multi_grad_hook((x,), print, mode="some")
+
+
+# ---- hooks on saved tensors ----
+
+
+def test_saved_tensors_are_packed_and_unpacked():
+    (x,) = tensors((3,))
+    x.requires_grad_()
+    packed, unpacked = [], []
+
+    def pack(t):
+        assert not t.requires_grad and t.grad_fn is None
+        packed.append(t)
+        return t.numpy().copy()
+
+    def unpack(values):
+        unpacked.append(values)
+        return tt.from_numpy(values)
+
+    with tt.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = (x.exp() * x).sum()
+    (g,) = tt.autograd.grad(y, x, create_graph=True)
+    tt.testing.assert_close(g.detach(), (x.exp() * x + x.exp()).detach())
+    (h,) = tt.autograd.grad(g.sum(), x)
+    tt.testing.assert_close(h, (x.exp() * x + 2 * x.exp()).detach())
+    assert len(packed) == 3 and len(unpacked) >= 3
+
+
+def test_hooks_on_saved_tensors_of_functions_and_in_place():
+    with tt.autograd.graph.save_on_cpu(pin_memory=True):
+        x = tt.tensor([1.0, 2.0], requires_grad=True)
+        y = x.clone().exp_().relu_().mul_(x)
+        z = Wrong.apply(y).sum()
+    z.backward()
+    want = tt.tensor([1.0, 2.0], requires_grad=True)
+    Wrong.apply(want.exp() * want).sum().backward()
+    tt.testing.assert_close(x.grad, want.grad)
+
+
+def test_hooks_on_saved_tensors_that_fail():
+    hooks = tt.autograd.graph.saved_tensors_hooks
+    x = tt.ones(2, requires_grad=True)
+    with hooks(lambda t: 1 / 0, lambda p: p), pytest.raises(ZeroDivisionError):
+        x.exp()
+    with hooks(lambda t: t, lambda p: 1):
+        y = x.exp()
+    with pytest.raises(TypeError, match="unpack_hook"):
+        y.sum().backward()
+    with hooks(lambda t: t, lambda p: p[:1]):
+        y = x.exp()
+    with pytest.raises(tt.TtError, match="must be float32 of shape"):
+        y.sum().backward()
+    with tt.autograd.graph.disable_saved_tensors_hooks("not here"):
+        with pytest.raises(RuntimeError, match="not here"), hooks(lambda t: t, lambda p: p):
+            pass
+    with hooks(lambda t: t * 2, lambda p: p / 2), hooks(lambda t: t * 4, lambda p: p / 4):
+        y = x.sin()
+    y.sum().backward()
+    tt.testing.assert_close(x.grad, x.detach().cos())
+
+
+def test_what_is_packed_is_released():
+    class Box:
+        pass
+
+    kept = []
+
+    def pack(t):
+        box = Box()
+        box.t = t
+        kept.append(weakref.ref(box))
+        return box
+
+    x = tt.ones(2, requires_grad=True)
+    with tt.autograd.graph.saved_tensors_hooks(pack, lambda box: box.t):
+        y = (x * x).sum()
+    assert all(r() is not None for r in kept)
+    y.backward()
+    gc.collect()
+    assert len(kept) == 2 and all(r() is None for r in kept)

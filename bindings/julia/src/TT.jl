@@ -39,6 +39,7 @@ include("optim.jl")
 include("gen/optim.jl")
 include("files.jl")
 include("modes.jl")
+include("transform.jl")
 
 export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 
@@ -54,6 +55,7 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :manual_seed, :memory, :metadata, :module_type, :named_buffers, :named_children,
     :named_parameters, :next_functions, :num_threads, :op_schema, :parameters, :profile,
     :profile_events, :region,
+    :autocast, :functional_call, :hessian, :jacobian, :jvp, :unscale_grads!, :vjp, :vmap,
     :register_accumulate_hook, :register_backend, :register_buffer!, :register_forward_hook,
     :register_forward_pre_hook, :register_full_backward_hook, :register_full_backward_pre_hook,
     :register_hook, :register_module!, :register_op, :register_parameter!, :register_prehook,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from . import accelerator as accelerator
     from . import array_api as array_api
+    from . import amp as amp
     from . import autograd as autograd
     from . import backends as backends
     from . import compiler as compiler
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from . import distributions as distributions
     from . import errors as errors
     from . import fft as fft
+    from . import func as func
     from . import futures as futures
     from . import fx as fx
     from . import hub as hub
@@ -121,6 +123,14 @@ if TYPE_CHECKING:
     from ._typed import IntTensor as IntTensor
     from ._typed import LongTensor as LongTensor
     from ._typed import ShortTensor as ShortTensor
+    from .amp import autocast as autocast
+    from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+    from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+    from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+    from .amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+    from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+    from .amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+    from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
     from .autograd import enable_grad as enable_grad
     from .autograd import inference_mode as inference_mode
     from .autograd import is_anomaly_enabled as is_anomaly_enabled
@@ -128,6 +138,7 @@ if TYPE_CHECKING:
     from .autograd import no_grad as no_grad
     from .autograd import set_grad_enabled as set_grad_enabled
     from .compiler import compile as compile
+    from .func import vmap as vmap
     from .random import Generator as Generator
     from .random import default_generator as default_generator
     from .random import get_rng_state as get_rng_state
@@ -144,9 +155,9 @@ if TYPE_CHECKING:
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
-    "accelerator array_api autograd backends compiler cpu cuda distributed distributions errors "
-    "fft futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler random "
-    "runtime safetensors serialization sparse special testing utils version xpu"
+    "accelerator amp array_api autograd backends compiler cpu cuda distributed distributions "
+    "errors fft func futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler "
+    "random runtime safetensors serialization sparse special testing utils version xpu"
 )
 # module -> names of it that users find here
 ELSEWHERE = {
@@ -171,9 +182,15 @@ ELSEWHERE = {
         "IntTensor LongTensor ShortTensor"
     ),
     "compiler": "compile",
+    "amp": "autocast",
+    "amp.autocast_mode": (
+        "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
+        "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled"
+    ),
     "autograd": (
         "enable_grad inference_mode is_anomaly_enabled is_grad_enabled no_grad set_grad_enabled"
     ),
+    "func": "vmap",
     "random": (
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state"
     ),

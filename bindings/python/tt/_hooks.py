@@ -52,6 +52,16 @@ def give(found: Any, outs: Any, n: int, what: str) -> None:
         outs[i] = t._address
 
 
+def give_list(found: Any, outs: Any, cap: int, n: Any, what: str) -> None:
+    """Writes the results of a callback, a list of tensors, into an array that owns them, and their
+    number."""
+    if len(found) > cap:
+        raise ValueError(f"{what} must return at most {cap} tensors, not {len(found)}")
+    n[0] = 0
+    give(found, outs, len(found), what)
+    n[0] = len(found)
+
+
 def registered(callback: Any, fn: Any) -> tuple[Any, c_void_p, Any]:
     """Returns C's three arguments for a Python function: callback, user and drop."""
     if not callable(fn):

@@ -486,6 +486,8 @@ STRUCTS = {
     "tt_grad_opts": "set Q, grad_outputs P, n_grad_outputs q, retain_graph i, create_graph i, "
     "allow_unused i",
     "tt_function_def": "struct_size N, name z, user P, forward P, backward P, drop P",
+    "tt_vmap_opts": "set Q, in_dims P, n_in_dims q, out_dims P, n_out_dims q, randomness i",
+    "tt_saved_tensors_def": "struct_size N, user P, pack P, unpack P, drop_packed P, drop P",
     "tt_op_def": "struct_size N, schema z, user P, compute P, backward P, drop P",
     "tt_clip_grad_norm_opts": "set Q, norm_type d, error_if_nonfinite i",
     "tt_profile_row": "op z, calls q, self_ns q, total_ns q",
@@ -915,7 +917,8 @@ CONSTANTS = {
     "TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL": 16, "TT_SAFETENSORS_SAVE_METADATA": 1,
     "TT_BACKWARD_GRADIENT": 1, "TT_BACKWARD_RETAIN_GRAPH": 2, "TT_BACKWARD_CREATE_GRAPH": 4,
     "TT_BACKWARD_INPUTS": 8, "TT_GRAD_GRAD_OUTPUTS": 1, "TT_GRAD_RETAIN_GRAPH": 2,
-    "TT_GRAD_CREATE_GRAPH": 4, "TT_GRAD_ALLOW_UNUSED": 8, "TT_CLIP_GRAD_NORM_NORM_TYPE": 1,
+    "TT_GRAD_CREATE_GRAPH": 4, "TT_GRAD_ALLOW_UNUSED": 8, "TT_VMAP_IN_DIMS": 1,
+    "TT_VMAP_OUT_DIMS": 2, "TT_VMAP_RANDOMNESS": 4, "TT_CLIP_GRAD_NORM_NORM_TYPE": 1,
     "TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE": 2, "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2,
     "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4, "TT_EVENT_MEMORY": 5, "TT_EVENT_OPTIMIZER": 6,
     "TT_EVENT_REGION": 7, "TT_PROFILER_START_CAPACITY": 1, "TT_PROFILER_START_RECORD_SHAPES": 2,

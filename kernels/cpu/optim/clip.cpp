@@ -1,6 +1,6 @@
-// clip_norm and clip_scale: the norm over all gradients, and their scaling by it.
-//   items: the gradients, of any sizes; partial: one sum per unit; total: the norm, which stage 1
-//   computes from the partials
+// clip_norm and clip_scale: the norm over all gradients, and their scaling by it. clip_unscale:
+// their scaling by max_norm; total: 1 if an element was not finite. items: the gradients, of any
+// sizes; partial: one sum per unit; total: the norm, which stage 1 computes from the partials
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/optim_plan.h"
@@ -46,6 +46,27 @@ TT_NOINLINE void scale_part(const ClipItem& item, double factor, int64_t from, i
     row_scale(v, T(factor), n);
     y.put(i, n, v);
   });
+}
+
+// Scales a run. Returns whether it had an element that is inf or nan.
+template <class T>
+TT_NOINLINE bool unscale_part(const ClipItem& item, double factor, int64_t from, int64_t to) {
+  alignas(64) T buffer[kRowBlock];
+  char* p = item.grad + from * kItemSize[item.dtype];
+  const RowIn<T> x{p, item.dtype};
+  const RowOut<T> y{p, item.dtype};
+  T probe = 0;  // nan as soon as an element is not finite
+  for_blocks(to - from, [&](int64_t i, int64_t n) {
+    T* v = y.at(i, buffer);
+    x.get(i, n, v);  // in place, or into the buffer
+    for (int64_t k = 0; k < n; k++) {
+      probe += v[k] * T(0);
+      TT_SCALAR_LOOP;
+    }
+    row_scale(v, T(factor), n);
+    y.put(i, n, v);
+  });
+  return probe != 0;
 }
 
 TT_INLINE double norm_of(const ClipPlan& p) {
@@ -99,6 +120,24 @@ TT_KERNEL(clip_scale)(const void* plan, int64_t begin, int64_t end) noexcept {
     const ClipItem& item = walk.item(u, &from, &to);
     if (item.dtype == TT_F64) scale_part<double>(item, factor, from, to);
     else scale_part<float>(item, factor, from, to);
+  }
+  return TT_OK;
+}
+
+TT_KERNEL(clip_unscale)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
+  if (p.run.stage == 1) {
+    float found = 0;
+    for (int64_t i = 0; i < p.n_partial; i++) found = p.partial[i] != 0 ? 1 : found;
+    *reinterpret_cast<float*>(p.total) = found;
+    return TT_OK;
+  }
+  ItemWalk<ClipItem> walk(p.items, p.n_items, begin);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t from, to;
+    const ClipItem& item = walk.item(u, &from, &to);
+    p.partial[u] = item.dtype == TT_F64 ? unscale_part<double>(item, p.max_norm, from, to)
+                                        : unscale_part<float>(item, p.max_norm, from, to);
   }
   return TT_OK;
 }

@@ -51,7 +51,7 @@ static constexpr ArgInfo native_hardtanh_args[] = {{"input", ArgType::kTensor, f
                                                    {"max_val", ArgType::kFloat, false, false}};
 static constexpr OpSchema native_hardtanh_schema = {"native_hardtanh", "native_hardtanh",
     "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
-    native_hardtanh_args, 3, 1, true, false, true, false};
+    native_hardtanh_args, 3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_impl,
                                                       native_hardtanh_autograd);
@@ -77,7 +77,7 @@ static constexpr ArgInfo native_hardtanh__args[] = {{"input", ArgType::kTensor, 
                                                     {"max_val", ArgType::kFloat, false, false}};
 static constexpr OpSchema native_hardtanh__schema = {"native_hardtanh_", "native_hardtanh_",
     "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
-    native_hardtanh__args, 3, 0, true, false, true, false};
+    native_hardtanh__args, 3, 0, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, double, double)> op_native_hardtanh_ = make_op<void, Tensor&, double,
     double>(&native_hardtanh__schema, native_hardtanh__impl, native_hardtanh__autograd);
 
@@ -132,7 +132,7 @@ static constexpr ArgInfo hardtanh_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"max_val", ArgType::kFloat, false, false}};
 static constexpr OpSchema hardtanh_backward_schema = {"hardtanh_backward", "hardtanh_backward",
     "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> Tensor",
-    hardtanh_backward_args, 4, 1, true, false, true, false};
+    hardtanh_backward_args, 4, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema,
     hardtanh_backward_impl, hardtanh_backward_autograd);
@@ -145,7 +145,7 @@ static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTensor, false, f
                                              ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema hardtanh_schema = {"hardtanh", "hardtanh",
     "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor", hardtanh_args,
-    3, 1, false, false, false, true};
+    3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
 static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
@@ -161,14 +161,15 @@ static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTensor, true, f
                                               ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema hardtanh__schema = {"hardtanh_", "hardtanh_",
     "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor",
-    hardtanh__args, 3, 0, false, false, false, true};
+    hardtanh__args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double,
     double>(&hardtanh__schema, hardtanh__impl, hardtanh__autograd);
 
 // ---- relu6 ----
 static constexpr ArgInfo relu6_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema relu6_schema = {"relu6", "relu6", "relu6(input: Tensor) -> Tensor",
-                                          relu6_args, 1, 1, true, false, false, true};
+                                          relu6_args, 1, 1, true, false, false, true, nullptr,
+                                          OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema,
     relu6_impl, nullptr);
 static void relu6__autograd(Call c, Tensor& input) {
@@ -178,7 +179,8 @@ static void relu6__autograd(Call c, Tensor& input) {
 }
 static constexpr ArgInfo relu6__args[] = {{"input", ArgType::kTensor, true, false}};
 static constexpr OpSchema relu6__schema = {"relu6_", "relu6_", "relu6(input: Tensor) -> Tensor",
-                                           relu6__args, 1, 0, true, false, false, true};
+                                           relu6__args, 1, 0, true, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__impl,
     relu6__autograd);
 
@@ -220,7 +222,7 @@ static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false,
                                                ArgDefault::kFloat, {.f = 0.01}}};
 static constexpr OpSchema leaky_relu_schema = {"leaky_relu", "leaky_relu",
     "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu_args, 2, 1,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&,
     double>(&leaky_relu_schema, leaky_relu_impl, leaky_relu_autograd);
 static void leaky_relu__autograd(Call c, Tensor& input, double negative_slope) {
@@ -243,7 +245,7 @@ static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true,
                                                 ArgDefault::kFloat, {.f = 0.01}}};
 static constexpr OpSchema leaky_relu__schema = {"leaky_relu_", "leaky_relu_",
     "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor", leaky_relu__args, 2, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&,
     double>(&leaky_relu__schema, leaky_relu__impl, leaky_relu__autograd);
 
@@ -296,7 +298,7 @@ static constexpr ArgInfo leaky_relu_backward_args[] = {{"grad", ArgType::kTensor
 static constexpr OpSchema leaky_relu_backward_schema = {"leaky_relu_backward",
                                                         "leaky_relu_backward",
     "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor",
-    leaky_relu_backward_args, 3, 1, true, false, true, false};
+    leaky_relu_backward_args, 3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&leaky_relu_backward_schema,
     leaky_relu_backward_impl, leaky_relu_backward_autograd);
@@ -338,7 +340,7 @@ static constexpr ArgInfo elu_args[] = {{"input", ArgType::kTensor, false, false}
                                         ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema elu_schema =
     {"elu", "elu", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu_args, 2, 1, true, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&,
     double>(&elu_schema, elu_impl, elu_autograd);
 static void elu__autograd(Call c, Tensor& input, double alpha) {
@@ -361,7 +363,7 @@ static constexpr ArgInfo elu__args[] = {{"input", ArgType::kTensor, true, false}
                                          ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema elu__schema =
     {"elu_", "elu_", "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", elu__args, 2, 0, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema,
     elu__impl, elu__autograd);
 
@@ -418,7 +420,7 @@ static constexpr ArgInfo elu_backward_args[] = {{"grad", ArgType::kTensor, false
                                                 {"alpha", ArgType::kFloat, false, false}};
 static constexpr OpSchema elu_backward_schema = {"elu_backward", "elu_backward",
     "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor", elu_backward_args, 3, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema,
     elu_backward_impl, elu_backward_autograd);
@@ -430,7 +432,7 @@ static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, false, false
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema gelu_schema =
     {"gelu", "gelu", "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
-     gelu_args, 2, 1, false, false, false, true};
+     gelu_args, 2, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_gelu = make_op<TensorRef, const Tensor&,
     int64_t>(&gelu_schema, impl::gelu, nullptr);
 static void gelu_into_autograd(Call c, const Tensor& input, int64_t approximate, Tensor& dst) {
@@ -439,7 +441,7 @@ static void gelu_into_autograd(Call c, const Tensor& input, int64_t approximate,
 }
 static constexpr OpSchema gelu_into_schema = {"gelu_into", "gelu_into",
     "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor", gelu_args, 3, 0,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_gelu_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&gelu_into_schema, gelu_into_impl, gelu_into_autograd);
 
@@ -476,7 +478,8 @@ static TensorRef gelu_exact_autograd(Call c, const Tensor& input) {
 static constexpr ArgInfo gelu_exact_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema gelu_exact_schema = {"gelu_exact", "gelu_exact",
                                                "gelu_exact(input: Tensor) -> Tensor",
-                                               gelu_exact_args, 1, 1, true, false, true, false};
+                                               gelu_exact_args, 1, 1, true, false, true, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_gelu_exact =
     make_op<TensorRef, const Tensor&>(&gelu_exact_schema, gelu_exact_impl, gelu_exact_autograd);
 
@@ -527,7 +530,7 @@ static constexpr ArgInfo gelu_exact_backward_args[] = {{"grad", ArgType::kTensor
 static constexpr OpSchema gelu_exact_backward_schema = {"gelu_exact_backward",
                                                         "gelu_exact_backward",
     "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_exact_backward_args, 2, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_exact_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_exact_backward_schema,
                                                      gelu_exact_backward_impl,
@@ -566,7 +569,8 @@ static TensorRef gelu_tanh_autograd(Call c, const Tensor& input) {
 static constexpr ArgInfo gelu_tanh_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema gelu_tanh_schema = {"gelu_tanh", "gelu_tanh",
                                               "gelu_tanh(input: Tensor) -> Tensor", gelu_tanh_args,
-                                              1, 1, true, false, true, false};
+                                              1, 1, true, false, true, false, nullptr,
+                                              OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_gelu_tanh =
     make_op<TensorRef, const Tensor&>(&gelu_tanh_schema, gelu_tanh_impl, gelu_tanh_autograd);
 
@@ -616,7 +620,7 @@ static constexpr ArgInfo gelu_tanh_backward_args[] = {{"grad", ArgType::kTensor,
                                                       {"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema gelu_tanh_backward_schema = {"gelu_tanh_backward", "gelu_tanh_backward",
     "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor", gelu_tanh_backward_args, 2, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_tanh_backward_schema,
                                                      gelu_tanh_backward_impl,
@@ -653,7 +657,8 @@ static TensorRef silu_autograd(Call c, const Tensor& input) {
 }
 static constexpr ArgInfo silu_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema silu_schema = {"silu", "silu", "silu(input: Tensor) -> Tensor", silu_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema,
     silu_impl, silu_autograd);
 static void silu__autograd(Call c, Tensor& input) {
@@ -672,7 +677,8 @@ static void silu__autograd(Call c, Tensor& input) {
 }
 static constexpr ArgInfo silu__args[] = {{"input", ArgType::kTensor, true, false}};
 static constexpr OpSchema silu__schema = {"silu_", "silu_", "silu(input: Tensor) -> Tensor",
-                                          silu__args, 1, 0, true, false, false, false};
+                                          silu__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_silu_ = make_op<void, Tensor&>(&silu__schema, silu__impl,
     silu__autograd);
 
@@ -722,7 +728,7 @@ static constexpr ArgInfo silu_backward_args[] = {{"grad", ArgType::kTensor, fals
                                                  {"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema silu_backward_schema = {"silu_backward", "silu_backward",
     "silu_backward(grad: Tensor, input: Tensor) -> Tensor", silu_backward_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_silu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&silu_backward_schema, silu_backward_impl,
                                                      silu_backward_autograd);
@@ -758,7 +764,8 @@ static TensorRef mish_autograd(Call c, const Tensor& input) {
 }
 static constexpr ArgInfo mish_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema mish_schema = {"mish", "mish", "mish(input: Tensor) -> Tensor", mish_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema,
     mish_impl, mish_autograd);
 static void mish__autograd(Call c, Tensor& input) {
@@ -777,7 +784,8 @@ static void mish__autograd(Call c, Tensor& input) {
 }
 static constexpr ArgInfo mish__args[] = {{"input", ArgType::kTensor, true, false}};
 static constexpr OpSchema mish__schema = {"mish_", "mish_", "mish(input: Tensor) -> Tensor",
-                                          mish__args, 1, 0, true, false, false, false};
+                                          mish__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_mish_ = make_op<void, Tensor&>(&mish__schema, mish__impl,
     mish__autograd);
 
@@ -827,7 +835,7 @@ static constexpr ArgInfo mish_backward_args[] = {{"grad", ArgType::kTensor, fals
                                                  {"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema mish_backward_schema = {"mish_backward", "mish_backward",
     "mish_backward(grad: Tensor, input: Tensor) -> Tensor", mish_backward_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mish_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&mish_backward_schema, mish_backward_impl,
                                                      mish_backward_autograd);
@@ -876,7 +884,8 @@ static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, f
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema softplus_schema = {"softplus", "softplus",
     "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args,
-    3, 1, true, false, false, false};
+    3, 1, true, false, false, false, nullptr, OpKind::kElementwise,
+    {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, double, double)> op_softplus =
     make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_impl,
                                                       softplus_autograd);
@@ -887,7 +896,7 @@ static void softplus_into_autograd(Call c, const Tensor& input, double beta, dou
 }
 static constexpr OpSchema softplus_into_schema = {"softplus_into", "softplus_into",
     "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor", softplus_args,
-    4, 0, true, false, false, false};
+    4, 0, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into =
     make_op<void, const Tensor&, double, double, Tensor&>(&softplus_into_schema, softplus_into_impl,
     softplus_into_autograd);
@@ -951,7 +960,7 @@ static constexpr ArgInfo softplus_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"threshold", ArgType::kFloat, false, false}};
 static constexpr OpSchema softplus_backward_schema = {"softplus_backward", "softplus_backward",
     "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> Tensor",
-    softplus_backward_args, 4, 1, true, false, true, false};
+    softplus_backward_args, 4, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&softplus_backward_schema,
     softplus_backward_impl, softplus_backward_autograd);
@@ -990,7 +999,8 @@ static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false,
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logsigmoid_schema = {"logsigmoid", "logsigmoid",
                                                "logsigmoid(input: Tensor) -> Tensor",
-                                               logsigmoid_args, 1, 1, true, false, false, false};
+                                               logsigmoid_args, 1, 1, true, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_logsigmoid =
     make_op<TensorRef, const Tensor&>(&logsigmoid_schema, logsigmoid_impl, logsigmoid_autograd);
 static void logsigmoid_into_autograd(Call c, const Tensor& input, Tensor& dst) {
@@ -1000,7 +1010,7 @@ static void logsigmoid_into_autograd(Call c, const Tensor& input, Tensor& dst) {
 static constexpr OpSchema logsigmoid_into_schema = {"logsigmoid_into", "logsigmoid_into",
                                                     "logsigmoid(input: Tensor) -> Tensor",
                                                     logsigmoid_args, 2, 0, true, false, false,
-                                                    false};
+                                                    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_logsigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&logsigmoid_into_schema, logsigmoid_into_impl, logsigmoid_into_autograd);
 
@@ -1052,7 +1062,7 @@ static constexpr ArgInfo logsigmoid_backward_args[] = {{"grad", ArgType::kTensor
 static constexpr OpSchema logsigmoid_backward_schema = {"logsigmoid_backward",
                                                         "logsigmoid_backward",
     "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor", logsigmoid_backward_args, 2, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logsigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logsigmoid_backward_schema,
                                                      logsigmoid_backward_impl,
@@ -1091,7 +1101,8 @@ static TensorRef hardswish_autograd(Call c, const Tensor& input) {
 static constexpr ArgInfo hardswish_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema hardswish_schema = {"hardswish", "hardswish",
                                               "hardswish(input: Tensor) -> Tensor", hardswish_args,
-                                              1, 1, true, false, false, false};
+                                              1, 1, true, false, false, false, nullptr,
+                                              OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_hardswish =
     make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_impl, hardswish_autograd);
 static void hardswish__autograd(Call c, Tensor& input) {
@@ -1111,7 +1122,8 @@ static void hardswish__autograd(Call c, Tensor& input) {
 static constexpr ArgInfo hardswish__args[] = {{"input", ArgType::kTensor, true, false}};
 static constexpr OpSchema hardswish__schema = {"hardswish_", "hardswish_",
                                                "hardswish(input: Tensor) -> Tensor",
-                                               hardswish__args, 1, 0, true, false, false, false};
+                                               hardswish__args, 1, 0, true, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_hardswish_ = make_op<void, Tensor&>(&hardswish__schema,
     hardswish__impl, hardswish__autograd);
 
@@ -1161,7 +1173,7 @@ static constexpr ArgInfo hardswish_backward_args[] = {{"grad", ArgType::kTensor,
                                                       {"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema hardswish_backward_schema = {"hardswish_backward", "hardswish_backward",
     "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor", hardswish_backward_args, 2, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardswish_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&hardswish_backward_schema,
                                                      hardswish_backward_impl,
@@ -1200,7 +1212,8 @@ static TensorRef hardsigmoid_autograd(Call c, const Tensor& input) {
 static constexpr ArgInfo hardsigmoid_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema hardsigmoid_schema = {"hardsigmoid", "hardsigmoid",
                                                 "hardsigmoid(input: Tensor) -> Tensor",
-                                                hardsigmoid_args, 1, 1, true, false, false, false};
+                                                hardsigmoid_args, 1, 1, true, false, false, false,
+                                                nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_hardsigmoid =
     make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_impl, hardsigmoid_autograd);
 static void hardsigmoid__autograd(Call c, Tensor& input) {
@@ -1220,8 +1233,8 @@ static void hardsigmoid__autograd(Call c, Tensor& input) {
 static constexpr ArgInfo hardsigmoid__args[] = {{"input", ArgType::kTensor, true, false}};
 static constexpr OpSchema hardsigmoid__schema = {"hardsigmoid_", "hardsigmoid_",
                                                  "hardsigmoid(input: Tensor) -> Tensor",
-                                                 hardsigmoid__args, 1, 0, true, false, false,
-                                                 false};
+                                                 hardsigmoid__args, 1, 0, true, false, false, false,
+                                                 nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_hardsigmoid_ = make_op<void, Tensor&>(&hardsigmoid__schema,
     hardsigmoid__impl, hardsigmoid__autograd);
 
@@ -1265,7 +1278,7 @@ static constexpr ArgInfo hardsigmoid_backward_args[] = {{"grad", ArgType::kTenso
                                                         {"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema hardsigmoid_backward_schema = {"hardsigmoid_backward",
     "hardsigmoid_backward", "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
-    hardsigmoid_backward_args, 2, 1, true, false, true, false};
+    hardsigmoid_backward_args, 2, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&hardsigmoid_backward_schema,
                                                      hardsigmoid_backward_impl,
@@ -1276,7 +1289,8 @@ static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, false, false}
                                        {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                         {.i = -1}}};
 static constexpr OpSchema glu_schema = {"glu", "glu", "glu(input: Tensor, dim: Dim = -1) -> Tensor",
-                                        glu_args, 2, 1, false, false, false, true};
+                                        glu_args, 2, 1, false, false, false, true, nullptr,
+                                        OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&,
     int64_t>(&glu_schema, impl::glu, nullptr);
 
@@ -1325,7 +1339,7 @@ static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false
                                          {"gate", ArgType::kTensor, false, false}};
 static constexpr OpSchema gated_schema =
     {"gated", "gated", "gated(self: Tensor, gate: Tensor) -> Tensor", gated_args, 2, 1, true, false,
-     true, false};
+     true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gated_schema, gated_impl, gated_autograd);
 
@@ -1362,7 +1376,8 @@ static TensorRef softsign_autograd(Call c, const Tensor& input) {
 static constexpr ArgInfo softsign_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema softsign_schema = {"softsign", "softsign",
                                              "softsign(input: Tensor) -> Tensor", softsign_args, 1,
-                                             1, true, false, false, false};
+                                             1, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_softsign =
     make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_impl, softsign_autograd);
 
@@ -1397,7 +1412,8 @@ static TensorRef relu_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo relu_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema relu_schema = {"relu", "relu", "relu(self: Tensor) -> Tensor", relu_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema,
     relu_impl, relu_autograd);
 static void relu__autograd(Call c, Tensor& self) {
@@ -1417,7 +1433,8 @@ static void relu__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo relu__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema relu__schema = {"relu_", "relu_", "relu(self: Tensor) -> Tensor",
-                                          relu__args, 1, 0, true, false, false, false};
+                                          relu__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, relu__impl,
     relu__autograd);
 
@@ -1468,7 +1485,7 @@ static constexpr ArgInfo threshold_backward_args[] = {{"grad", ArgType::kTensor,
                                                        0, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema threshold_backward_schema = {"threshold_backward", "threshold_backward",
     "threshold_backward(grad: Tensor, y: Tensor, threshold: Scalar = 0) -> Tensor",
-    threshold_backward_args, 3, 1, true, false, true, false};
+    threshold_backward_args, 3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_threshold_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&threshold_backward_schema,
     threshold_backward_impl, threshold_backward_autograd);
@@ -1513,7 +1530,7 @@ static constexpr ArgInfo threshold_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema threshold_schema = {"threshold", "threshold",
     "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor", threshold_args, 3, 1,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_threshold =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&threshold_schema,
     threshold_impl, threshold_autograd);
@@ -1538,7 +1555,7 @@ static constexpr ArgInfo threshold__args[] = {{"self", ArgType::kTensor, true, f
                                               {"value", ArgType::kScalar, false, false}};
 static constexpr OpSchema threshold__schema = {"threshold_", "threshold_",
     "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor", threshold__args, 3, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_threshold_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&threshold__schema, threshold__impl, threshold__autograd);
 static void threshold_into_autograd(Call c, const Tensor& self, const Scalar& threshold,
@@ -1548,7 +1565,7 @@ static void threshold_into_autograd(Call c, const Tensor& self, const Scalar& th
 }
 static constexpr OpSchema threshold_into_schema = {"threshold_into", "threshold_into",
     "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor", threshold_args, 4, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_threshold_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&threshold_into_schema,
     threshold_into_impl, threshold_into_autograd);
@@ -1592,7 +1609,7 @@ static constexpr ArgInfo hardshrink_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema hardshrink_schema = {"hardshrink", "hardshrink",
     "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor", hardshrink_args, 2, 1, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_hardshrink = make_op<TensorRef, const Tensor&,
     double>(&hardshrink_schema, hardshrink_impl, hardshrink_autograd);
 static void hardshrink_into_autograd(Call c, const Tensor& self, double lambd, Tensor& dst) {
@@ -1601,7 +1618,7 @@ static void hardshrink_into_autograd(Call c, const Tensor& self, double lambd, T
 }
 static constexpr OpSchema hardshrink_into_schema = {"hardshrink_into", "hardshrink_into",
     "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor", hardshrink_args, 3, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&hardshrink_into_schema, hardshrink_into_impl, hardshrink_into_autograd);
 
@@ -1644,7 +1661,7 @@ static constexpr ArgInfo softshrink_args[] = {{"input", ArgType::kTensor, false,
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema softshrink_schema = {"softshrink", "softshrink",
     "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor", softshrink_args, 2, 1, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_softshrink = make_op<TensorRef, const Tensor&,
     double>(&softshrink_schema, softshrink_impl, softshrink_autograd);
 static void softshrink_into_autograd(Call c, const Tensor& input, double lambd, Tensor& dst) {
@@ -1653,7 +1670,7 @@ static void softshrink_into_autograd(Call c, const Tensor& input, double lambd, 
 }
 static constexpr OpSchema softshrink_into_schema = {"softshrink_into", "softshrink_into",
     "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor", softshrink_args, 3, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, double, Tensor&)> op_softshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&softshrink_into_schema, softshrink_into_impl, softshrink_into_autograd);
 
@@ -1703,7 +1720,7 @@ static constexpr ArgInfo shrink_backward_args[] = {{"grad", ArgType::kTensor, fa
                                                    {"lambd", ArgType::kFloat, false, false}};
 static constexpr OpSchema shrink_backward_schema = {"shrink_backward", "shrink_backward",
     "shrink_backward(grad: Tensor, input: Tensor, lambd: Float) -> Tensor", shrink_backward_args, 3,
-    1, true, false, true, false};
+    1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_shrink_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&shrink_backward_schema,
     shrink_backward_impl, shrink_backward_autograd);
@@ -1741,7 +1758,8 @@ static TensorRef tanhshrink_autograd(Call c, const Tensor& input) {
 static constexpr ArgInfo tanhshrink_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema tanhshrink_schema = {"tanhshrink", "tanhshrink",
                                                "tanhshrink(input: Tensor) -> Tensor",
-                                               tanhshrink_args, 1, 1, true, false, false, false};
+                                               tanhshrink_args, 1, 1, true, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_tanhshrink =
     make_op<TensorRef, const Tensor&>(&tanhshrink_schema, tanhshrink_impl, tanhshrink_autograd);
 
@@ -1750,7 +1768,7 @@ static constexpr ArgInfo prelu_args[] = {{"self", ArgType::kTensor, false, false
                                          {"weight", ArgType::kTensor, false, false}};
 static constexpr OpSchema prelu_schema =
     {"prelu", "prelu", "prelu(self: Tensor, weight: Tensor) -> Tensor", prelu_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite, {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu = make_op<TensorRef, const Tensor&,
     const Tensor&>(&prelu_schema, impl::prelu, nullptr);
 
@@ -1800,7 +1818,7 @@ static constexpr ArgInfo prelu_kernel_args[] = {{"self", ArgType::kTensor, false
                                                 {"weight", ArgType::kTensor, false, false}};
 static constexpr OpSchema prelu_kernel_schema = {"prelu_kernel", "prelu_kernel",
     "prelu_kernel(self: Tensor, weight: Tensor) -> Tensor", prelu_kernel_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&prelu_kernel_schema, prelu_kernel_impl,
                                                      prelu_kernel_autograd);
@@ -1836,7 +1854,8 @@ static TensorRef selu_autograd(Call c, const Tensor& input) {
 }
 static constexpr ArgInfo selu_args[] = {{"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema selu_schema = {"selu", "selu", "selu(input: Tensor) -> Tensor", selu_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_selu = make_op<TensorRef, const Tensor&>(&selu_schema,
     selu_impl, selu_autograd);
 static void selu__autograd(Call c, Tensor& input) {
@@ -1855,7 +1874,8 @@ static void selu__autograd(Call c, Tensor& input) {
 }
 static constexpr ArgInfo selu__args[] = {{"input", ArgType::kTensor, true, false}};
 static constexpr OpSchema selu__schema = {"selu_", "selu_", "selu(input: Tensor) -> Tensor",
-                                          selu__args, 1, 0, true, false, false, false};
+                                          selu__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_selu_ = make_op<void, Tensor&>(&selu__schema, selu__impl,
     selu__autograd);
 
@@ -1905,7 +1925,7 @@ static constexpr ArgInfo selu_backward_args[] = {{"grad", ArgType::kTensor, fals
                                                  {"input", ArgType::kTensor, false, false}};
 static constexpr OpSchema selu_backward_schema = {"selu_backward", "selu_backward",
     "selu_backward(grad: Tensor, input: Tensor) -> Tensor", selu_backward_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_selu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&selu_backward_schema, selu_backward_impl,
                                                      selu_backward_autograd);
@@ -1947,7 +1967,7 @@ static constexpr ArgInfo celu_args[] = {{"input", ArgType::kTensor, false, false
                                          ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema celu_schema =
     {"celu", "celu", "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", celu_args, 2, 1, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_celu = make_op<TensorRef, const Tensor&,
     double>(&celu_schema, celu_impl, celu_autograd);
 static void celu__autograd(Call c, Tensor& input, double alpha) {
@@ -1970,7 +1990,7 @@ static constexpr ArgInfo celu__args[] = {{"input", ArgType::kTensor, true, false
                                           ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema celu__schema =
     {"celu_", "celu_", "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", celu__args, 2, 0, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, double)> op_celu_ = make_op<void, Tensor&, double>(&celu__schema,
     celu__impl, celu__autograd);
 
@@ -2026,7 +2046,7 @@ static constexpr ArgInfo celu_backward_args[] = {{"grad", ArgType::kTensor, fals
                                                  {"alpha", ArgType::kFloat, false, false}};
 static constexpr OpSchema celu_backward_schema = {"celu_backward", "celu_backward",
     "celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor", celu_backward_args, 3, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&celu_backward_schema,
     celu_backward_impl, celu_backward_autograd);
@@ -2043,7 +2063,8 @@ static constexpr ArgInfo rrelu_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema rrelu_schema =
     {"rrelu", "rrelu",
     "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, training: Bool "
-    "= false, generator: Generator = None) -> Tensor", rrelu_args, 5, 1, false, true, false, true};
+    "= false, generator: Generator = None) -> Tensor", rrelu_args, 5, 1, false, true, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, double, bool, Generator*)> op_rrelu =
     make_op<TensorRef, const Tensor&, double, double, bool, Generator*>(&rrelu_schema, impl::rrelu,
     nullptr);
@@ -2064,7 +2085,8 @@ static constexpr ArgInfo rrelu__args[] = {{"self", ArgType::kTensor, true, false
                                           {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema rrelu__schema = {"rrelu_", "rrelu_",
     "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, training: Bool "
-    "= false, generator: Generator = None) -> Tensor", rrelu__args, 5, 0, false, true, false, true};
+    "= false, generator: Generator = None) -> Tensor", rrelu__args, 5, 0, false, true, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, double, bool, Generator*)> op_rrelu_ = make_op<void, Tensor&,
     double, double, bool, Generator*>(&rrelu__schema, rrelu__impl, rrelu__autograd);
 

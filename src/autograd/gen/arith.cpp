@@ -54,7 +54,7 @@ static double add_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema add_schema =
     {"add", "add", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 3, 1,
-     true, false, false, false, add_flops};
+     true, false, false, false, add_flops, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl,
     add_autograd);
@@ -84,7 +84,7 @@ static double add__flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema add__schema =
     {"add_", "add_", "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add__args, 3,
-     0, true, false, false, false, add__flops};
+     0, true, false, false, false, add__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&add__schema, add__impl, add__autograd);
 static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
@@ -94,7 +94,7 @@ static void add_into_autograd(Call c, const Tensor& self, const Tensor& other, c
 }
 static constexpr OpSchema add_into_schema = {"add_into", "add_into",
     "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", add_args, 4, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&add_into_schema,
     add_into_impl, add_into_autograd);
@@ -137,7 +137,7 @@ static double add_scalar_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema add_scalar_schema = {"add_scalar", "add",
     "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 3, 1,
-    true, false, false, false, add_scalar_flops};
+    true, false, false, false, add_scalar_flops, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema,
     add_scalar_impl, add_scalar_autograd);
@@ -164,7 +164,7 @@ static double add_scalar__flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema add_scalar__schema = {"add_scalar_", "add_",
     "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar__args, 3, 0,
-    true, false, false, false, add_scalar__flops};
+    true, false, false, false, add_scalar__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, add_scalar__autograd);
 static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -174,7 +174,7 @@ static void add_scalar_into_autograd(Call c, const Tensor& self, const Scalar& o
 }
 static constexpr OpSchema add_scalar_into_schema = {"add_scalar_into", "add_into",
     "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", add_scalar_args, 4, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_add_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&add_scalar_into_schema,
     add_scalar_into_impl, add_scalar_into_autograd);
@@ -224,7 +224,7 @@ static double sub_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema sub_schema =
     {"sub", "sub", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 3, 1,
-     true, false, false, false, sub_flops};
+     true, false, false, false, sub_flops, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl,
     sub_autograd);
@@ -254,7 +254,7 @@ static double sub__flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema sub__schema =
     {"sub_", "sub_", "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub__args, 3,
-     0, true, false, false, false, sub__flops};
+     0, true, false, false, false, sub__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&sub__schema, sub__impl, sub__autograd);
 static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, const Scalar& alpha,
@@ -264,7 +264,7 @@ static void sub_into_autograd(Call c, const Tensor& self, const Tensor& other, c
 }
 static constexpr OpSchema sub_into_schema = {"sub_into", "sub_into",
     "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", sub_args, 4, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&sub_into_schema,
     sub_into_impl, sub_into_autograd);
@@ -307,7 +307,7 @@ static double sub_scalar_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema sub_scalar_schema = {"sub_scalar", "sub",
     "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 3, 1,
-    true, false, false, false, sub_scalar_flops};
+    true, false, false, false, sub_scalar_flops, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema,
     sub_scalar_impl, sub_scalar_autograd);
@@ -334,7 +334,7 @@ static double sub_scalar__flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema sub_scalar__schema = {"sub_scalar_", "sub_",
     "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar__args, 3, 0,
-    true, false, false, false, sub_scalar__flops};
+    true, false, false, false, sub_scalar__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, sub_scalar__autograd);
 static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -344,7 +344,7 @@ static void sub_scalar_into_autograd(Call c, const Tensor& self, const Scalar& o
 }
 static constexpr OpSchema sub_scalar_into_schema = {"sub_scalar_into", "sub_into",
     "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", sub_scalar_args, 4, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_sub_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&sub_scalar_into_schema,
     sub_scalar_into_impl, sub_scalar_into_autograd);
@@ -390,7 +390,7 @@ static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false}
                                          ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema rsub_schema =
     {"rsub", "rsub", "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor", rsub_args, 3,
-     1, true, false, false, false};
+     1, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_impl,
     rsub_autograd);
@@ -431,7 +431,7 @@ static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false,
                                                 ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema rsub_scalar_schema = {"rsub_scalar", "rsub",
     "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor", rsub_scalar_args, 3, 1,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema,
     rsub_scalar_impl, rsub_scalar_autograd);
@@ -483,7 +483,8 @@ static double mul_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 static constexpr OpSchema mul_schema = {"mul", "mul", "mul(self: Tensor, other: Tensor) -> Tensor",
-                                        mul_args, 2, 1, true, false, false, false, mul_flops};
+                                        mul_args, 2, 1, true, false, false, false, mul_flops,
+                                        OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mul_schema, mul_impl, mul_autograd);
 static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -511,7 +512,7 @@ static double mul__flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema mul__schema =
     {"mul_", "mul_", "mul(self: Tensor, other: Tensor) -> Tensor", mul__args, 2, 0, true, false,
-     false, false, mul__flops};
+     false, false, mul__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&,
     const Tensor&>(&mul__schema, mul__impl, mul__autograd);
 static void mul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -520,7 +521,8 @@ static void mul_into_autograd(Call c, const Tensor& self, const Tensor& other, T
 }
 static constexpr OpSchema mul_into_schema = {"mul_into", "mul_into",
                                              "mul(self: Tensor, other: Tensor) -> Tensor", mul_args,
-                                             3, 0, true, false, false, false};
+                                             3, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mul_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mul_into_schema, mul_into_impl, mul_into_autograd);
 
@@ -563,7 +565,7 @@ static double mul_scalar_flops([[maybe_unused]] const Value* args,
 static constexpr OpSchema mul_scalar_schema = {"mul_scalar", "mul",
                                                "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
                                                mul_scalar_args, 2, 1, true, false, false, false,
-                                               mul_scalar_flops};
+                                               mul_scalar_flops, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl,
                                                      mul_scalar_autograd);
@@ -590,7 +592,7 @@ static double mul_scalar__flops([[maybe_unused]] const Value* args,
 static constexpr OpSchema mul_scalar__schema = {"mul_scalar_", "mul_",
                                                 "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
                                                 mul_scalar__args, 2, 0, true, false, false, false,
-                                                mul_scalar__flops};
+                                                mul_scalar__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&mul_scalar__schema, mul_scalar__impl, mul_scalar__autograd);
 static void mul_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -599,7 +601,7 @@ static void mul_scalar_into_autograd(Call c, const Tensor& self, const Scalar& o
 }
 static constexpr OpSchema mul_scalar_into_schema = {"mul_scalar_into", "mul_into",
     "mul_scalar(self: Tensor, other: Scalar) -> Tensor", mul_scalar_args, 3, 0, true, false, false,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_mul_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&mul_scalar_into_schema,
     mul_scalar_into_impl, mul_scalar_into_autograd);
@@ -656,7 +658,7 @@ static double div_true_flops([[maybe_unused]] const Value* args,
 static constexpr OpSchema div_true_schema = {"div_true", "div_true",
                                              "div_true(self: Tensor, other: Tensor) -> Tensor",
                                              div_true_args, 2, 1, true, false, true, false,
-                                             div_true_flops};
+                                             div_true_flops, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_impl,
                                                      div_true_autograd);
@@ -686,7 +688,7 @@ static double div_true__flops([[maybe_unused]] const Value* args,
 static constexpr OpSchema div_true__schema = {"div_true_", "div_true_",
                                               "div_true(self: Tensor, other: Tensor) -> Tensor",
                                               div_true__args, 2, 0, true, false, true, false,
-                                              div_true__flops};
+                                              div_true__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&,
     const Tensor&>(&div_true__schema, div_true__impl, div_true__autograd);
 static void div_true_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -695,7 +697,8 @@ static void div_true_into_autograd(Call c, const Tensor& self, const Tensor& oth
 }
 static constexpr OpSchema div_true_into_schema = {"div_true_into", "div_true_into",
                                                   "div_true(self: Tensor, other: Tensor) -> Tensor",
-                                                  div_true_args, 3, 0, true, false, true, false};
+                                                  div_true_args, 3, 0, true, false, true, false,
+                                                  nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_true_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_true_into_schema, div_true_into_impl,
     div_true_into_autograd);
@@ -738,7 +741,7 @@ static double div_true_scalar_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema div_true_scalar_schema = {"div_true_scalar", "div_true",
     "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 2, 1, true,
-    false, true, false, div_true_scalar_flops};
+    false, true, false, div_true_scalar_flops, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl,
                                                      div_true_scalar_autograd);
@@ -764,7 +767,7 @@ static double div_true_scalar__flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema div_true_scalar__schema = {"div_true_scalar_", "div_true_",
     "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar__args, 2, 0, true,
-    false, true, false, div_true_scalar__flops};
+    false, true, false, div_true_scalar__flops, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_true_scalar__schema, div_true_scalar__impl, div_true_scalar__autograd);
 static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -774,7 +777,7 @@ static void div_true_scalar_into_autograd(Call c, const Tensor& self, const Scal
 }
 static constexpr OpSchema div_true_scalar_into_schema = {"div_true_scalar_into", "div_true_into",
     "div_true_scalar(self: Tensor, other: Scalar) -> Tensor", div_true_scalar_args, 3, 0, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_true_scalar_into_schema,
     div_true_scalar_into_impl, div_true_scalar_into_autograd);
@@ -819,7 +822,8 @@ static constexpr ArgInfo div_floor_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_floor_schema = {"div_floor", "div_floor",
                                               "div_floor(self: Tensor, other: Tensor) -> Tensor",
-                                              div_floor_args, 2, 1, true, false, true, false};
+                                              div_floor_args, 2, 1, true, false, true, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_impl,
                                                      div_floor_autograd);
@@ -843,7 +847,8 @@ static constexpr ArgInfo div_floor__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema div_floor__schema = {"div_floor_", "div_floor_",
                                                "div_floor(self: Tensor, other: Tensor) -> Tensor",
-                                               div_floor__args, 2, 0, true, false, true, false};
+                                               div_floor__args, 2, 0, true, false, true, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_div_floor_ = make_op<void, Tensor&,
     const Tensor&>(&div_floor__schema, div_floor__impl, div_floor__autograd);
 static void div_floor_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -852,7 +857,7 @@ static void div_floor_into_autograd(Call c, const Tensor& self, const Tensor& ot
 }
 static constexpr OpSchema div_floor_into_schema = {"div_floor_into", "div_floor_into",
     "div_floor(self: Tensor, other: Tensor) -> Tensor", div_floor_args, 3, 0, true, false, true,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_floor_into_schema,
     div_floor_into_impl, div_floor_into_autograd);
@@ -887,7 +892,7 @@ static constexpr ArgInfo div_floor_scalar_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_floor_scalar_schema = {"div_floor_scalar", "div_floor",
     "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 2, 1, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_floor_scalar_schema,
                                                      div_floor_scalar_impl,
@@ -909,7 +914,7 @@ static constexpr ArgInfo div_floor_scalar__args[] = {{"self", ArgType::kTensor, 
                                                      {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema div_floor_scalar__schema = {"div_floor_scalar_", "div_floor_",
     "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar__args, 2, 0, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_div_floor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_floor_scalar__schema, div_floor_scalar__impl, div_floor_scalar__autograd);
 static void div_floor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -919,7 +924,7 @@ static void div_floor_scalar_into_autograd(Call c, const Tensor& self, const Sca
 }
 static constexpr OpSchema div_floor_scalar_into_schema = {"div_floor_scalar_into", "div_floor_into",
     "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor", div_floor_scalar_args, 3, 0, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_floor_scalar_into_schema,
     div_floor_scalar_into_impl, div_floor_scalar_into_autograd);
@@ -964,7 +969,8 @@ static constexpr ArgInfo div_trunc_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_trunc_schema = {"div_trunc", "div_trunc",
                                               "div_trunc(self: Tensor, other: Tensor) -> Tensor",
-                                              div_trunc_args, 2, 1, true, false, true, false};
+                                              div_trunc_args, 2, 1, true, false, true, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_impl,
                                                      div_trunc_autograd);
@@ -988,7 +994,8 @@ static constexpr ArgInfo div_trunc__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema div_trunc__schema = {"div_trunc_", "div_trunc_",
                                                "div_trunc(self: Tensor, other: Tensor) -> Tensor",
-                                               div_trunc__args, 2, 0, true, false, true, false};
+                                               div_trunc__args, 2, 0, true, false, true, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_div_trunc_ = make_op<void, Tensor&,
     const Tensor&>(&div_trunc__schema, div_trunc__impl, div_trunc__autograd);
 static void div_trunc_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -997,7 +1004,7 @@ static void div_trunc_into_autograd(Call c, const Tensor& self, const Tensor& ot
 }
 static constexpr OpSchema div_trunc_into_schema = {"div_trunc_into", "div_trunc_into",
     "div_trunc(self: Tensor, other: Tensor) -> Tensor", div_trunc_args, 3, 0, true, false, true,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_trunc_into_schema,
     div_trunc_into_impl, div_trunc_into_autograd);
@@ -1032,7 +1039,7 @@ static constexpr ArgInfo div_trunc_scalar_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_trunc_scalar_schema = {"div_trunc_scalar", "div_trunc",
     "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 2, 1, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_trunc_scalar_schema,
                                                      div_trunc_scalar_impl,
@@ -1054,7 +1061,7 @@ static constexpr ArgInfo div_trunc_scalar__args[] = {{"self", ArgType::kTensor, 
                                                      {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema div_trunc_scalar__schema = {"div_trunc_scalar_", "div_trunc_",
     "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar__args, 2, 0, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_div_trunc_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_trunc_scalar__schema, div_trunc_scalar__impl, div_trunc_scalar__autograd);
 static void div_trunc_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1064,7 +1071,7 @@ static void div_trunc_scalar_into_autograd(Call c, const Tensor& self, const Sca
 }
 static constexpr OpSchema div_trunc_scalar_into_schema = {"div_trunc_scalar_into", "div_trunc_into",
     "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", div_trunc_scalar_args, 3, 0, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_trunc_scalar_into_schema,
     div_trunc_scalar_into_impl, div_trunc_scalar_into_autograd);
@@ -1078,7 +1085,7 @@ static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema div_schema =
     {"div", "div",
      "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-     div_args, 3, 1, false, false, false, true};
+     div_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
 static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
@@ -1094,7 +1101,7 @@ static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, true, false},
 static constexpr OpSchema div__schema =
     {"div_", "div_",
      "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-     div__args, 3, 0, false, false, false, true};
+     div__args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&,
     int64_t>(&div__schema, div__impl, div__autograd);
 static void div_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -1104,7 +1111,7 @@ static void div_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema div_into_schema = {"div_into", "div_into",
     "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-    div_args, 4, 0, false, false, false, true};
+    div_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into =
     make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&div_into_schema, div_into_impl,
     div_into_autograd);
@@ -1117,7 +1124,7 @@ static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema div_scalar_schema = {"div_scalar", "div",
     "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-    div_scalar_args, 3, 1, false, false, false, true};
+    div_scalar_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, int64_t>(&div_scalar_schema, impl::div_scalar,
     nullptr);
@@ -1127,7 +1134,7 @@ static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTensor, true, 
                                                 kRoundingValues, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema div_scalar__schema = {"div_scalar_", "div_",
     "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-    div_scalar__args, 3, 0, false, false, false, true};
+    div_scalar__args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_ = make_op<void, Tensor&,
     const Scalar&, int64_t>(&div_scalar__schema, div_scalar__impl, nullptr);
 static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1137,7 +1144,7 @@ static void div_scalar_into_autograd(Call c, const Tensor& self, const Scalar& o
 }
 static constexpr OpSchema div_scalar_into_schema = {"div_scalar_into", "div_into",
     "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-    div_scalar_args, 4, 0, false, false, false, true};
+    div_scalar_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into =
     make_op<void, const Tensor&, const Scalar&, int64_t, Tensor&>(&div_scalar_into_schema,
     div_scalar_into_impl, div_scalar_into_autograd);
@@ -1217,7 +1224,7 @@ static constexpr ArgInfo fmod_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fmod_schema =
     {"fmod", "fmod", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod_args, 2, 1, false, false,
-     false, true};
+     false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmod_schema, impl::fmod, nullptr);
 static void fmod__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1229,7 +1236,7 @@ static constexpr ArgInfo fmod__args[] = {{"self", ArgType::kTensor, true, false}
                                          {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema fmod__schema =
     {"fmod_", "fmod_", "fmod(self: Tensor, other: Tensor) -> Tensor", fmod__args, 2, 0, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&,
     const Tensor&>(&fmod__schema, fmod__impl, fmod__autograd);
 static void fmod_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1238,7 +1245,8 @@ static void fmod_into_autograd(Call c, const Tensor& self, const Tensor& other, 
 }
 static constexpr OpSchema fmod_into_schema = {"fmod_into", "fmod_into",
                                               "fmod(self: Tensor, other: Tensor) -> Tensor",
-                                              fmod_args, 3, 0, false, false, false, true};
+                                              fmod_args, 3, 0, false, false, false, true, nullptr,
+                                              OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmod_into_schema, fmod_into_impl,
     fmod_into_autograd);
@@ -1249,7 +1257,7 @@ static constexpr ArgInfo fmod_scalar_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fmod_scalar_schema = {"fmod_scalar", "fmod",
     "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&fmod_scalar_schema, impl::fmod_scalar,
                                                      nullptr);
@@ -1257,7 +1265,7 @@ static constexpr ArgInfo fmod_scalar__args[] = {{"self", ArgType::kTensor, true,
                                                 {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema fmod_scalar__schema = {"fmod_scalar_", "fmod_",
     "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar__args, 2, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Scalar&)> op_fmod_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&fmod_scalar__schema, fmod_scalar__impl, nullptr);
 static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1267,7 +1275,7 @@ static void fmod_scalar_into_autograd(Call c, const Tensor& self, const Scalar& 
 }
 static constexpr OpSchema fmod_scalar_into_schema = {"fmod_scalar_into", "fmod_into",
     "fmod_scalar(self: Tensor, other: Scalar) -> Tensor", fmod_scalar_args, 3, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&fmod_scalar_into_schema,
     fmod_scalar_into_impl, fmod_scalar_into_autograd);
@@ -1278,7 +1286,8 @@ static constexpr ArgInfo remainder_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema remainder_schema = {"remainder", "remainder",
                                               "remainder(self: Tensor, other: Tensor) -> Tensor",
-                                              remainder_args, 2, 1, false, false, false, true};
+                                              remainder_args, 2, 1, false, false, false, true,
+                                              nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder =
     make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, impl::remainder, nullptr);
 static void remainder__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1290,7 +1299,8 @@ static constexpr ArgInfo remainder__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema remainder__schema = {"remainder_", "remainder_",
                                                "remainder(self: Tensor, other: Tensor) -> Tensor",
-                                               remainder__args, 2, 0, false, false, false, true};
+                                               remainder__args, 2, 0, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&,
     const Tensor&>(&remainder__schema, remainder__impl, remainder__autograd);
 static void remainder_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1299,7 +1309,7 @@ static void remainder_into_autograd(Call c, const Tensor& self, const Tensor& ot
 }
 static constexpr OpSchema remainder_into_schema = {"remainder_into", "remainder_into",
     "remainder(self: Tensor, other: Tensor) -> Tensor", remainder_args, 3, 0, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&remainder_into_schema,
     remainder_into_impl, remainder_into_autograd);
@@ -1310,7 +1320,7 @@ static constexpr ArgInfo remainder_scalar_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema remainder_scalar_schema = {"remainder_scalar", "remainder",
     "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 2, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&remainder_scalar_schema,
                                                      impl::remainder_scalar, nullptr);
@@ -1318,7 +1328,7 @@ static constexpr ArgInfo remainder_scalar__args[] = {{"self", ArgType::kTensor, 
                                                      {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema remainder_scalar__schema = {"remainder_scalar_", "remainder_",
     "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar__args, 2, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Scalar&)> op_remainder_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&remainder_scalar__schema, remainder_scalar__impl, nullptr);
 static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -1328,7 +1338,7 @@ static void remainder_scalar_into_autograd(Call c, const Tensor& self, const Sca
 }
 static constexpr OpSchema remainder_scalar_into_schema = {"remainder_scalar_into", "remainder_into",
     "remainder_scalar(self: Tensor, other: Scalar) -> Tensor", remainder_scalar_args, 3, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&remainder_scalar_into_schema,
     remainder_scalar_into_impl, remainder_scalar_into_autograd);
@@ -1377,7 +1387,8 @@ static constexpr ArgInfo rest_trunc_args[] = {{"self", ArgType::kTensor, false, 
                                               {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema rest_trunc_schema = {"rest_trunc", "rest_trunc",
                                                "rest_trunc(self: Tensor, other: Tensor) -> Tensor",
-                                               rest_trunc_args, 2, 1, true, false, true, false};
+                                               rest_trunc_args, 2, 1, true, false, true, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_impl,
                                                      rest_trunc_autograd);
@@ -1411,7 +1422,7 @@ static constexpr ArgInfo rest_trunc_scalar_args[] = {{"self", ArgType::kTensor, 
                                                      {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema rest_trunc_scalar_schema = {"rest_trunc_scalar", "rest_trunc",
     "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor", rest_trunc_scalar_args, 2, 1, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&rest_trunc_scalar_schema,
                                                      rest_trunc_scalar_impl,
@@ -1461,7 +1472,8 @@ static constexpr ArgInfo rest_floor_args[] = {{"self", ArgType::kTensor, false, 
                                               {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema rest_floor_schema = {"rest_floor", "rest_floor",
                                                "rest_floor(self: Tensor, other: Tensor) -> Tensor",
-                                               rest_floor_args, 2, 1, true, false, true, false};
+                                               rest_floor_args, 2, 1, true, false, true, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_impl,
                                                      rest_floor_autograd);
@@ -1495,7 +1507,7 @@ static constexpr ArgInfo rest_floor_scalar_args[] = {{"self", ArgType::kTensor, 
                                                      {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema rest_floor_scalar_schema = {"rest_floor_scalar", "rest_floor",
     "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor", rest_floor_scalar_args, 2, 1, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&rest_floor_scalar_schema,
                                                      rest_floor_scalar_impl,
@@ -1549,7 +1561,7 @@ static constexpr ArgInfo atan2_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema atan2_schema =
     {"atan2", "atan2", "atan2(self: Tensor, other: Tensor) -> Tensor", atan2_args, 2, 1, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kElementwise, {Autocast::kNone, Autocast::kPromote}};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&,
     const Tensor&>(&atan2_schema, atan2_impl, atan2_autograd);
 static void atan2__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1573,7 +1585,8 @@ static constexpr ArgInfo atan2__args[] = {{"self", ArgType::kTensor, true, false
                                           {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema atan2__schema = {"atan2_", "atan2_",
                                            "atan2(self: Tensor, other: Tensor) -> Tensor",
-                                           atan2__args, 2, 0, true, false, false, false};
+                                           atan2__args, 2, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&,
     const Tensor&>(&atan2__schema, atan2__impl, atan2__autograd);
 static void atan2_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1582,7 +1595,8 @@ static void atan2_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema atan2_into_schema = {"atan2_into", "atan2_into",
                                                "atan2(self: Tensor, other: Tensor) -> Tensor",
-                                               atan2_args, 3, 0, true, false, false, false};
+                                               atan2_args, 3, 0, true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_impl,
     atan2_into_autograd);
@@ -1615,7 +1629,7 @@ static TensorRef neg_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo neg_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema neg_schema = {"neg", "neg", "neg(self: Tensor) -> Tensor", neg_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema,
     neg_impl, neg_autograd);
 static void neg__autograd(Call c, Tensor& self) {
@@ -1633,7 +1647,8 @@ static void neg__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo neg__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema neg__schema = {"neg_", "neg_", "neg(self: Tensor) -> Tensor", neg__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_neg_ = make_op<void, Tensor&>(&neg__schema, neg__impl,
     neg__autograd);
 static void neg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1641,7 +1656,8 @@ static void neg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_neg_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema neg_into_schema = {"neg_into", "neg_into", "neg(self: Tensor) -> Tensor",
-                                             neg_args, 2, 0, true, false, false, false};
+                                             neg_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&,
     Tensor&>(&neg_into_schema, neg_into_impl, neg_into_autograd);
 
@@ -1697,7 +1713,7 @@ static constexpr ArgInfo pow_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema pow_schema =
     {"pow", "pow", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow_args, 2, 1, true, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&,
     const Tensor&>(&pow_schema, pow_impl, pow_autograd);
 static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
@@ -1723,7 +1739,7 @@ static constexpr ArgInfo pow__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"exponent", ArgType::kTensor, false, false}};
 static constexpr OpSchema pow__schema =
     {"pow_", "pow_", "pow(self: Tensor, exponent: Tensor) -> Tensor", pow__args, 2, 0, true, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_pow_ = make_op<void, Tensor&,
     const Tensor&>(&pow__schema, pow__impl, pow__autograd);
 static void pow_into_autograd(Call c, const Tensor& self, const Tensor& exponent, Tensor& dst) {
@@ -1732,7 +1748,8 @@ static void pow_into_autograd(Call c, const Tensor& self, const Tensor& exponent
 }
 static constexpr OpSchema pow_into_schema = {"pow_into", "pow_into",
                                              "pow(self: Tensor, exponent: Tensor) -> Tensor",
-                                             pow_args, 3, 0, true, false, false, false};
+                                             pow_args, 3, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&pow_into_schema, pow_into_impl, pow_into_autograd);
 
@@ -1742,7 +1759,7 @@ static constexpr ArgInfo pow_scalar_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema pow_scalar_schema = {"pow_scalar", "pow",
     "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, impl::pow_scalar, nullptr);
 static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
@@ -1755,7 +1772,7 @@ static constexpr ArgInfo pow_scalar__args[] = {{"self", ArgType::kTensor, true, 
                                                {"exponent", ArgType::kScalar, false, false}};
 static constexpr OpSchema pow_scalar__schema = {"pow_scalar_", "pow_",
     "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar__args, 2, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&pow_scalar__schema, pow_scalar__impl, pow_scalar__autograd);
 static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& exponent,
@@ -1765,7 +1782,7 @@ static void pow_scalar_into_autograd(Call c, const Tensor& self, const Scalar& e
 }
 static constexpr OpSchema pow_scalar_into_schema = {"pow_scalar_into", "pow_into",
     "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor", pow_scalar_args, 3, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_pow_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&pow_scalar_into_schema,
     pow_scalar_into_impl, pow_scalar_into_autograd);
@@ -1807,7 +1824,7 @@ static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, 
                                               {"exponent", ArgType::kScalar, false, false}};
 static constexpr OpSchema pow_number_schema = {"pow_number", "pow_number",
     "pow_number(self: Tensor, exponent: Scalar) -> Tensor", pow_number_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number =
     make_op<TensorRef, const Tensor&, const Scalar&>(&pow_number_schema, pow_number_impl,
                                                      pow_number_autograd);
@@ -1854,7 +1871,8 @@ static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema pow_base_schema = {"pow_base", "pow_base",
                                              "pow_base(self: Scalar, exponent: Tensor) -> Tensor",
-                                             pow_base_args, 2, 1, true, false, false, false};
+                                             pow_base_args, 2, 1, true, false, false, false,
+                                             nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base =
     make_op<TensorRef, const Scalar&, const Tensor&>(&pow_base_schema, pow_base_impl,
                                                      pow_base_autograd);
@@ -1865,7 +1883,7 @@ static void pow_base_into_autograd(Call c, const Scalar& self, const Tensor& exp
 }
 static constexpr OpSchema pow_base_into_schema = {"pow_base_into", "pow_base_into",
     "pow_base(self: Scalar, exponent: Tensor) -> Tensor", pow_base_args, 3, 0, true, false, false,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
     make_op<void, const Scalar&, const Tensor&, Tensor&>(&pow_base_into_schema, pow_base_into_impl,
     pow_base_into_autograd);
@@ -1918,7 +1936,8 @@ static constexpr ArgInfo maximum_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema maximum_schema = {"maximum", "maximum",
                                             "maximum(self: Tensor, other: Tensor) -> Tensor",
-                                            maximum_args, 2, 1, true, false, false, false};
+                                            maximum_args, 2, 1, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_maximum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&maximum_schema, maximum_impl, maximum_autograd);
 static void maximum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1927,7 +1946,8 @@ static void maximum_into_autograd(Call c, const Tensor& self, const Tensor& othe
 }
 static constexpr OpSchema maximum_into_schema = {"maximum_into", "maximum_into",
                                                  "maximum(self: Tensor, other: Tensor) -> Tensor",
-                                                 maximum_args, 3, 0, true, false, false, false};
+                                                 maximum_args, 3, 0, true, false, false, false,
+                                                 nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_impl,
     maximum_into_autograd);
@@ -1980,7 +2000,8 @@ static constexpr ArgInfo minimum_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema minimum_schema = {"minimum", "minimum",
                                             "minimum(self: Tensor, other: Tensor) -> Tensor",
-                                            minimum_args, 2, 1, true, false, false, false};
+                                            minimum_args, 2, 1, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&minimum_schema, minimum_impl, minimum_autograd);
 static void minimum_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1989,7 +2010,8 @@ static void minimum_into_autograd(Call c, const Tensor& self, const Tensor& othe
 }
 static constexpr OpSchema minimum_into_schema = {"minimum_into", "minimum_into",
                                                  "minimum(self: Tensor, other: Tensor) -> Tensor",
-                                                 minimum_args, 3, 0, true, false, false, false};
+                                                 minimum_args, 3, 0, true, false, false, false,
+                                                 nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_impl,
     minimum_into_autograd);
@@ -2035,7 +2057,7 @@ static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clamp_schema =
     {"clamp", "clamp", "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
-     clamp_args, 3, 1, true, false, false, false};
+     clamp_args, 3, 1, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp =
     make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_impl,
     clamp_autograd);
@@ -2060,7 +2082,7 @@ static constexpr ArgInfo clamp__args[] = {{"self", ArgType::kTensor, true, false
                                           {"max", ArgType::kOptScalar, false, true}};
 static constexpr OpSchema clamp__schema = {"clamp_", "clamp_",
     "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp__args, 3, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar*, const Scalar*)> op_clamp_ = make_op<void, Tensor&,
     const Scalar*, const Scalar*>(&clamp__schema, clamp__impl, clamp__autograd);
 static void clamp_into_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max,
@@ -2070,7 +2092,7 @@ static void clamp_into_autograd(Call c, const Tensor& self, const Scalar* min, c
 }
 static constexpr OpSchema clamp_into_schema = {"clamp_into", "clamp_into",
     "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor", clamp_args, 4, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_into =
     make_op<void, const Tensor&, const Scalar*, const Scalar*, Tensor&>(&clamp_into_schema,
     clamp_into_impl, clamp_into_autograd);
@@ -2082,7 +2104,7 @@ static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTensor, false
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clamp_tensor_schema = {"clamp_tensor", "clamp_tensor",
     "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
-    clamp_tensor_args, 3, 1, false, false, false, true};
+    clamp_tensor_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema,
     impl::clamp_tensor, nullptr);
@@ -2097,7 +2119,7 @@ static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true
                                                  {"max", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema clamp_tensor__schema = {"clamp_tensor_", "clamp_tensor_",
     "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
-    clamp_tensor__args, 3, 0, false, false, false, true};
+    clamp_tensor__args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&,
     const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__impl,
                                   clamp_tensor__autograd);
@@ -2108,7 +2130,7 @@ static void clamp_tensor_into_autograd(Call c, const Tensor& self, const Tensor*
 }
 static constexpr OpSchema clamp_tensor_into_schema = {"clamp_tensor_into", "clamp_tensor_into",
     "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
-    clamp_tensor_args, 4, 0, false, false, false, true};
+    clamp_tensor_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema,
     clamp_tensor_into_impl, clamp_tensor_into_autograd);
@@ -2162,7 +2184,8 @@ static constexpr ArgInfo clamp_min_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clamp_min_schema = {"clamp_min", "clamp_min",
                                               "clamp_min(self: Tensor, min: Tensor) -> Tensor",
-                                              clamp_min_args, 2, 1, true, false, false, false};
+                                              clamp_min_args, 2, 1, true, false, false, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_min =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_min_schema, clamp_min_impl,
                                                      clamp_min_autograd);
@@ -2187,7 +2210,8 @@ static constexpr ArgInfo clamp_min__args[] = {{"self", ArgType::kTensor, true, f
                                               {"min", ArgType::kTensor, false, false}};
 static constexpr OpSchema clamp_min__schema = {"clamp_min_", "clamp_min_",
                                                "clamp_min(self: Tensor, min: Tensor) -> Tensor",
-                                               clamp_min__args, 2, 0, true, false, false, false};
+                                               clamp_min__args, 2, 0, true, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_min_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_min__schema, clamp_min__impl, clamp_min__autograd);
 static void clamp_min_into_autograd(Call c, const Tensor& self, const Tensor& min, Tensor& dst) {
@@ -2196,7 +2220,8 @@ static void clamp_min_into_autograd(Call c, const Tensor& self, const Tensor& mi
 }
 static constexpr OpSchema clamp_min_into_schema = {"clamp_min_into", "clamp_min_into",
                                                    "clamp_min(self: Tensor, min: Tensor) -> Tensor",
-                                                   clamp_min_args, 3, 0, true, false, false, false};
+                                                   clamp_min_args, 3, 0, true, false, false, false,
+                                                   nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_min_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_min_into_schema,
     clamp_min_into_impl, clamp_min_into_autograd);
@@ -2238,7 +2263,7 @@ static constexpr ArgInfo clamp_min_scalar_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clamp_min_scalar_schema = {"clamp_min_scalar", "clamp_min",
     "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", clamp_min_scalar_args, 2, 1, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_min_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_min_scalar_schema,
                                                      clamp_min_scalar_impl,
@@ -2262,7 +2287,7 @@ static constexpr ArgInfo clamp_min_scalar__args[] = {{"self", ArgType::kTensor, 
                                                      {"min", ArgType::kScalar, false, false}};
 static constexpr OpSchema clamp_min_scalar__schema = {"clamp_min_scalar_", "clamp_min_",
     "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", clamp_min_scalar__args, 2, 0, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_min_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_min_scalar__schema, clamp_min_scalar__impl, clamp_min_scalar__autograd);
 static void clamp_min_scalar_into_autograd(Call c, const Tensor& self, const Scalar& min,
@@ -2272,7 +2297,7 @@ static void clamp_min_scalar_into_autograd(Call c, const Tensor& self, const Sca
 }
 static constexpr OpSchema clamp_min_scalar_into_schema = {"clamp_min_scalar_into", "clamp_min_into",
     "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor", clamp_min_scalar_args, 3, 0, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_min_scalar_into_schema,
     clamp_min_scalar_into_impl, clamp_min_scalar_into_autograd);
@@ -2326,7 +2351,8 @@ static constexpr ArgInfo clamp_max_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clamp_max_schema = {"clamp_max", "clamp_max",
                                               "clamp_max(self: Tensor, max: Tensor) -> Tensor",
-                                              clamp_max_args, 2, 1, true, false, false, false};
+                                              clamp_max_args, 2, 1, true, false, false, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_max =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_max_schema, clamp_max_impl,
                                                      clamp_max_autograd);
@@ -2351,7 +2377,8 @@ static constexpr ArgInfo clamp_max__args[] = {{"self", ArgType::kTensor, true, f
                                               {"max", ArgType::kTensor, false, false}};
 static constexpr OpSchema clamp_max__schema = {"clamp_max_", "clamp_max_",
                                                "clamp_max(self: Tensor, max: Tensor) -> Tensor",
-                                               clamp_max__args, 2, 0, true, false, false, false};
+                                               clamp_max__args, 2, 0, true, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_max_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_max__schema, clamp_max__impl, clamp_max__autograd);
 static void clamp_max_into_autograd(Call c, const Tensor& self, const Tensor& max, Tensor& dst) {
@@ -2360,7 +2387,8 @@ static void clamp_max_into_autograd(Call c, const Tensor& self, const Tensor& ma
 }
 static constexpr OpSchema clamp_max_into_schema = {"clamp_max_into", "clamp_max_into",
                                                    "clamp_max(self: Tensor, max: Tensor) -> Tensor",
-                                                   clamp_max_args, 3, 0, true, false, false, false};
+                                                   clamp_max_args, 3, 0, true, false, false, false,
+                                                   nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_max_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_max_into_schema,
     clamp_max_into_impl, clamp_max_into_autograd);
@@ -2402,7 +2430,7 @@ static constexpr ArgInfo clamp_max_scalar_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema clamp_max_scalar_schema = {"clamp_max_scalar", "clamp_max",
     "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", clamp_max_scalar_args, 2, 1, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_max_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_max_scalar_schema,
                                                      clamp_max_scalar_impl,
@@ -2426,7 +2454,7 @@ static constexpr ArgInfo clamp_max_scalar__args[] = {{"self", ArgType::kTensor, 
                                                      {"max", ArgType::kScalar, false, false}};
 static constexpr OpSchema clamp_max_scalar__schema = {"clamp_max_scalar_", "clamp_max_",
     "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", clamp_max_scalar__args, 2, 0, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_max_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_max_scalar__schema, clamp_max_scalar__impl, clamp_max_scalar__autograd);
 static void clamp_max_scalar_into_autograd(Call c, const Tensor& self, const Scalar& max,
@@ -2436,7 +2464,7 @@ static void clamp_max_scalar_into_autograd(Call c, const Tensor& self, const Sca
 }
 static constexpr OpSchema clamp_max_scalar_into_schema = {"clamp_max_scalar_into", "clamp_max_into",
     "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor", clamp_max_scalar_args, 3, 0, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_max_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_max_scalar_into_schema,
     clamp_max_scalar_into_impl, clamp_max_scalar_into_autograd);
@@ -2491,7 +2519,7 @@ static constexpr ArgInfo fmax_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fmax_schema =
     {"fmax", "fmax", "fmax(self: Tensor, other: Tensor) -> Tensor", fmax_args, 2, 1, true, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmax = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmax_schema, fmax_impl, fmax_autograd);
 static void fmax_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -2500,7 +2528,8 @@ static void fmax_into_autograd(Call c, const Tensor& self, const Tensor& other, 
 }
 static constexpr OpSchema fmax_into_schema = {"fmax_into", "fmax_into",
                                               "fmax(self: Tensor, other: Tensor) -> Tensor",
-                                              fmax_args, 3, 0, true, false, false, false};
+                                              fmax_args, 3, 0, true, false, false, false, nullptr,
+                                              OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmax_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmax_into_schema, fmax_into_impl,
     fmax_into_autograd);
@@ -2555,7 +2584,7 @@ static constexpr ArgInfo fmin_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fmin_schema =
     {"fmin", "fmin", "fmin(self: Tensor, other: Tensor) -> Tensor", fmin_args, 2, 1, true, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmin = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmin_schema, fmin_impl, fmin_autograd);
 static void fmin_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -2564,7 +2593,8 @@ static void fmin_into_autograd(Call c, const Tensor& self, const Tensor& other, 
 }
 static constexpr OpSchema fmin_into_schema = {"fmin_into", "fmin_into",
                                               "fmin(self: Tensor, other: Tensor) -> Tensor",
-                                              fmin_args, 3, 0, true, false, false, false};
+                                              fmin_args, 3, 0, true, false, false, false, nullptr,
+                                              OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmin_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmin_into_schema, fmin_into_impl,
     fmin_into_autograd);
@@ -2617,7 +2647,8 @@ static constexpr ArgInfo copysign_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema copysign_schema = {"copysign", "copysign",
                                              "copysign(self: Tensor, other: Tensor) -> Tensor",
-                                             copysign_args, 2, 1, true, false, false, false};
+                                             copysign_args, 2, 1, true, false, false, false,
+                                             nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_copysign =
     make_op<TensorRef, const Tensor&, const Tensor&>(&copysign_schema, copysign_impl,
                                                      copysign_autograd);
@@ -2644,7 +2675,8 @@ static constexpr ArgInfo copysign__args[] = {{"self", ArgType::kTensor, true, fa
                                              {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema copysign__schema = {"copysign_", "copysign_",
                                               "copysign(self: Tensor, other: Tensor) -> Tensor",
-                                              copysign__args, 2, 0, true, false, false, false};
+                                              copysign__args, 2, 0, true, false, false, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_copysign_ = make_op<void, Tensor&,
     const Tensor&>(&copysign__schema, copysign__impl, copysign__autograd);
 static void copysign_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -2653,7 +2685,8 @@ static void copysign_into_autograd(Call c, const Tensor& self, const Tensor& oth
 }
 static constexpr OpSchema copysign_into_schema = {"copysign_into", "copysign_into",
                                                   "copysign(self: Tensor, other: Tensor) -> Tensor",
-                                                  copysign_args, 3, 0, true, false, false, false};
+                                                  copysign_args, 3, 0, true, false, false, false,
+                                                  nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_copysign_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&copysign_into_schema, copysign_into_impl,
     copysign_into_autograd);
@@ -2697,7 +2730,7 @@ static constexpr ArgInfo copysign_scalar_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema copysign_scalar_schema = {"copysign_scalar", "copysign",
     "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", copysign_scalar_args, 2, 1, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_copysign_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&copysign_scalar_schema, copysign_scalar_impl,
                                                      copysign_scalar_autograd);
@@ -2721,7 +2754,7 @@ static constexpr ArgInfo copysign_scalar__args[] = {{"self", ArgType::kTensor, t
                                                     {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema copysign_scalar__schema = {"copysign_scalar_", "copysign_",
     "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", copysign_scalar__args, 2, 0, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_copysign_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&copysign_scalar__schema, copysign_scalar__impl, copysign_scalar__autograd);
 static void copysign_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -2731,7 +2764,7 @@ static void copysign_scalar_into_autograd(Call c, const Tensor& self, const Scal
 }
 static constexpr OpSchema copysign_scalar_into_schema = {"copysign_scalar_into", "copysign_into",
     "copysign_scalar(self: Tensor, other: Scalar) -> Tensor", copysign_scalar_args, 3, 0, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_copysign_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&copysign_scalar_into_schema,
     copysign_scalar_into_impl, copysign_scalar_into_autograd);
@@ -2786,7 +2819,7 @@ static constexpr ArgInfo hypot_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema hypot_schema =
     {"hypot", "hypot", "hypot(self: Tensor, other: Tensor) -> Tensor", hypot_args, 2, 1, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hypot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&hypot_schema, hypot_impl, hypot_autograd);
 static void hypot__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -2812,7 +2845,8 @@ static constexpr ArgInfo hypot__args[] = {{"self", ArgType::kTensor, true, false
                                           {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema hypot__schema = {"hypot_", "hypot_",
                                            "hypot(self: Tensor, other: Tensor) -> Tensor",
-                                           hypot__args, 2, 0, true, false, false, false};
+                                           hypot__args, 2, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_hypot_ = make_op<void, Tensor&,
     const Tensor&>(&hypot__schema, hypot__impl, hypot__autograd);
 static void hypot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -2821,7 +2855,8 @@ static void hypot_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema hypot_into_schema = {"hypot_into", "hypot_into",
                                                "hypot(self: Tensor, other: Tensor) -> Tensor",
-                                               hypot_args, 3, 0, true, false, false, false};
+                                               hypot_args, 3, 0, true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_hypot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&hypot_into_schema, hypot_into_impl,
     hypot_into_autograd);
@@ -2875,7 +2910,8 @@ static constexpr ArgInfo logaddexp_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logaddexp_schema = {"logaddexp", "logaddexp",
                                               "logaddexp(self: Tensor, other: Tensor) -> Tensor",
-                                              logaddexp_args, 2, 1, true, false, false, false};
+                                              logaddexp_args, 2, 1, true, false, false, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp_schema, logaddexp_impl,
                                                      logaddexp_autograd);
@@ -2885,7 +2921,7 @@ static void logaddexp_into_autograd(Call c, const Tensor& self, const Tensor& ot
 }
 static constexpr OpSchema logaddexp_into_schema = {"logaddexp_into", "logaddexp_into",
     "logaddexp(self: Tensor, other: Tensor) -> Tensor", logaddexp_args, 3, 0, true, false, false,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp_into_schema,
     logaddexp_into_impl, logaddexp_into_autograd);
@@ -2939,7 +2975,8 @@ static constexpr ArgInfo logaddexp2_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logaddexp2_schema = {"logaddexp2", "logaddexp2",
                                                "logaddexp2(self: Tensor, other: Tensor) -> Tensor",
-                                               logaddexp2_args, 2, 1, true, false, false, false};
+                                               logaddexp2_args, 2, 1, true, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp2 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp2_schema, logaddexp2_impl,
                                                      logaddexp2_autograd);
@@ -2949,7 +2986,7 @@ static void logaddexp2_into_autograd(Call c, const Tensor& self, const Tensor& o
 }
 static constexpr OpSchema logaddexp2_into_schema = {"logaddexp2_into", "logaddexp2_into",
     "logaddexp2(self: Tensor, other: Tensor) -> Tensor", logaddexp2_args, 3, 0, true, false, false,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp2_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp2_into_schema,
     logaddexp2_into_impl, logaddexp2_into_autograd);
@@ -2960,7 +2997,8 @@ static constexpr ArgInfo heaviside_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema heaviside_schema = {"heaviside", "heaviside",
                                               "heaviside(self: Tensor, values: Tensor) -> Tensor",
-                                              heaviside_args, 2, 1, false, false, false, false};
+                                              heaviside_args, 2, 1, false, false, false, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_heaviside =
     make_op<TensorRef, const Tensor&, const Tensor&>(&heaviside_schema, heaviside_impl, nullptr);
 static void heaviside__autograd(Call c, Tensor& self, const Tensor& values) {
@@ -2972,7 +3010,8 @@ static constexpr ArgInfo heaviside__args[] = {{"self", ArgType::kTensor, true, f
                                               {"values", ArgType::kTensor, false, false}};
 static constexpr OpSchema heaviside__schema = {"heaviside_", "heaviside_",
                                                "heaviside(self: Tensor, values: Tensor) -> Tensor",
-                                               heaviside__args, 2, 0, false, false, false, false};
+                                               heaviside__args, 2, 0, false, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_heaviside_ = make_op<void, Tensor&,
     const Tensor&>(&heaviside__schema, heaviside__impl, heaviside__autograd);
 static void heaviside_into_autograd(Call c, const Tensor& self, const Tensor& values, Tensor& dst) {
@@ -2981,7 +3020,7 @@ static void heaviside_into_autograd(Call c, const Tensor& self, const Tensor& va
 }
 static constexpr OpSchema heaviside_into_schema = {"heaviside_into", "heaviside_into",
     "heaviside(self: Tensor, values: Tensor) -> Tensor", heaviside_args, 3, 0, false, false, false,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&heaviside_into_schema,
     heaviside_into_impl, heaviside_into_autograd);
@@ -2992,14 +3031,16 @@ static constexpr ArgInfo nextafter_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema nextafter_schema = {"nextafter", "nextafter",
                                               "nextafter(self: Tensor, other: Tensor) -> Tensor",
-                                              nextafter_args, 2, 1, false, false, false, true};
+                                              nextafter_args, 2, 1, false, false, false, true,
+                                              nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_nextafter =
     make_op<TensorRef, const Tensor&, const Tensor&>(&nextafter_schema, impl::nextafter, nullptr);
 static constexpr ArgInfo nextafter__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema nextafter__schema = {"nextafter_", "nextafter_",
                                                "nextafter(self: Tensor, other: Tensor) -> Tensor",
-                                               nextafter__args, 2, 0, false, false, false, true};
+                                               nextafter__args, 2, 0, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_nextafter_ = make_op<void, Tensor&,
     const Tensor&>(&nextafter__schema, nextafter__impl, nullptr);
 static void nextafter_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -3008,7 +3049,7 @@ static void nextafter_into_autograd(Call c, const Tensor& self, const Tensor& ot
 }
 static constexpr OpSchema nextafter_into_schema = {"nextafter_into", "nextafter_into",
     "nextafter(self: Tensor, other: Tensor) -> Tensor", nextafter_args, 3, 0, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&nextafter_into_schema,
     nextafter_into_impl, nextafter_into_autograd);
@@ -3052,7 +3093,7 @@ static constexpr ArgInfo next_number_args[] = {{"self", ArgType::kTensor, false,
                                                {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema next_number_schema = {"next_number", "next_number",
     "next_number(self: Tensor, other: Tensor) -> Tensor", next_number_args, 2, 1, true, false, true,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_number_schema, next_number_impl,
                                                      next_number_autograd);
@@ -3096,7 +3137,8 @@ static constexpr ArgInfo next_bf16_args[] = {{"self", ArgType::kTensor, false, f
                                              {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema next_bf16_schema = {"next_bf16", "next_bf16",
                                               "next_bf16(self: Tensor, other: Tensor) -> Tensor",
-                                              next_bf16_args, 2, 1, true, false, true, false};
+                                              next_bf16_args, 2, 1, true, false, true, false,
+                                              nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_bf16_schema, next_bf16_impl,
                                                      next_bf16_autograd);
@@ -3106,14 +3148,15 @@ static constexpr ArgInfo gcd_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"other", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema gcd_schema = {"gcd", "gcd", "gcd(self: Tensor, other: Tensor) -> Tensor",
-                                        gcd_args, 2, 1, false, false, false, false};
+                                        gcd_args, 2, 1, false, false, false, false, nullptr,
+                                        OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gcd = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gcd_schema, gcd_impl, nullptr);
 static constexpr ArgInfo gcd__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema gcd__schema =
     {"gcd_", "gcd_", "gcd(self: Tensor, other: Tensor) -> Tensor", gcd__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_gcd_ = make_op<void, Tensor&,
     const Tensor&>(&gcd__schema, gcd__impl, nullptr);
 static void gcd_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -3122,7 +3165,8 @@ static void gcd_into_autograd(Call c, const Tensor& self, const Tensor& other, T
 }
 static constexpr OpSchema gcd_into_schema = {"gcd_into", "gcd_into",
                                              "gcd(self: Tensor, other: Tensor) -> Tensor", gcd_args,
-                                             3, 0, false, false, false, false};
+                                             3, 0, false, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gcd_into_schema, gcd_into_impl, gcd_into_autograd);
 
@@ -3131,14 +3175,15 @@ static constexpr ArgInfo lcm_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"other", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema lcm_schema = {"lcm", "lcm", "lcm(self: Tensor, other: Tensor) -> Tensor",
-                                        lcm_args, 2, 1, false, false, false, false};
+                                        lcm_args, 2, 1, false, false, false, false, nullptr,
+                                        OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lcm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lcm_schema, lcm_impl, nullptr);
 static constexpr ArgInfo lcm__args[] = {{"self", ArgType::kTensor, true, false},
                                         {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema lcm__schema =
     {"lcm_", "lcm_", "lcm(self: Tensor, other: Tensor) -> Tensor", lcm__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_lcm_ = make_op<void, Tensor&,
     const Tensor&>(&lcm__schema, lcm__impl, nullptr);
 static void lcm_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -3147,7 +3192,8 @@ static void lcm_into_autograd(Call c, const Tensor& self, const Tensor& other, T
 }
 static constexpr OpSchema lcm_into_schema = {"lcm_into", "lcm_into",
                                              "lcm(self: Tensor, other: Tensor) -> Tensor", lcm_args,
-                                             3, 0, false, false, false, false};
+                                             3, 0, false, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lcm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lcm_into_schema, lcm_into_impl, lcm_into_autograd);
 
@@ -3157,7 +3203,7 @@ static constexpr ArgInfo ldexp_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ldexp_schema =
     {"ldexp", "ldexp", "ldexp(self: Tensor, other: Tensor) -> Tensor", ldexp_args, 2, 1, true,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ldexp = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ldexp_schema, ldexp_impl, nullptr);
 static void ldexp__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -3169,7 +3215,8 @@ static constexpr ArgInfo ldexp__args[] = {{"self", ArgType::kTensor, true, false
                                           {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema ldexp__schema = {"ldexp_", "ldexp_",
                                            "ldexp(self: Tensor, other: Tensor) -> Tensor",
-                                           ldexp__args, 2, 0, true, false, false, true};
+                                           ldexp__args, 2, 0, true, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_ldexp_ = make_op<void, Tensor&,
     const Tensor&>(&ldexp__schema, ldexp__impl, ldexp__autograd);
 static void ldexp_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -3178,7 +3225,8 @@ static void ldexp_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema ldexp_into_schema = {"ldexp_into", "ldexp_into",
                                                "ldexp(self: Tensor, other: Tensor) -> Tensor",
-                                               ldexp_args, 3, 0, true, false, false, true};
+                                               ldexp_args, 3, 0, true, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ldexp_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&ldexp_into_schema, ldexp_into_impl,
     ldexp_into_autograd);
@@ -3189,7 +3237,7 @@ static constexpr ArgInfo frexp_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst_exponent", ArgType::kTensor, true, false}};
 static constexpr OpSchema frexp_schema =
     {"frexp", "frexp", "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)",
-     frexp_args, 1, 2, false, false, false, true};
+     frexp_args, 1, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&)> op_frexp = make_op<TensorPair, const Tensor&>(&frexp_schema,
     impl::frexp, nullptr);
 static void frexp_into_autograd(Call c, const Tensor& self, Tensor& dst_mantissa,
@@ -3199,7 +3247,7 @@ static void frexp_into_autograd(Call c, const Tensor& self, Tensor& dst_mantissa
 }
 static constexpr OpSchema frexp_into_schema = {"frexp_into", "frexp_into",
     "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)", frexp_args, 3, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_frexp_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&frexp_into_schema, frexp_into_impl, frexp_into_autograd);
 
@@ -3237,7 +3285,7 @@ static constexpr ArgInfo frexp_mantissa_args[] = {{"self", ArgType::kTensor, fal
 static constexpr OpSchema frexp_mantissa_schema = {"frexp_mantissa", "frexp_mantissa",
                                                    "frexp_mantissa(self: Tensor) -> Tensor",
                                                    frexp_mantissa_args, 1, 1, true, false, true,
-                                                   false};
+                                                   false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_frexp_mantissa =
     make_op<TensorRef, const Tensor&>(&frexp_mantissa_schema, frexp_mantissa_impl,
                                       frexp_mantissa_autograd);
@@ -3247,7 +3295,7 @@ static constexpr ArgInfo frexp_exponent_args[] = {{"self", ArgType::kTensor, fal
 static constexpr OpSchema frexp_exponent_schema = {"frexp_exponent", "frexp_exponent",
                                                    "frexp_exponent(self: Tensor) -> Tensor",
                                                    frexp_exponent_args, 1, 1, false, false, true,
-                                                   false};
+                                                   false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_frexp_exponent =
     make_op<TensorRef, const Tensor&>(&frexp_exponent_schema, frexp_exponent_impl, nullptr);
 
@@ -3257,7 +3305,7 @@ static constexpr ArgInfo float_power_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema float_power_schema = {"float_power", "float_power",
     "float_power(self: Tensor, exponent: Tensor) -> Tensor", float_power_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_float_power =
     make_op<TensorRef, const Tensor&, const Tensor&>(&float_power_schema, impl::float_power,
                                                      nullptr);
@@ -3271,7 +3319,7 @@ static constexpr ArgInfo float_power__args[] = {{"self", ArgType::kTensor, true,
                                                 {"exponent", ArgType::kTensor, false, false}};
 static constexpr OpSchema float_power__schema = {"float_power_", "float_power_",
     "float_power(self: Tensor, exponent: Tensor) -> Tensor", float_power__args, 2, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_float_power_ = make_op<void, Tensor&,
     const Tensor&>(&float_power__schema, float_power__impl, float_power__autograd);
 static void float_power_into_autograd(Call c, const Tensor& self, const Tensor& exponent,
@@ -3281,7 +3329,7 @@ static void float_power_into_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr OpSchema float_power_into_schema = {"float_power_into", "float_power_into",
     "float_power(self: Tensor, exponent: Tensor) -> Tensor", float_power_args, 3, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_float_power_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&float_power_into_schema,
     float_power_into_impl, float_power_into_autograd);
@@ -3292,7 +3340,7 @@ static constexpr ArgInfo float_power_scalar_args[] = {{"self", ArgType::kTensor,
                                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema float_power_scalar_schema = {"float_power_scalar", "float_power",
     "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor", float_power_scalar_args, 2, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_float_power_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&float_power_scalar_schema,
                                                      impl::float_power_scalar, nullptr);
@@ -3307,7 +3355,7 @@ static constexpr ArgInfo float_power_scalar__args[] = {{"self", ArgType::kTensor
                                                         false}};
 static constexpr OpSchema float_power_scalar__schema = {"float_power_scalar_", "float_power_",
     "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor", float_power_scalar__args, 2, 0,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Scalar&)> op_float_power_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&float_power_scalar__schema, float_power_scalar__impl,
                    float_power_scalar__autograd);
@@ -3318,7 +3366,7 @@ static void float_power_scalar_into_autograd(Call c, const Tensor& self, const S
 }
 static constexpr OpSchema float_power_scalar_into_schema = {"float_power_scalar_into",
     "float_power_into", "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-    float_power_scalar_args, 3, 0, false, false, false, true};
+    float_power_scalar_args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_float_power_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&float_power_scalar_into_schema,
     float_power_scalar_into_impl, float_power_scalar_into_autograd);
@@ -3381,7 +3429,7 @@ static constexpr ArgInfo lerp_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema lerp_schema =
     {"lerp", "lerp", "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", lerp_args, 3, 1,
-     true, false, false, false};
+     true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lerp =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lerp_schema, lerp_impl,
     lerp_autograd);
@@ -3410,7 +3458,7 @@ static constexpr ArgInfo lerp__args[] = {{"self", ArgType::kTensor, true, false}
                                          {"weight", ArgType::kTensor, false, false}};
 static constexpr OpSchema lerp__schema =
     {"lerp_", "lerp_", "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", lerp__args, 3,
-     0, true, false, false, false};
+     0, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_lerp_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&>(&lerp__schema, lerp__impl, lerp__autograd);
 static void lerp_into_autograd(Call c, const Tensor& self, const Tensor& end, const Tensor& weight,
@@ -3421,7 +3469,7 @@ static void lerp_into_autograd(Call c, const Tensor& self, const Tensor& end, co
 }
 static constexpr OpSchema lerp_into_schema = {"lerp_into", "lerp_into",
     "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor", lerp_args, 4, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lerp_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lerp_into_schema,
     lerp_into_impl, lerp_into_autograd);
@@ -3469,7 +3517,7 @@ static constexpr ArgInfo lerp_scalar_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema lerp_scalar_schema = {"lerp_scalar", "lerp",
     "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor", lerp_scalar_args, 3, 1,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&lerp_scalar_schema,
     lerp_scalar_impl, lerp_scalar_autograd);
@@ -3494,7 +3542,7 @@ static constexpr ArgInfo lerp_scalar__args[] = {{"self", ArgType::kTensor, true,
                                                 {"weight", ArgType::kScalar, false, false}};
 static constexpr OpSchema lerp_scalar__schema = {"lerp_scalar_", "lerp_",
     "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor", lerp_scalar__args, 3, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&lerp_scalar__schema, lerp_scalar__impl, lerp_scalar__autograd);
 static void lerp_scalar_into_autograd(Call c, const Tensor& self, const Tensor& end,
@@ -3504,7 +3552,7 @@ static void lerp_scalar_into_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr OpSchema lerp_scalar_into_schema = {"lerp_scalar_into", "lerp_into",
     "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor", lerp_scalar_args, 4, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_lerp_scalar_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&lerp_scalar_into_schema,
     lerp_scalar_into_impl, lerp_scalar_into_autograd);
@@ -3569,7 +3617,8 @@ static constexpr ArgInfo addcmul_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema addcmul_schema = {"addcmul", "addcmul",
     "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    addcmul_args, 4, 1, true, false, false, false};
+    addcmul_args, 4, 1, true, false, false, false, nullptr, OpKind::kElementwise,
+    {Autocast::kNone, Autocast::kPromote}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul_schema,
     addcmul_impl, addcmul_autograd);
@@ -3602,7 +3651,7 @@ static constexpr ArgInfo addcmul__args[] = {{"self", ArgType::kTensor, true, fal
                                              ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema addcmul__schema = {"addcmul_", "addcmul_",
     "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    addcmul__args, 4, 0, true, false, false, false};
+    addcmul__args, 4, 0, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul__schema,
     addcmul__impl, addcmul__autograd);
@@ -3614,7 +3663,7 @@ static void addcmul_into_autograd(Call c, const Tensor& self, const Tensor& tens
 }
 static constexpr OpSchema addcmul_into_schema = {"addcmul_into", "addcmul_into",
     "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    addcmul_args, 5, 0, true, false, false, false};
+    addcmul_args, 5, 0, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcmul_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,
@@ -3686,7 +3735,8 @@ static constexpr ArgInfo addcdiv_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema addcdiv_schema = {"addcdiv", "addcdiv",
     "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    addcdiv_args, 4, 1, true, false, false, false};
+    addcdiv_args, 4, 1, true, false, false, false, nullptr, OpKind::kElementwise,
+    {Autocast::kNone, Autocast::kPromote}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv_schema,
     addcdiv_impl, addcdiv_autograd);
@@ -3719,7 +3769,7 @@ static constexpr ArgInfo addcdiv__args[] = {{"self", ArgType::kTensor, true, fal
                                              ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema addcdiv__schema = {"addcdiv_", "addcdiv_",
     "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    addcdiv__args, 4, 0, true, false, false, false};
+    addcdiv__args, 4, 0, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv__schema,
     addcdiv__impl, addcdiv__autograd);
@@ -3731,7 +3781,7 @@ static void addcdiv_into_autograd(Call c, const Tensor& self, const Tensor& tens
 }
 static constexpr OpSchema addcdiv_into_schema = {"addcdiv_into", "addcdiv_into",
     "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    addcdiv_args, 5, 0, true, false, false, false};
+    addcdiv_args, 5, 0, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcdiv_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,

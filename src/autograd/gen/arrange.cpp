@@ -44,7 +44,7 @@ static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, 
                                         {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cat_schema =
     {"cat", "cat", "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", cat_args, 2, 1, true, false,
-     false, false};
+     false, false, nullptr, OpKind::kOther, {Autocast::kPromote, Autocast::kPromote}};
 constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan,
     int64_t>(&cat_schema, impl::cat, cat_autograd);
 static void cat_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
@@ -63,7 +63,7 @@ static constexpr ArgInfo stack_args[] = {{"tensors", ArgType::kTensorList, false
                                           {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema stack_schema =
     {"stack", "stack", "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", stack_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite, {Autocast::kPromote, Autocast::kPromote}};
 constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan,
     int64_t>(&stack_schema, impl::stack, nullptr);
 static void stack_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor& dst) {
@@ -72,7 +72,8 @@ static void stack_into_autograd(Call c, TensorSpan tensors, int64_t dim, Tensor&
 }
 static constexpr OpSchema stack_into_schema = {"stack_into", "stack_into",
                                                "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor",
-                                               stack_args, 3, 0, false, false, false, true};
+                                               stack_args, 3, 0, false, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into = make_op<void, TensorSpan, int64_t,
     Tensor&>(&stack_into_schema, stack_into_impl, stack_into_autograd);
 
@@ -83,7 +84,7 @@ static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, false, false
                                           {.i = 0}}};
 static constexpr OpSchema split_schema =
     {"split", "split", "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]", split_args,
-     3, -1, false, false, false, true};
+     3, -1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_split =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&split_schema, impl::split, nullptr);
 
@@ -135,7 +136,7 @@ static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, false, false
                                           {.i = 0}}};
 static constexpr OpSchema chunk_schema =
     {"chunk", "chunk", "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]", chunk_args, 3,
-     -1, false, false, false, true};
+     -1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, impl::chunk, nullptr);
 
@@ -219,7 +220,8 @@ static constexpr ArgInfo repeat_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"repeats", ArgType::kSize, false, false}};
 static constexpr OpSchema repeat_schema = {"repeat", "repeat",
                                            "repeat(self: Tensor, repeats: Size) -> Tensor",
-                                           repeat_args, 2, 1, false, false, false, true};
+                                           repeat_args, 2, 1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, const Tensor&,
     Ints>(&repeat_schema, impl::repeat, nullptr);
 
@@ -227,7 +229,8 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, cons
 static constexpr ArgInfo tile_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dims", ArgType::kSize, false, false}};
 static constexpr OpSchema tile_schema = {"tile", "tile", "tile(self: Tensor, dims: Size) -> Tensor",
-                                         tile_args, 2, 1, false, false, false, true};
+                                         tile_args, 2, 1, false, false, false, true, nullptr,
+                                         OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&,
     Ints>(&tile_schema, impl::tile, nullptr);
 
@@ -240,7 +243,7 @@ static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, false, false}
 static constexpr OpSchema pad_schema =
     {"pad", "pad",
     "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = None) -> "
-    "Tensor", pad_args, 4, 1, false, false, false, true};
+    "Tensor", pad_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad =
     make_op<TensorRef, const Tensor&, Ints, int64_t, const Scalar*>(&pad_schema, impl::pad,
     nullptr);
@@ -389,7 +392,7 @@ static constexpr ArgInfo hstack_args[] = {{"tensors", ArgType::kTensorList, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema hstack_schema = {"hstack", "hstack",
                                            "hstack(tensors: Tensor[]) -> Tensor", hstack_args, 1, 1,
-                                           false, false, false, true};
+                                           false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_hstack = make_op<TensorRef, TensorSpan>(&hstack_schema,
     impl::hstack, nullptr);
 static void hstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
@@ -398,7 +401,8 @@ static void hstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
 }
 static constexpr OpSchema hstack_into_schema = {"hstack_into", "hstack_into",
                                                 "hstack(tensors: Tensor[]) -> Tensor", hstack_args,
-                                                2, 0, false, false, false, true};
+                                                2, 0, false, false, false, true, nullptr,
+                                                OpKind::kComposite};
 constinit Op<void(TensorSpan, Tensor&)> op_hstack_into = make_op<void, TensorSpan,
     Tensor&>(&hstack_into_schema, hstack_into_impl, hstack_into_autograd);
 
@@ -407,7 +411,7 @@ static constexpr ArgInfo vstack_args[] = {{"tensors", ArgType::kTensorList, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema vstack_schema = {"vstack", "vstack",
                                            "vstack(tensors: Tensor[]) -> Tensor", vstack_args, 1, 1,
-                                           false, false, false, true};
+                                           false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_vstack = make_op<TensorRef, TensorSpan>(&vstack_schema,
     impl::vstack, nullptr);
 static void vstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
@@ -416,7 +420,8 @@ static void vstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
 }
 static constexpr OpSchema vstack_into_schema = {"vstack_into", "vstack_into",
                                                 "vstack(tensors: Tensor[]) -> Tensor", vstack_args,
-                                                2, 0, false, false, false, true};
+                                                2, 0, false, false, false, true, nullptr,
+                                                OpKind::kComposite};
 constinit Op<void(TensorSpan, Tensor&)> op_vstack_into = make_op<void, TensorSpan,
     Tensor&>(&vstack_into_schema, vstack_into_impl, vstack_into_autograd);
 
@@ -425,7 +430,7 @@ static constexpr ArgInfo dstack_args[] = {{"tensors", ArgType::kTensorList, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema dstack_schema = {"dstack", "dstack",
                                            "dstack(tensors: Tensor[]) -> Tensor", dstack_args, 1, 1,
-                                           false, false, false, true};
+                                           false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_dstack = make_op<TensorRef, TensorSpan>(&dstack_schema,
     impl::dstack, nullptr);
 static void dstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
@@ -434,7 +439,8 @@ static void dstack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
 }
 static constexpr OpSchema dstack_into_schema = {"dstack_into", "dstack_into",
                                                 "dstack(tensors: Tensor[]) -> Tensor", dstack_args,
-                                                2, 0, false, false, false, true};
+                                                2, 0, false, false, false, true, nullptr,
+                                                OpKind::kComposite};
 constinit Op<void(TensorSpan, Tensor&)> op_dstack_into = make_op<void, TensorSpan,
     Tensor&>(&dstack_into_schema, dstack_into_impl, dstack_into_autograd);
 
@@ -443,8 +449,8 @@ static constexpr ArgInfo column_stack_args[] = {{"tensors", ArgType::kTensorList
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema column_stack_schema = {"column_stack", "column_stack",
                                                  "column_stack(tensors: Tensor[]) -> Tensor",
-                                                 column_stack_args, 1, 1, false, false, false,
-                                                 true};
+                                                 column_stack_args, 1, 1, false, false, false, true,
+                                                 nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_column_stack =
     make_op<TensorRef, TensorSpan>(&column_stack_schema, impl::column_stack, nullptr);
 static void column_stack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
@@ -454,7 +460,7 @@ static void column_stack_into_autograd(Call c, TensorSpan tensors, Tensor& dst) 
 static constexpr OpSchema column_stack_into_schema = {"column_stack_into", "column_stack_into",
                                                       "column_stack(tensors: Tensor[]) -> Tensor",
                                                       column_stack_args, 2, 0, false, false, false,
-                                                      true};
+                                                      true, nullptr, OpKind::kComposite};
 constinit Op<void(TensorSpan, Tensor&)> op_column_stack_into = make_op<void, TensorSpan,
     Tensor&>(&column_stack_into_schema, column_stack_into_impl, column_stack_into_autograd);
 
@@ -462,7 +468,8 @@ constinit Op<void(TensorSpan, Tensor&)> op_column_stack_into = make_op<void, Ten
 static constexpr ArgInfo block_diag_args[] = {{"tensors", ArgType::kTensorList, false, false}};
 static constexpr OpSchema block_diag_schema = {"block_diag", "block_diag",
                                                "block_diag(tensors: Tensor[]) -> Tensor",
-                                               block_diag_args, 1, 1, false, false, false, true};
+                                               block_diag_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_block_diag =
     make_op<TensorRef, TensorSpan>(&block_diag_schema, impl::block_diag, nullptr);
 
@@ -473,7 +480,7 @@ static constexpr ArgInfo tensor_split_args[] = {{"self", ArgType::kTensor, false
                                                  ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema tensor_split_schema = {"tensor_split", "tensor_split",
     "tensor_split(self: Tensor, sections: Int, dim: Dim = 0) -> Tensor[]", tensor_split_args, 3, -1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_tensor_split =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&tensor_split_schema, impl::tensor_split,
     nullptr);
@@ -486,7 +493,7 @@ static constexpr ArgInfo tensor_split_indices_args[] = {{"self", ArgType::kTenso
 static constexpr OpSchema tensor_split_indices_schema = {"tensor_split_indices",
     "tensor_split_indices",
     "tensor_split_indices(self: Tensor, indices: Int[], dim: Dim = 0) -> Tensor[]",
-    tensor_split_indices_args, 3, -1, false, false, false, true};
+    tensor_split_indices_args, 3, -1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_tensor_split_indices = make_op<TensorList,
     const Tensor&, Ints, int64_t>(&tensor_split_indices_schema, impl::tensor_split_indices,
                                   nullptr);
@@ -500,7 +507,8 @@ static constexpr ArgInfo tensor_split_tensor_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema tensor_split_tensor_schema = {"tensor_split_tensor",
                                                         "tensor_split_tensor",
     "tensor_split_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: Dim = 0) -> "
-    "Tensor[]", tensor_split_tensor_args, 3, -1, false, false, false, true};
+    "Tensor[]", tensor_split_tensor_args, 3, -1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, const Tensor&, int64_t)> op_tensor_split_tensor =
     make_op<TensorList, const Tensor&, const Tensor&, int64_t>(&tensor_split_tensor_schema,
     impl::tensor_split_tensor, nullptr);
@@ -510,7 +518,8 @@ static constexpr ArgInfo hsplit_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"sections", ArgType::kInt, false, false}};
 static constexpr OpSchema hsplit_schema = {"hsplit", "hsplit",
                                            "hsplit(self: Tensor, sections: Int) -> Tensor[]",
-                                           hsplit_args, 2, -1, false, false, false, true};
+                                           hsplit_args, 2, -1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, int64_t)> op_hsplit = make_op<TensorList, const Tensor&,
     int64_t>(&hsplit_schema, impl::hsplit, nullptr);
 
@@ -519,7 +528,7 @@ static constexpr ArgInfo hsplit_indices_args[] = {{"self", ArgType::kTensor, fal
                                                   {"indices", ArgType::kSize, false, false}};
 static constexpr OpSchema hsplit_indices_schema = {"hsplit_indices", "hsplit_indices",
     "hsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", hsplit_indices_args, 2, -1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, Ints)> op_hsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&hsplit_indices_schema, impl::hsplit_indices, nullptr);
 
@@ -528,7 +537,8 @@ static constexpr ArgInfo vsplit_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"sections", ArgType::kInt, false, false}};
 static constexpr OpSchema vsplit_schema = {"vsplit", "vsplit",
                                            "vsplit(self: Tensor, sections: Int) -> Tensor[]",
-                                           vsplit_args, 2, -1, false, false, false, true};
+                                           vsplit_args, 2, -1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, int64_t)> op_vsplit = make_op<TensorList, const Tensor&,
     int64_t>(&vsplit_schema, impl::vsplit, nullptr);
 
@@ -537,7 +547,7 @@ static constexpr ArgInfo vsplit_indices_args[] = {{"self", ArgType::kTensor, fal
                                                   {"indices", ArgType::kSize, false, false}};
 static constexpr OpSchema vsplit_indices_schema = {"vsplit_indices", "vsplit_indices",
     "vsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", vsplit_indices_args, 2, -1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, Ints)> op_vsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&vsplit_indices_schema, impl::vsplit_indices, nullptr);
 
@@ -546,7 +556,8 @@ static constexpr ArgInfo dsplit_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"sections", ArgType::kInt, false, false}};
 static constexpr OpSchema dsplit_schema = {"dsplit", "dsplit",
                                            "dsplit(self: Tensor, sections: Int) -> Tensor[]",
-                                           dsplit_args, 2, -1, false, false, false, true};
+                                           dsplit_args, 2, -1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, int64_t)> op_dsplit = make_op<TensorList, const Tensor&,
     int64_t>(&dsplit_schema, impl::dsplit, nullptr);
 
@@ -555,21 +566,23 @@ static constexpr ArgInfo dsplit_indices_args[] = {{"self", ArgType::kTensor, fal
                                                   {"indices", ArgType::kSize, false, false}};
 static constexpr OpSchema dsplit_indices_schema = {"dsplit_indices", "dsplit_indices",
     "dsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]", dsplit_indices_args, 2, -1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, Ints)> op_dsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&dsplit_indices_schema, impl::dsplit_indices, nullptr);
 
 // ---- fliplr ----
 static constexpr ArgInfo fliplr_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema fliplr_schema = {"fliplr", "fliplr", "fliplr(self: Tensor) -> Tensor",
-                                           fliplr_args, 1, 1, false, false, false, true};
+                                           fliplr_args, 1, 1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_fliplr = make_op<TensorRef, const Tensor&>(&fliplr_schema,
     impl::fliplr, nullptr);
 
 // ---- flipud ----
 static constexpr ArgInfo flipud_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema flipud_schema = {"flipud", "flipud", "flipud(self: Tensor) -> Tensor",
-                                           flipud_args, 1, 1, false, false, false, true};
+                                           flipud_args, 1, 1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_flipud = make_op<TensorRef, const Tensor&>(&flipud_schema,
     impl::flipud, nullptr);
 
@@ -579,7 +592,7 @@ static constexpr ArgInfo rot90_args[] = {{"self", ArgType::kTensor, false, false
                                           {.i = 1}}, {"dims", ArgType::kDims, false, true}};
 static constexpr OpSchema rot90_schema =
     {"rot90", "rot90", "rot90(self: Tensor, k: Int = 1, dims: Dims = []) -> Tensor", rot90_args, 3,
-     1, false, false, false, true};
+     1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_rot90 = make_op<TensorRef, const Tensor&,
     int64_t, Ints>(&rot90_schema, impl::rot90, nullptr);
 
@@ -590,7 +603,7 @@ static constexpr ArgInfo diag_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema diag_schema =
     {"diag", "diag", "diag(self: Tensor, diagonal: Int = 0) -> Tensor", diag_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_diag = make_op<TensorRef, const Tensor&,
     int64_t>(&diag_schema, impl::diag, nullptr);
 static void diag_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
@@ -599,7 +612,8 @@ static void diag_into_autograd(Call c, const Tensor& self, int64_t diagonal, Ten
 }
 static constexpr OpSchema diag_into_schema = {"diag_into", "diag_into",
                                               "diag(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                              diag_args, 3, 0, false, false, false, true};
+                                              diag_args, 3, 0, false, false, false, true, nullptr,
+                                              OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_diag_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&diag_into_schema, diag_into_impl, diag_into_autograd);
 
@@ -609,7 +623,8 @@ static constexpr ArgInfo diagflat_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema diagflat_schema = {"diagflat", "diagflat",
                                              "diagflat(self: Tensor, offset: Int = 0) -> Tensor",
-                                             diagflat_args, 2, 1, false, false, false, true};
+                                             diagflat_args, 2, 1, false, false, false, true,
+                                             nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_diagflat = make_op<TensorRef, const Tensor&,
     int64_t>(&diagflat_schema, impl::diagflat, nullptr);
 
@@ -623,7 +638,7 @@ static constexpr ArgInfo diag_embed_args[] = {{"self", ArgType::kTensor, false, 
                                                ArgDefault::kInt, {.i = -1}}};
 static constexpr OpSchema diag_embed_schema = {"diag_embed", "diag_embed",
     "diag_embed(self: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor",
-    diag_embed_args, 4, 1, false, false, false, true};
+    diag_embed_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diag_embed =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diag_embed_schema,
     impl::diag_embed, nullptr);
@@ -634,7 +649,7 @@ static constexpr ArgInfo meshgrid_args[] = {{"tensors", ArgType::kTensorList, fa
                                              kIndexingValues, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema meshgrid_schema = {"meshgrid", "meshgrid",
     "meshgrid(tensors: Tensor[], indexing: Enum<Indexing> = \"ij\") -> Tensor[]", meshgrid_args, 2,
-    -1, false, false, false, true};
+    -1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(TensorSpan, int64_t)> op_meshgrid = make_op<TensorList, TensorSpan,
     int64_t>(&meshgrid_schema, impl::meshgrid, nullptr);
 
@@ -643,7 +658,7 @@ static constexpr ArgInfo cartesian_prod_args[] = {{"tensors", ArgType::kTensorLi
 static constexpr OpSchema cartesian_prod_schema = {"cartesian_prod", "cartesian_prod",
                                                    "cartesian_prod(tensors: Tensor[]) -> Tensor",
                                                    cartesian_prod_args, 1, 1, false, false, false,
-                                                   true};
+                                                   true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_cartesian_prod =
     make_op<TensorRef, TensorSpan>(&cartesian_prod_schema, impl::cartesian_prod, nullptr);
 
@@ -655,7 +670,7 @@ static constexpr ArgInfo combinations_args[] = {{"self", ArgType::kTensor, false
                                                  ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema combinations_schema = {"combinations", "combinations",
     "combinations(self: Tensor, r: Int = 2, with_replacement: Bool = false) -> Tensor",
-    combinations_args, 3, 1, false, false, false, true};
+    combinations_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, bool)> op_combinations =
     make_op<TensorRef, const Tensor&, int64_t, bool>(&combinations_schema, impl::combinations,
                                                      nullptr);
@@ -668,7 +683,7 @@ static constexpr ArgInfo repeat_interleave_args[] = {{"self", ArgType::kTensor, 
                                                       true}};
 static constexpr OpSchema repeat_interleave_schema = {"repeat_interleave", "repeat_interleave",
     "repeat_interleave(self: Tensor, repeats: Int, dim: Dim? = None, output_size: Int? = None) -> "
-    "Tensor", repeat_interleave_args, 4, 1, false, false, false, true};
+    "Tensor", repeat_interleave_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>)> op_repeat_interleave =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>,
             Opt<int64_t>>(&repeat_interleave_schema, impl::repeat_interleave, nullptr);
@@ -680,7 +695,8 @@ static constexpr ArgInfo repeat_interleave_tensor_args[] =
 static constexpr OpSchema repeat_interleave_tensor_schema = {"repeat_interleave_tensor",
     "repeat_interleave_tensor",
     "repeat_interleave_tensor(self: Tensor, repeats: Tensor, dim: Dim? = None, output_size: Int? "
-    "= None) -> Tensor", repeat_interleave_tensor_args, 4, 1, false, false, false, true};
+    "= None) -> Tensor", repeat_interleave_tensor_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
                        Opt<int64_t>)> op_repeat_interleave_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>,
@@ -692,7 +708,7 @@ static constexpr ArgInfo pixel_shuffle_args[] = {{"self", ArgType::kTensor, fals
                                                  {"upscale_factor", ArgType::kInt, false, false}};
 static constexpr OpSchema pixel_shuffle_schema = {"pixel_shuffle", "pixel_shuffle",
     "pixel_shuffle(self: Tensor, upscale_factor: Int) -> Tensor", pixel_shuffle_args, 2, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_shuffle = make_op<TensorRef, const Tensor&,
     int64_t>(&pixel_shuffle_schema, impl::pixel_shuffle, nullptr);
 
@@ -702,7 +718,7 @@ static constexpr ArgInfo pixel_unshuffle_args[] = {{"self", ArgType::kTensor, fa
                                                     false}};
 static constexpr OpSchema pixel_unshuffle_schema = {"pixel_unshuffle", "pixel_unshuffle",
     "pixel_unshuffle(self: Tensor, downscale_factor: Int) -> Tensor", pixel_unshuffle_args, 2, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_unshuffle =
     make_op<TensorRef, const Tensor&, int64_t>(&pixel_unshuffle_schema, impl::pixel_unshuffle,
                                                nullptr);
@@ -712,7 +728,7 @@ static constexpr ArgInfo channel_shuffle_args[] = {{"self", ArgType::kTensor, fa
                                                    {"groups", ArgType::kInt, false, false}};
 static constexpr OpSchema channel_shuffle_schema = {"channel_shuffle", "channel_shuffle",
     "channel_shuffle(self: Tensor, groups: Int) -> Tensor", channel_shuffle_args, 2, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_channel_shuffle =
     make_op<TensorRef, const Tensor&, int64_t>(&channel_shuffle_schema, impl::channel_shuffle,
                                                nullptr);

@@ -23,7 +23,7 @@ static constexpr OpSchema scaled_dot_product_attention_schema = {"scaled_dot_pro
     "scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = "
     "None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, enable_gqa: "
     "Bool = false, generator: Generator = None) -> Tensor", scaled_dot_product_attention_args, 9, 1,
-    false, true, false, true};
+    false, true, false, true, nullptr, OpKind::kComposite, {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                        Opt<double>, bool, Generator*)> op_scaled_dot_product_attention =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
@@ -139,7 +139,8 @@ static double native_attention_flops([[maybe_unused]] const Value* args,
 static constexpr OpSchema native_attention_schema = {"native_attention", "native_attention",
     "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, dropout_p: Float, "
     "causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)",
-    native_attention_args, 8, 2, true, true, true, false, native_attention_flops};
+    native_attention_args, 8, 2, true, true, true, false, native_attention_flops, OpKind::kOther,
+    {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                         double, const Rng&)> op_native_attention = make_op<TensorPair,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double,

@@ -14,7 +14,7 @@ static constexpr ArgInfo bitwise_and_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_and_schema = {"bitwise_and", "bitwise_and",
     "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and_args, 2, 1, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_and_schema, bitwise_and_impl,
                                                      nullptr);
@@ -22,7 +22,7 @@ static constexpr ArgInfo bitwise_and__args[] = {{"self", ArgType::kTensor, true,
                                                 {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema bitwise_and__schema = {"bitwise_and_", "bitwise_and_",
     "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_and_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_and__schema, bitwise_and__impl, nullptr);
 static void bitwise_and_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -32,7 +32,7 @@ static void bitwise_and_into_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr OpSchema bitwise_and_into_schema = {"bitwise_and_into", "bitwise_and_into",
     "bitwise_and(self: Tensor, other: Tensor) -> Tensor", bitwise_and_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_and_into_schema,
     bitwise_and_into_impl, bitwise_and_into_autograd);
@@ -43,7 +43,7 @@ static constexpr ArgInfo bitwise_and_scalar_args[] = {{"self", ArgType::kTensor,
                                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_and_scalar_schema = {"bitwise_and_scalar", "bitwise_and",
     "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_and_scalar_args, 2, 1,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_and_scalar_schema,
                                                      bitwise_and_scalar_impl, nullptr);
@@ -51,7 +51,7 @@ static constexpr ArgInfo bitwise_and_scalar__args[] = {{"self", ArgType::kTensor
                                                        {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema bitwise_and_scalar__schema = {"bitwise_and_scalar_", "bitwise_and_",
     "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_and_scalar__args, 2, 0,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_and_scalar__schema, bitwise_and_scalar__impl, nullptr);
 static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -61,7 +61,7 @@ static void bitwise_and_scalar_into_autograd(Call c, const Tensor& self, const S
 }
 static constexpr OpSchema bitwise_and_scalar_into_schema = {"bitwise_and_scalar_into",
     "bitwise_and_into", "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_and_scalar_args, 3, 0, false, false, false, false};
+    bitwise_and_scalar_args, 3, 0, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_and_scalar_into_schema,
     bitwise_and_scalar_into_impl, bitwise_and_scalar_into_autograd);
@@ -72,14 +72,16 @@ static constexpr ArgInfo bitwise_or_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_or_schema = {"bitwise_or", "bitwise_or",
                                                "bitwise_or(self: Tensor, other: Tensor) -> Tensor",
-                                               bitwise_or_args, 2, 1, false, false, false, false};
+                                               bitwise_or_args, 2, 1, false, false, false, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_or_schema, bitwise_or_impl, nullptr);
 static constexpr ArgInfo bitwise_or__args[] = {{"self", ArgType::kTensor, true, false},
                                                {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema bitwise_or__schema = {"bitwise_or_", "bitwise_or_",
                                                 "bitwise_or(self: Tensor, other: Tensor) -> Tensor",
-                                                bitwise_or__args, 2, 0, false, false, false, false};
+                                                bitwise_or__args, 2, 0, false, false, false, false,
+                                                nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_or_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_or__schema, bitwise_or__impl, nullptr);
 static void bitwise_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -88,7 +90,7 @@ static void bitwise_or_into_autograd(Call c, const Tensor& self, const Tensor& o
 }
 static constexpr OpSchema bitwise_or_into_schema = {"bitwise_or_into", "bitwise_or_into",
     "bitwise_or(self: Tensor, other: Tensor) -> Tensor", bitwise_or_args, 3, 0, false, false, false,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_or_into_schema,
     bitwise_or_into_impl, bitwise_or_into_autograd);
@@ -99,7 +101,7 @@ static constexpr ArgInfo bitwise_or_scalar_args[] = {{"self", ArgType::kTensor, 
                                                      {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_or_scalar_schema = {"bitwise_or_scalar", "bitwise_or",
     "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_or_scalar_args, 2, 1, false,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_or_scalar_schema,
                                                      bitwise_or_scalar_impl, nullptr);
@@ -107,7 +109,7 @@ static constexpr ArgInfo bitwise_or_scalar__args[] = {{"self", ArgType::kTensor,
                                                       {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema bitwise_or_scalar__schema = {"bitwise_or_scalar_", "bitwise_or_",
     "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_or_scalar__args, 2, 0,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_or_scalar__schema, bitwise_or_scalar__impl, nullptr);
 static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -117,7 +119,7 @@ static void bitwise_or_scalar_into_autograd(Call c, const Tensor& self, const Sc
 }
 static constexpr OpSchema bitwise_or_scalar_into_schema = {"bitwise_or_scalar_into",
     "bitwise_or_into", "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_or_scalar_args, 3, 0, false, false, false, false};
+    bitwise_or_scalar_args, 3, 0, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_or_scalar_into_schema,
     bitwise_or_scalar_into_impl, bitwise_or_scalar_into_autograd);
@@ -128,7 +130,7 @@ static constexpr ArgInfo bitwise_xor_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_xor_schema = {"bitwise_xor", "bitwise_xor",
     "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor_args, 2, 1, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_xor_schema, bitwise_xor_impl,
                                                      nullptr);
@@ -136,7 +138,7 @@ static constexpr ArgInfo bitwise_xor__args[] = {{"self", ArgType::kTensor, true,
                                                 {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema bitwise_xor__schema = {"bitwise_xor_", "bitwise_xor_",
     "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_xor_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_xor__schema, bitwise_xor__impl, nullptr);
 static void bitwise_xor_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -146,7 +148,7 @@ static void bitwise_xor_into_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr OpSchema bitwise_xor_into_schema = {"bitwise_xor_into", "bitwise_xor_into",
     "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", bitwise_xor_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_xor_into_schema,
     bitwise_xor_into_impl, bitwise_xor_into_autograd);
@@ -157,7 +159,7 @@ static constexpr ArgInfo bitwise_xor_scalar_args[] = {{"self", ArgType::kTensor,
                                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_xor_scalar_schema = {"bitwise_xor_scalar", "bitwise_xor",
     "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_xor_scalar_args, 2, 1,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_xor_scalar_schema,
                                                      bitwise_xor_scalar_impl, nullptr);
@@ -165,7 +167,7 @@ static constexpr ArgInfo bitwise_xor_scalar__args[] = {{"self", ArgType::kTensor
                                                        {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema bitwise_xor_scalar__schema = {"bitwise_xor_scalar_", "bitwise_xor_",
     "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor", bitwise_xor_scalar__args, 2, 0,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_xor_scalar__schema, bitwise_xor_scalar__impl, nullptr);
 static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -175,7 +177,7 @@ static void bitwise_xor_scalar_into_autograd(Call c, const Tensor& self, const S
 }
 static constexpr OpSchema bitwise_xor_scalar_into_schema = {"bitwise_xor_scalar_into",
     "bitwise_xor_into", "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_xor_scalar_args, 3, 0, false, false, false, false};
+    bitwise_xor_scalar_args, 3, 0, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_xor_scalar_into_schema,
     bitwise_xor_scalar_into_impl, bitwise_xor_scalar_into_autograd);
@@ -185,14 +187,15 @@ static constexpr ArgInfo bitwise_not_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_not_schema = {"bitwise_not", "bitwise_not",
                                                 "bitwise_not(self: Tensor) -> Tensor",
-                                                bitwise_not_args, 1, 1, false, false, false, false};
+                                                bitwise_not_args, 1, 1, false, false, false, false,
+                                                nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_bitwise_not =
     make_op<TensorRef, const Tensor&>(&bitwise_not_schema, bitwise_not_impl, nullptr);
 static constexpr ArgInfo bitwise_not__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_not__schema = {"bitwise_not_", "bitwise_not_",
                                                  "bitwise_not(self: Tensor) -> Tensor",
                                                  bitwise_not__args, 1, 0, false, false, false,
-                                                 false};
+                                                 false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_bitwise_not_ = make_op<void, Tensor&>(&bitwise_not__schema,
     bitwise_not__impl, nullptr);
 static void bitwise_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -202,7 +205,7 @@ static void bitwise_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 static constexpr OpSchema bitwise_not_into_schema = {"bitwise_not_into", "bitwise_not_into",
                                                      "bitwise_not(self: Tensor) -> Tensor",
                                                      bitwise_not_args, 2, 0, false, false, false,
-                                                     false};
+                                                     false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, const Tensor&,
     Tensor&>(&bitwise_not_into_schema, bitwise_not_into_impl, bitwise_not_into_autograd);
 
@@ -212,7 +215,7 @@ static constexpr ArgInfo bitwise_left_shift_args[] = {{"self", ArgType::kTensor,
                                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_left_shift_schema = {"bitwise_left_shift", "bitwise_left_shift",
     "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_left_shift_args, 2, 1,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_left_shift_schema,
                                                      bitwise_left_shift_impl, nullptr);
@@ -221,7 +224,7 @@ static constexpr ArgInfo bitwise_left_shift__args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema bitwise_left_shift__schema = {"bitwise_left_shift_",
                                                         "bitwise_left_shift_",
     "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_left_shift__args, 2, 0,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_left_shift__schema, bitwise_left_shift__impl, nullptr);
 static void bitwise_left_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -231,7 +234,7 @@ static void bitwise_left_shift_into_autograd(Call c, const Tensor& self, const T
 }
 static constexpr OpSchema bitwise_left_shift_into_schema = {"bitwise_left_shift_into",
     "bitwise_left_shift_into", "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
-    bitwise_left_shift_args, 3, 0, false, false, false, false};
+    bitwise_left_shift_args, 3, 0, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_left_shift_into_schema,
     bitwise_left_shift_into_impl, bitwise_left_shift_into_autograd);
@@ -242,7 +245,8 @@ static constexpr ArgInfo bitwise_left_shift_scalar_args[] =
      {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_left_shift_scalar_schema = {"bitwise_left_shift_scalar",
     "bitwise_left_shift", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_left_shift_scalar_args, 2, 1, false, false, false, false};
+    bitwise_left_shift_scalar_args, 2, 1, false, false, false, false, nullptr,
+    OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_left_shift_scalar_schema,
                                                      bitwise_left_shift_scalar_impl, nullptr);
@@ -250,7 +254,8 @@ static constexpr ArgInfo bitwise_left_shift_scalar__args[] =
     {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema bitwise_left_shift_scalar__schema = {"bitwise_left_shift_scalar_",
     "bitwise_left_shift_", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_left_shift_scalar__args, 2, 0, false, false, false, false};
+    bitwise_left_shift_scalar__args, 2, 0, false, false, false, false, nullptr,
+    OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_left_shift_scalar__schema, bitwise_left_shift_scalar__impl, nullptr);
 static void bitwise_left_shift_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -260,7 +265,8 @@ static void bitwise_left_shift_scalar_into_autograd(Call c, const Tensor& self, 
 }
 static constexpr OpSchema bitwise_left_shift_scalar_into_schema = {"bitwise_left_shift_scalar_into",
     "bitwise_left_shift_into", "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_left_shift_scalar_args, 3, 0, false, false, false, false};
+    bitwise_left_shift_scalar_args, 3, 0, false, false, false, false, nullptr,
+    OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_left_shift_scalar_into_schema,
     bitwise_left_shift_scalar_into_impl, bitwise_left_shift_scalar_into_autograd);
@@ -272,7 +278,7 @@ static constexpr ArgInfo bitwise_right_shift_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema bitwise_right_shift_schema = {"bitwise_right_shift",
                                                         "bitwise_right_shift",
     "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor", bitwise_right_shift_args, 2, 1,
-    false, false, false, false};
+    false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_right_shift_schema,
                                                      bitwise_right_shift_impl, nullptr);
@@ -280,7 +286,7 @@ static constexpr ArgInfo bitwise_right_shift__args[] = {{"self", ArgType::kTenso
                                                         {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema bitwise_right_shift__schema = {"bitwise_right_shift_",
     "bitwise_right_shift_", "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
-    bitwise_right_shift__args, 2, 0, false, false, false, false};
+    bitwise_right_shift__args, 2, 0, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_right_shift__schema, bitwise_right_shift__impl, nullptr);
 static void bitwise_right_shift_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -290,7 +296,7 @@ static void bitwise_right_shift_into_autograd(Call c, const Tensor& self, const 
 }
 static constexpr OpSchema bitwise_right_shift_into_schema = {"bitwise_right_shift_into",
     "bitwise_right_shift_into", "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
-    bitwise_right_shift_args, 3, 0, false, false, false, false};
+    bitwise_right_shift_args, 3, 0, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_right_shift_into_schema,
     bitwise_right_shift_into_impl, bitwise_right_shift_into_autograd);
@@ -301,7 +307,8 @@ static constexpr ArgInfo bitwise_right_shift_scalar_args[] =
      {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bitwise_right_shift_scalar_schema = {"bitwise_right_shift_scalar",
     "bitwise_right_shift", "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_right_shift_scalar_args, 2, 1, false, false, false, false};
+    bitwise_right_shift_scalar_args, 2, 1, false, false, false, false, nullptr,
+    OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_right_shift_scalar_schema,
                                                      bitwise_right_shift_scalar_impl, nullptr);
@@ -309,7 +316,8 @@ static constexpr ArgInfo bitwise_right_shift_scalar__args[] =
     {{"self", ArgType::kTensor, true, false}, {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema bitwise_right_shift_scalar__schema = {"bitwise_right_shift_scalar_",
     "bitwise_right_shift_", "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-    bitwise_right_shift_scalar__args, 2, 0, false, false, false, false};
+    bitwise_right_shift_scalar__args, 2, 0, false, false, false, false, nullptr,
+    OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_right_shift_scalar__schema, bitwise_right_shift_scalar__impl, nullptr);
 static void bitwise_right_shift_scalar_into_autograd(Call c, const Tensor& self,
@@ -320,7 +328,8 @@ static void bitwise_right_shift_scalar_into_autograd(Call c, const Tensor& self,
 static constexpr OpSchema bitwise_right_shift_scalar_into_schema =
     {"bitwise_right_shift_scalar_into", "bitwise_right_shift_into",
      "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
-     bitwise_right_shift_scalar_args, 3, 0, false, false, false, false};
+     bitwise_right_shift_scalar_args, 3, 0, false, false, false, false, nullptr,
+     OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_right_shift_scalar_into_schema,
     bitwise_right_shift_scalar_into_impl, bitwise_right_shift_scalar_into_autograd);

@@ -13,7 +13,8 @@ static constexpr ArgInfo eq_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema eq_schema = {"eq", "eq", "eq(self: Tensor, other: Tensor) -> BoolTensor",
-                                       eq_args, 2, 1, false, false, false, false};
+                                       eq_args, 2, 1, false, false, false, false, nullptr,
+                                       OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_eq = make_op<TensorRef, const Tensor&,
     const Tensor&>(&eq_schema, eq_impl, nullptr);
 static void eq__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -25,7 +26,7 @@ static constexpr ArgInfo eq__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema eq__schema =
     {"eq_", "eq_", "eq(self: Tensor, other: Tensor) -> BoolTensor", eq__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_eq_ = make_op<void, Tensor&,
     const Tensor&>(&eq__schema, eq__impl, eq__autograd);
 static void eq_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -34,7 +35,8 @@ static void eq_into_autograd(Call c, const Tensor& self, const Tensor& other, Te
 }
 static constexpr OpSchema eq_into_schema = {"eq_into", "eq_into",
                                             "eq(self: Tensor, other: Tensor) -> BoolTensor",
-                                            eq_args, 3, 0, false, false, false, false};
+                                            eq_args, 3, 0, false, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&eq_into_schema, eq_into_impl, eq_into_autograd);
 
@@ -44,7 +46,7 @@ static constexpr ArgInfo eq_scalar_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema eq_scalar_schema =
     {"eq_scalar", "eq", "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar_args, 2,
-     1, false, false, false, false};
+     1, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_eq_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&eq_scalar_schema, eq_scalar_impl, nullptr);
 static void eq_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -56,7 +58,7 @@ static constexpr ArgInfo eq_scalar__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema eq_scalar__schema = {"eq_scalar_", "eq_",
     "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_eq_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&eq_scalar__schema, eq_scalar__impl, eq_scalar__autograd);
 static void eq_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -65,7 +67,7 @@ static void eq_scalar_into_autograd(Call c, const Tensor& self, const Scalar& ot
 }
 static constexpr OpSchema eq_scalar_into_schema = {"eq_scalar_into", "eq_into",
     "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor", eq_scalar_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&eq_scalar_into_schema,
     eq_scalar_into_impl, eq_scalar_into_autograd);
@@ -75,7 +77,8 @@ static constexpr ArgInfo ne_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ne_schema = {"ne", "ne", "ne(self: Tensor, other: Tensor) -> BoolTensor",
-                                       ne_args, 2, 1, false, false, false, false};
+                                       ne_args, 2, 1, false, false, false, false, nullptr,
+                                       OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ne = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ne_schema, ne_impl, nullptr);
 static void ne__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -87,7 +90,7 @@ static constexpr ArgInfo ne__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema ne__schema =
     {"ne_", "ne_", "ne(self: Tensor, other: Tensor) -> BoolTensor", ne__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_ne_ = make_op<void, Tensor&,
     const Tensor&>(&ne__schema, ne__impl, ne__autograd);
 static void ne_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -96,7 +99,8 @@ static void ne_into_autograd(Call c, const Tensor& self, const Tensor& other, Te
 }
 static constexpr OpSchema ne_into_schema = {"ne_into", "ne_into",
                                             "ne(self: Tensor, other: Tensor) -> BoolTensor",
-                                            ne_args, 3, 0, false, false, false, false};
+                                            ne_args, 3, 0, false, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ne_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ne_into_schema, ne_into_impl, ne_into_autograd);
 
@@ -106,7 +110,7 @@ static constexpr ArgInfo ne_scalar_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ne_scalar_schema =
     {"ne_scalar", "ne", "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar_args, 2,
-     1, false, false, false, false};
+     1, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ne_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ne_scalar_schema, ne_scalar_impl, nullptr);
 static void ne_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -118,7 +122,7 @@ static constexpr ArgInfo ne_scalar__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema ne_scalar__schema = {"ne_scalar_", "ne_",
     "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_ne_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ne_scalar__schema, ne_scalar__impl, ne_scalar__autograd);
 static void ne_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -127,7 +131,7 @@ static void ne_scalar_into_autograd(Call c, const Tensor& self, const Scalar& ot
 }
 static constexpr OpSchema ne_scalar_into_schema = {"ne_scalar_into", "ne_into",
     "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor", ne_scalar_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ne_scalar_into_schema,
     ne_scalar_into_impl, ne_scalar_into_autograd);
@@ -137,7 +141,8 @@ static constexpr ArgInfo lt_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema lt_schema = {"lt", "lt", "lt(self: Tensor, other: Tensor) -> BoolTensor",
-                                       lt_args, 2, 1, false, false, false, false};
+                                       lt_args, 2, 1, false, false, false, false, nullptr,
+                                       OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lt_schema, lt_impl, nullptr);
 static void lt__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -149,7 +154,7 @@ static constexpr ArgInfo lt__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema lt__schema =
     {"lt_", "lt_", "lt(self: Tensor, other: Tensor) -> BoolTensor", lt__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_lt_ = make_op<void, Tensor&,
     const Tensor&>(&lt__schema, lt__impl, lt__autograd);
 static void lt_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -158,7 +163,8 @@ static void lt_into_autograd(Call c, const Tensor& self, const Tensor& other, Te
 }
 static constexpr OpSchema lt_into_schema = {"lt_into", "lt_into",
                                             "lt(self: Tensor, other: Tensor) -> BoolTensor",
-                                            lt_args, 3, 0, false, false, false, false};
+                                            lt_args, 3, 0, false, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lt_into_schema, lt_into_impl, lt_into_autograd);
 
@@ -168,7 +174,7 @@ static constexpr ArgInfo lt_scalar_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema lt_scalar_schema =
     {"lt_scalar", "lt", "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar_args, 2,
-     1, false, false, false, false};
+     1, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_lt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&lt_scalar_schema, lt_scalar_impl, nullptr);
 static void lt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -180,7 +186,7 @@ static constexpr ArgInfo lt_scalar__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema lt_scalar__schema = {"lt_scalar_", "lt_",
     "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_lt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&lt_scalar__schema, lt_scalar__impl, lt_scalar__autograd);
 static void lt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -189,7 +195,7 @@ static void lt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& ot
 }
 static constexpr OpSchema lt_scalar_into_schema = {"lt_scalar_into", "lt_into",
     "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor", lt_scalar_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&lt_scalar_into_schema,
     lt_scalar_into_impl, lt_scalar_into_autograd);
@@ -199,7 +205,8 @@ static constexpr ArgInfo le_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema le_schema = {"le", "le", "le(self: Tensor, other: Tensor) -> BoolTensor",
-                                       le_args, 2, 1, false, false, false, false};
+                                       le_args, 2, 1, false, false, false, false, nullptr,
+                                       OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_le = make_op<TensorRef, const Tensor&,
     const Tensor&>(&le_schema, le_impl, nullptr);
 static void le__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -211,7 +218,7 @@ static constexpr ArgInfo le__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema le__schema =
     {"le_", "le_", "le(self: Tensor, other: Tensor) -> BoolTensor", le__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_le_ = make_op<void, Tensor&,
     const Tensor&>(&le__schema, le__impl, le__autograd);
 static void le_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -220,7 +227,8 @@ static void le_into_autograd(Call c, const Tensor& self, const Tensor& other, Te
 }
 static constexpr OpSchema le_into_schema = {"le_into", "le_into",
                                             "le(self: Tensor, other: Tensor) -> BoolTensor",
-                                            le_args, 3, 0, false, false, false, false};
+                                            le_args, 3, 0, false, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_le_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&le_into_schema, le_into_impl, le_into_autograd);
 
@@ -230,7 +238,7 @@ static constexpr ArgInfo le_scalar_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema le_scalar_schema =
     {"le_scalar", "le", "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar_args, 2,
-     1, false, false, false, false};
+     1, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_le_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&le_scalar_schema, le_scalar_impl, nullptr);
 static void le_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -242,7 +250,7 @@ static constexpr ArgInfo le_scalar__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema le_scalar__schema = {"le_scalar_", "le_",
     "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_le_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&le_scalar__schema, le_scalar__impl, le_scalar__autograd);
 static void le_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -251,7 +259,7 @@ static void le_scalar_into_autograd(Call c, const Tensor& self, const Scalar& ot
 }
 static constexpr OpSchema le_scalar_into_schema = {"le_scalar_into", "le_into",
     "le_scalar(self: Tensor, other: Scalar) -> BoolTensor", le_scalar_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&le_scalar_into_schema,
     le_scalar_into_impl, le_scalar_into_autograd);
@@ -261,7 +269,8 @@ static constexpr ArgInfo gt_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema gt_schema = {"gt", "gt", "gt(self: Tensor, other: Tensor) -> BoolTensor",
-                                       gt_args, 2, 1, false, false, false, false};
+                                       gt_args, 2, 1, false, false, false, false, nullptr,
+                                       OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gt_schema, gt_impl, nullptr);
 static void gt__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -273,7 +282,7 @@ static constexpr ArgInfo gt__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema gt__schema =
     {"gt_", "gt_", "gt(self: Tensor, other: Tensor) -> BoolTensor", gt__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_gt_ = make_op<void, Tensor&,
     const Tensor&>(&gt__schema, gt__impl, gt__autograd);
 static void gt_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -282,7 +291,8 @@ static void gt_into_autograd(Call c, const Tensor& self, const Tensor& other, Te
 }
 static constexpr OpSchema gt_into_schema = {"gt_into", "gt_into",
                                             "gt(self: Tensor, other: Tensor) -> BoolTensor",
-                                            gt_args, 3, 0, false, false, false, false};
+                                            gt_args, 3, 0, false, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gt_into_schema, gt_into_impl, gt_into_autograd);
 
@@ -292,7 +302,7 @@ static constexpr ArgInfo gt_scalar_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema gt_scalar_schema =
     {"gt_scalar", "gt", "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar_args, 2,
-     1, false, false, false, false};
+     1, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_gt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&gt_scalar_schema, gt_scalar_impl, nullptr);
 static void gt_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -304,7 +314,7 @@ static constexpr ArgInfo gt_scalar__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema gt_scalar__schema = {"gt_scalar_", "gt_",
     "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_gt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&gt_scalar__schema, gt_scalar__impl, gt_scalar__autograd);
 static void gt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -313,7 +323,7 @@ static void gt_scalar_into_autograd(Call c, const Tensor& self, const Scalar& ot
 }
 static constexpr OpSchema gt_scalar_into_schema = {"gt_scalar_into", "gt_into",
     "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor", gt_scalar_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&gt_scalar_into_schema,
     gt_scalar_into_impl, gt_scalar_into_autograd);
@@ -323,7 +333,8 @@ static constexpr ArgInfo ge_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"other", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ge_schema = {"ge", "ge", "ge(self: Tensor, other: Tensor) -> BoolTensor",
-                                       ge_args, 2, 1, false, false, false, false};
+                                       ge_args, 2, 1, false, false, false, false, nullptr,
+                                       OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ge = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ge_schema, ge_impl, nullptr);
 static void ge__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -335,7 +346,7 @@ static constexpr ArgInfo ge__args[] = {{"self", ArgType::kTensor, true, false},
                                        {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema ge__schema =
     {"ge_", "ge_", "ge(self: Tensor, other: Tensor) -> BoolTensor", ge__args, 2, 0, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_ge_ = make_op<void, Tensor&,
     const Tensor&>(&ge__schema, ge__impl, ge__autograd);
 static void ge_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -344,7 +355,8 @@ static void ge_into_autograd(Call c, const Tensor& self, const Tensor& other, Te
 }
 static constexpr OpSchema ge_into_schema = {"ge_into", "ge_into",
                                             "ge(self: Tensor, other: Tensor) -> BoolTensor",
-                                            ge_args, 3, 0, false, false, false, false};
+                                            ge_args, 3, 0, false, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ge_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ge_into_schema, ge_into_impl, ge_into_autograd);
 
@@ -354,7 +366,7 @@ static constexpr ArgInfo ge_scalar_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ge_scalar_schema =
     {"ge_scalar", "ge", "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar_args, 2,
-     1, false, false, false, false};
+     1, false, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ge_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ge_scalar_schema, ge_scalar_impl, nullptr);
 static void ge_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
@@ -366,7 +378,7 @@ static constexpr ArgInfo ge_scalar__args[] = {{"self", ArgType::kTensor, true, f
                                               {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema ge_scalar__schema = {"ge_scalar_", "ge_",
     "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_ge_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ge_scalar__schema, ge_scalar__impl, ge_scalar__autograd);
 static void ge_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other, Tensor& dst) {
@@ -375,7 +387,7 @@ static void ge_scalar_into_autograd(Call c, const Tensor& self, const Scalar& ot
 }
 static constexpr OpSchema ge_scalar_into_schema = {"ge_scalar_into", "ge_into",
     "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor", ge_scalar_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ge_scalar_into_schema,
     ge_scalar_into_impl, ge_scalar_into_autograd);
@@ -385,7 +397,8 @@ static constexpr ArgInfo logical_not_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logical_not_schema = {"logical_not", "logical_not",
                                                 "logical_not(self: Tensor) -> BoolTensor",
-                                                logical_not_args, 1, 1, false, false, false, false};
+                                                logical_not_args, 1, 1, false, false, false, false,
+                                                nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_logical_not =
     make_op<TensorRef, const Tensor&>(&logical_not_schema, logical_not_impl, nullptr);
 static void logical_not__autograd(Call c, Tensor& self) {
@@ -397,7 +410,7 @@ static constexpr ArgInfo logical_not__args[] = {{"self", ArgType::kTensor, true,
 static constexpr OpSchema logical_not__schema = {"logical_not_", "logical_not_",
                                                  "logical_not(self: Tensor) -> BoolTensor",
                                                  logical_not__args, 1, 0, false, false, false,
-                                                 false};
+                                                 false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_logical_not_ = make_op<void, Tensor&>(&logical_not__schema,
     logical_not__impl, logical_not__autograd);
 static void logical_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -407,7 +420,7 @@ static void logical_not_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 static constexpr OpSchema logical_not_into_schema = {"logical_not_into", "logical_not_into",
                                                      "logical_not(self: Tensor) -> BoolTensor",
                                                      logical_not_args, 2, 0, false, false, false,
-                                                     false};
+                                                     false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, const Tensor&,
     Tensor&>(&logical_not_into_schema, logical_not_into_impl, logical_not_into_autograd);
 
@@ -417,7 +430,7 @@ static constexpr ArgInfo logical_and_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logical_and_schema = {"logical_and", "logical_and",
     "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_args, 2, 1, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_and_schema, logical_and_impl,
                                                      nullptr);
@@ -430,7 +443,7 @@ static constexpr ArgInfo logical_and__args[] = {{"self", ArgType::kTensor, true,
                                                 {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema logical_and__schema = {"logical_and_", "logical_and_",
     "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_logical_and_ = make_op<void, Tensor&,
     const Tensor&>(&logical_and__schema, logical_and__impl, logical_and__autograd);
 static void logical_and_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -440,7 +453,7 @@ static void logical_and_into_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr OpSchema logical_and_into_schema = {"logical_and_into", "logical_and_into",
     "logical_and(self: Tensor, other: Tensor) -> BoolTensor", logical_and_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_and_into_schema,
     logical_and_into_impl, logical_and_into_autograd);
@@ -451,7 +464,7 @@ static constexpr ArgInfo logical_or_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logical_or_schema = {"logical_or", "logical_or",
     "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_args, 2, 1, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_or_schema, logical_or_impl, nullptr);
 static void logical_or__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -463,7 +476,7 @@ static constexpr ArgInfo logical_or__args[] = {{"self", ArgType::kTensor, true, 
                                                {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema logical_or__schema = {"logical_or_", "logical_or_",
     "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_logical_or_ = make_op<void, Tensor&,
     const Tensor&>(&logical_or__schema, logical_or__impl, logical_or__autograd);
 static void logical_or_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -472,7 +485,7 @@ static void logical_or_into_autograd(Call c, const Tensor& self, const Tensor& o
 }
 static constexpr OpSchema logical_or_into_schema = {"logical_or_into", "logical_or_into",
     "logical_or(self: Tensor, other: Tensor) -> BoolTensor", logical_or_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_or_into_schema,
     logical_or_into_impl, logical_or_into_autograd);
@@ -483,7 +496,7 @@ static constexpr ArgInfo logical_xor_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logical_xor_schema = {"logical_xor", "logical_xor",
     "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_args, 2, 1, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_xor_schema, logical_xor_impl,
                                                      nullptr);
@@ -496,7 +509,7 @@ static constexpr ArgInfo logical_xor__args[] = {{"self", ArgType::kTensor, true,
                                                 {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema logical_xor__schema = {"logical_xor_", "logical_xor_",
     "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor__args, 2, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_logical_xor_ = make_op<void, Tensor&,
     const Tensor&>(&logical_xor__schema, logical_xor__impl, logical_xor__autograd);
 static void logical_xor_into_autograd(Call c, const Tensor& self, const Tensor& other,
@@ -506,7 +519,7 @@ static void logical_xor_into_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr OpSchema logical_xor_into_schema = {"logical_xor_into", "logical_xor_into",
     "logical_xor(self: Tensor, other: Tensor) -> BoolTensor", logical_xor_args, 3, 0, false, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema,
     logical_xor_into_impl, logical_xor_into_autograd);

@@ -14,7 +14,8 @@ static constexpr ArgInfo complex_args[] = {{"real", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema complex_schema = {"complex", "complex",
                                             "complex(real: Tensor, imag: Tensor) -> Tensor",
-                                            complex_args, 2, 1, false, false, false, true};
+                                            complex_args, 2, 1, false, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_complex = make_op<TensorRef, const Tensor&,
     const Tensor&>(&complex_schema, impl::complex, nullptr);
 static void complex_into_autograd(Call c, const Tensor& real, const Tensor& imag, Tensor& dst) {
@@ -23,7 +24,8 @@ static void complex_into_autograd(Call c, const Tensor& real, const Tensor& imag
 }
 static constexpr OpSchema complex_into_schema = {"complex_into", "complex_into",
                                                  "complex(real: Tensor, imag: Tensor) -> Tensor",
-                                                 complex_args, 3, 0, false, false, false, true};
+                                                 complex_args, 3, 0, false, false, false, true,
+                                                 nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_complex_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&complex_into_schema, complex_into_impl,
     complex_into_autograd);
@@ -34,7 +36,7 @@ static constexpr ArgInfo polar_args[] = {{"abs", ArgType::kTensor, false, false}
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema polar_schema =
     {"polar", "polar", "polar(abs: Tensor, angle: Tensor) -> Tensor", polar_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_polar = make_op<TensorRef, const Tensor&,
     const Tensor&>(&polar_schema, impl::polar, nullptr);
 static void polar_into_autograd(Call c, const Tensor& abs, const Tensor& angle, Tensor& dst) {
@@ -43,7 +45,8 @@ static void polar_into_autograd(Call c, const Tensor& abs, const Tensor& angle, 
 }
 static constexpr OpSchema polar_into_schema = {"polar_into", "polar_into",
                                                "polar(abs: Tensor, angle: Tensor) -> Tensor",
-                                               polar_args, 3, 0, false, false, false, true};
+                                               polar_args, 3, 0, false, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_polar_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&polar_into_schema, polar_into_impl,
     polar_into_autograd);
@@ -51,14 +54,16 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_polar_into =
 // ---- real ----
 static constexpr ArgInfo real_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema real_schema = {"real", "real", "real(self: Tensor) -> Tensor", real_args,
-                                         1, 1, false, false, false, true};
+                                         1, 1, false, false, false, true, nullptr,
+                                         OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_real = make_op<TensorRef, const Tensor&>(&real_schema,
     impl::real, nullptr);
 
 // ---- imag ----
 static constexpr ArgInfo imag_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema imag_schema = {"imag", "imag", "imag(self: Tensor) -> Tensor", imag_args,
-                                         1, 1, false, false, false, true};
+                                         1, 1, false, false, false, true, nullptr,
+                                         OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_imag = make_op<TensorRef, const Tensor&>(&imag_schema,
     impl::imag, nullptr);
 
@@ -66,7 +71,8 @@ constinit Op<TensorRef(const Tensor&)> op_imag = make_op<TensorRef, const Tensor
 static constexpr ArgInfo angle_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema angle_schema = {"angle", "angle", "angle(self: Tensor) -> Tensor",
-                                          angle_args, 1, 1, false, false, false, true};
+                                          angle_args, 1, 1, false, false, false, true, nullptr,
+                                          OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_angle = make_op<TensorRef, const Tensor&>(&angle_schema,
     impl::angle, nullptr);
 static void angle_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -75,7 +81,8 @@ static void angle_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema angle_into_schema = {"angle_into", "angle_into",
                                                "angle(self: Tensor) -> Tensor", angle_args, 2, 0,
-                                               false, false, false, true};
+                                               false, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_angle_into = make_op<void, const Tensor&,
     Tensor&>(&angle_into_schema, angle_into_impl, angle_into_autograd);
 
@@ -109,7 +116,7 @@ static constexpr ArgInfo angle_of_real_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema angle_of_real_schema = {"angle_of_real", "angle_of_real",
                                                   "angle_of_real(self: Tensor) -> Tensor",
                                                   angle_of_real_args, 1, 1, true, false, true,
-                                                  false};
+                                                  false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_angle_of_real =
     make_op<TensorRef, const Tensor&>(&angle_of_real_schema, angle_of_real_impl,
                                       angle_of_real_autograd);
@@ -117,7 +124,8 @@ constinit Op<TensorRef(const Tensor&)> op_angle_of_real =
 // ---- conj ----
 static constexpr ArgInfo conj_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema conj_schema = {"conj", "conj", "conj(self: Tensor) -> Tensor", conj_args,
-                                         1, 1, false, false, false, true};
+                                         1, 1, false, false, false, true, nullptr,
+                                         OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema,
     impl::conj, nullptr);
 
@@ -127,14 +135,14 @@ static constexpr ArgInfo conj_physical_args[] = {{"self", ArgType::kTensor, fals
 static constexpr OpSchema conj_physical_schema = {"conj_physical", "conj_physical",
                                                   "conj_physical(self: Tensor) -> Tensor",
                                                   conj_physical_args, 1, 1, false, false, false,
-                                                  true};
+                                                  true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_conj_physical =
     make_op<TensorRef, const Tensor&>(&conj_physical_schema, impl::conj_physical, nullptr);
 static constexpr ArgInfo conj_physical__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema conj_physical__schema = {"conj_physical_", "conj_physical_",
                                                    "conj_physical(self: Tensor) -> Tensor",
                                                    conj_physical__args, 1, 0, false, false, false,
-                                                   true};
+                                                   true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&)> op_conj_physical_ = make_op<void, Tensor&>(&conj_physical__schema,
     conj_physical__impl, nullptr);
 static void conj_physical_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -144,7 +152,7 @@ static void conj_physical_into_autograd(Call c, const Tensor& self, Tensor& dst)
 static constexpr OpSchema conj_physical_into_schema = {"conj_physical_into", "conj_physical_into",
                                                        "conj_physical(self: Tensor) -> Tensor",
                                                        conj_physical_args, 2, 0, false, false,
-                                                       false, true};
+                                                       false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_conj_physical_into = make_op<void, const Tensor&,
     Tensor&>(&conj_physical_into_schema, conj_physical_into_impl, conj_physical_into_autograd);
 
@@ -177,7 +185,8 @@ static TensorRef conj_copy_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo conj_copy_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema conj_copy_schema = {"conj_copy", "conj_copy",
                                               "conj_copy(self: Tensor) -> Tensor", conj_copy_args,
-                                              1, 1, true, false, true, false};
+                                              1, 1, true, false, true, false, nullptr,
+                                              OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_conj_copy =
     make_op<TensorRef, const Tensor&>(&conj_copy_schema, conj_copy_impl, conj_copy_autograd);
 
@@ -185,8 +194,8 @@ constinit Op<TensorRef(const Tensor&)> op_conj_copy =
 static constexpr ArgInfo resolve_conj_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema resolve_conj_schema = {"resolve_conj", "resolve_conj",
                                                  "resolve_conj(self: Tensor) -> Tensor",
-                                                 resolve_conj_args, 1, 1, false, false, false,
-                                                 true};
+                                                 resolve_conj_args, 1, 1, false, false, false, true,
+                                                 nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_resolve_conj =
     make_op<TensorRef, const Tensor&>(&resolve_conj_schema, impl::resolve_conj, nullptr);
 
@@ -194,7 +203,8 @@ constinit Op<TensorRef(const Tensor&)> op_resolve_conj =
 static constexpr ArgInfo resolve_neg_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema resolve_neg_schema = {"resolve_neg", "resolve_neg",
                                                 "resolve_neg(self: Tensor) -> Tensor",
-                                                resolve_neg_args, 1, 1, false, false, false, true};
+                                                resolve_neg_args, 1, 1, false, false, false, true,
+                                                nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_resolve_neg =
     make_op<TensorRef, const Tensor&>(&resolve_neg_schema, impl::resolve_neg, nullptr);
 
@@ -262,7 +272,8 @@ static constexpr ArgInfo view_as_complex_args[] = {{"self", ArgType::kTensor, fa
 static constexpr OpSchema view_as_complex_schema = {"view_as_complex", "view_as_complex",
                                                     "view_as_complex(self: Tensor) -> Tensor",
                                                     view_as_complex_args, 1, 1, true, false, false,
-                                                    true};
+                                                    true, nullptr, OpKind::kOther,
+                                                    {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&)> op_view_as_complex =
     make_op<TensorRef, const Tensor&>(&view_as_complex_schema, impl::view_as_complex,
                                       view_as_complex_autograd);

@@ -21,7 +21,7 @@ static constexpr ArgInfo conv1d_args[] = {{"input", ArgType::kTensor, false, fal
 static constexpr OpSchema conv1d_schema = {"conv1d", "conv1d",
     "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: "
     "Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_args, 7, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv1d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -40,7 +40,7 @@ static constexpr ArgInfo conv1d_padding_args[] = {{"input", ArgType::kTensor, fa
 static constexpr OpSchema conv1d_padding_schema = {"conv1d_padding", "conv1d_padding",
     "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: "
     "Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv1d_padding_args, 7, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv1d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv1d_padding_schema,
@@ -58,7 +58,7 @@ static constexpr ArgInfo conv2d_args[] = {{"input", ArgType::kTensor, false, fal
 static constexpr OpSchema conv2d_schema = {"conv2d", "conv2d",
     "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: "
     "Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_args, 7, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv2d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -77,7 +77,7 @@ static constexpr ArgInfo conv2d_padding_args[] = {{"input", ArgType::kTensor, fa
 static constexpr OpSchema conv2d_padding_schema = {"conv2d_padding", "conv2d_padding",
     "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: "
     "Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv2d_padding_args, 7, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv2d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv2d_padding_schema,
@@ -95,7 +95,7 @@ static constexpr ArgInfo conv3d_args[] = {{"input", ArgType::kTensor, false, fal
 static constexpr OpSchema conv3d_schema = {"conv3d", "conv3d",
     "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: "
     "Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_args, 7, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv3d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -114,7 +114,7 @@ static constexpr ArgInfo conv3d_padding_args[] = {{"input", ArgType::kTensor, fa
 static constexpr OpSchema conv3d_padding_schema = {"conv3d_padding", "conv3d_padding",
     "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, stride: "
     "Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor", conv3d_padding_args, 7, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv3d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv3d_padding_schema,
@@ -133,7 +133,7 @@ static constexpr ArgInfo conv_transpose1d_args[] = {{"input", ArgType::kTensor, 
 static constexpr OpSchema conv_transpose1d_schema = {"conv_transpose1d", "conv_transpose1d",
     "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
-    "Tensor", conv_transpose1d_args, 8, 1, false, false, false, true};
+    "Tensor", conv_transpose1d_args, 8, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose1d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose1d_schema,
@@ -152,7 +152,7 @@ static constexpr ArgInfo conv_transpose2d_args[] = {{"input", ArgType::kTensor, 
 static constexpr OpSchema conv_transpose2d_schema = {"conv_transpose2d", "conv_transpose2d",
     "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
-    "Tensor", conv_transpose2d_args, 8, 1, false, false, false, true};
+    "Tensor", conv_transpose2d_args, 8, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose2d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose2d_schema,
@@ -171,7 +171,7 @@ static constexpr ArgInfo conv_transpose3d_args[] = {{"input", ArgType::kTensor, 
 static constexpr OpSchema conv_transpose3d_schema = {"conv_transpose3d", "conv_transpose3d",
     "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
     "padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
-    "Tensor", conv_transpose3d_args, 8, 1, false, false, false, true};
+    "Tensor", conv_transpose3d_args, 8, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose3d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose3d_schema,
@@ -261,7 +261,8 @@ static double convolution_flops([[maybe_unused]] const Value* args,
 static constexpr OpSchema convolution_schema = {"convolution", "convolution",
     "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: Int[], "
     "dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor",
-    convolution_args, 9, 1, true, false, true, false, convolution_flops};
+    convolution_args, 9, 1, true, false, true, false, convolution_flops, OpKind::kOther,
+    {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints,
                        int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t>(&convolution_schema, impl::convolution,

@@ -174,7 +174,8 @@ static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema to_schema =
     {"to", "to",
     "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, "
-    "memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true};
+    "memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to,
     nullptr);
@@ -183,7 +184,8 @@ constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to 
 static constexpr ArgInfo contiguous_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema contiguous_schema = {"contiguous", "contiguous",
                                                "contiguous(self: Tensor) -> Tensor",
-                                               contiguous_args, 1, 1, false, false, false, true};
+                                               contiguous_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_contiguous =
     make_op<TensorRef, const Tensor&>(&contiguous_schema, impl::contiguous, nullptr);
 

@@ -18,7 +18,7 @@ static constexpr ArgInfo fft_fft_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_fft_schema = {"fft_fft", "fft_fft",
     "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_fft_args, 4, 1, false, false, false, true};
+    "Tensor", fft_fft_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_fft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_fft_schema,
     impl::fft_fft, nullptr);
@@ -29,7 +29,7 @@ static void fft_fft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, in
 }
 static constexpr OpSchema fft_fft_into_schema = {"fft_fft_into", "fft_fft_into",
     "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_fft_args, 5, 0, false, false, false, true};
+    "Tensor", fft_fft_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_fft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_fft_into_schema,
     fft_fft_into_impl, fft_fft_into_autograd);
@@ -44,7 +44,7 @@ static constexpr ArgInfo fft_ifft_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_ifft_schema = {"fft_ifft", "fft_ifft",
     "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_ifft_args, 4, 1, false, false, false, true};
+    "Tensor", fft_ifft_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ifft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ifft_schema,
     impl::fft_ifft, nullptr);
@@ -55,7 +55,7 @@ static void fft_ifft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
 }
 static constexpr OpSchema fft_ifft_into_schema = {"fft_ifft_into", "fft_ifft_into",
     "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_ifft_args, 5, 0, false, false, false, true};
+    "Tensor", fft_ifft_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ifft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ifft_into_schema,
     fft_ifft_into_impl, fft_ifft_into_autograd);
@@ -70,7 +70,7 @@ static constexpr ArgInfo fft_rfft_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_rfft_schema = {"fft_rfft", "fft_rfft",
     "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_rfft_args, 4, 1, false, false, false, true};
+    "Tensor", fft_rfft_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_rfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_rfft_schema,
     impl::fft_rfft, nullptr);
@@ -81,7 +81,7 @@ static void fft_rfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
 }
 static constexpr OpSchema fft_rfft_into_schema = {"fft_rfft_into", "fft_rfft_into",
     "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_rfft_args, 5, 0, false, false, false, true};
+    "Tensor", fft_rfft_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_rfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_rfft_into_schema,
     fft_rfft_into_impl, fft_rfft_into_autograd);
@@ -96,7 +96,7 @@ static constexpr ArgInfo fft_irfft_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_irfft_schema = {"fft_irfft", "fft_irfft",
     "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_irfft_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_irfft_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_irfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_irfft_schema,
     impl::fft_irfft, nullptr);
@@ -107,7 +107,7 @@ static void fft_irfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, 
 }
 static constexpr OpSchema fft_irfft_into_schema = {"fft_irfft_into", "fft_irfft_into",
     "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_irfft_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_irfft_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_irfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_irfft_into_schema,
     fft_irfft_into_impl, fft_irfft_into_autograd);
@@ -122,7 +122,7 @@ static constexpr ArgInfo fft_hfft_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_hfft_schema = {"fft_hfft", "fft_hfft",
     "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_hfft_args, 4, 1, false, false, false, true};
+    "Tensor", fft_hfft_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_hfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_hfft_schema,
     impl::fft_hfft, nullptr);
@@ -133,7 +133,7 @@ static void fft_hfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, i
 }
 static constexpr OpSchema fft_hfft_into_schema = {"fft_hfft_into", "fft_hfft_into",
     "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") -> "
-    "Tensor", fft_hfft_args, 5, 0, false, false, false, true};
+    "Tensor", fft_hfft_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_hfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_hfft_into_schema,
     fft_hfft_into_impl, fft_hfft_into_autograd);
@@ -148,7 +148,7 @@ static constexpr ArgInfo fft_ihfft_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_ihfft_schema = {"fft_ihfft", "fft_ihfft",
     "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_ihfft_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_ihfft_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ihfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ihfft_schema,
     impl::fft_ihfft, nullptr);
@@ -159,7 +159,7 @@ static void fft_ihfft_into_autograd(Call c, const Tensor& self, Opt<int64_t> n, 
 }
 static constexpr OpSchema fft_ihfft_into_schema = {"fft_ihfft_into", "fft_ihfft_into",
     "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_ihfft_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_ihfft_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ihfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ihfft_into_schema,
     fft_ihfft_into_impl, fft_ihfft_into_autograd);
@@ -173,7 +173,7 @@ static constexpr ArgInfo fft_fft2_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_fft2_schema = {"fft_fft2", "fft_fft2",
     "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_fft2_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_fft2_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fft2_schema, impl::fft_fft2,
     nullptr);
@@ -184,7 +184,7 @@ static void fft_fft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim,
 }
 static constexpr OpSchema fft_fft2_into_schema = {"fft_fft2_into", "fft_fft2_into",
     "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_fft2_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_fft2_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fft2_into_schema,
     fft_fft2_into_impl, fft_fft2_into_autograd);
@@ -198,7 +198,7 @@ static constexpr ArgInfo fft_ifft2_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_ifft2_schema = {"fft_ifft2", "fft_ifft2",
     "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_ifft2_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_ifft2_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifft2_schema, impl::fft_ifft2,
     nullptr);
@@ -209,7 +209,7 @@ static void fft_ifft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
 }
 static constexpr OpSchema fft_ifft2_into_schema = {"fft_ifft2_into", "fft_ifft2_into",
     "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_ifft2_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_ifft2_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifft2_into_schema,
     fft_ifft2_into_impl, fft_ifft2_into_autograd);
@@ -223,7 +223,7 @@ static constexpr ArgInfo fft_rfft2_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_rfft2_schema = {"fft_rfft2", "fft_rfft2",
     "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_rfft2_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_rfft2_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfft2_schema, impl::fft_rfft2,
     nullptr);
@@ -234,7 +234,7 @@ static void fft_rfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
 }
 static constexpr OpSchema fft_rfft2_into_schema = {"fft_rfft2_into", "fft_rfft2_into",
     "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_rfft2_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_rfft2_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfft2_into_schema,
     fft_rfft2_into_impl, fft_rfft2_into_autograd);
@@ -248,7 +248,8 @@ static constexpr ArgInfo fft_irfft2_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_irfft2_schema = {"fft_irfft2", "fft_irfft2",
     "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_irfft2_args, 4, 1, false, false, false, true};
+    "\"backward\") -> Tensor", fft_irfft2_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfft2_schema, impl::fft_irfft2,
     nullptr);
@@ -259,7 +260,8 @@ static void fft_irfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints di
 }
 static constexpr OpSchema fft_irfft2_into_schema = {"fft_irfft2_into", "fft_irfft2_into",
     "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_irfft2_args, 5, 0, false, false, false, true};
+    "\"backward\") -> Tensor", fft_irfft2_args, 5, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfft2_into_schema,
     fft_irfft2_into_impl, fft_irfft2_into_autograd);
@@ -273,7 +275,7 @@ static constexpr ArgInfo fft_hfft2_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_hfft2_schema = {"fft_hfft2", "fft_hfft2",
     "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_hfft2_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_hfft2_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfft2_schema, impl::fft_hfft2,
     nullptr);
@@ -284,7 +286,7 @@ static void fft_hfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
 }
 static constexpr OpSchema fft_hfft2_into_schema = {"fft_hfft2_into", "fft_hfft2_into",
     "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_hfft2_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_hfft2_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfft2_into_schema,
     fft_hfft2_into_impl, fft_hfft2_into_autograd);
@@ -298,7 +300,8 @@ static constexpr ArgInfo fft_ihfft2_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_ihfft2_schema = {"fft_ihfft2", "fft_ihfft2",
     "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_ihfft2_args, 4, 1, false, false, false, true};
+    "\"backward\") -> Tensor", fft_ihfft2_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfft2_schema, impl::fft_ihfft2,
     nullptr);
@@ -309,7 +312,8 @@ static void fft_ihfft2_into_autograd(Call c, const Tensor& self, Ints s, Ints di
 }
 static constexpr OpSchema fft_ihfft2_into_schema = {"fft_ihfft2_into", "fft_ihfft2_into",
     "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_ihfft2_args, 5, 0, false, false, false, true};
+    "\"backward\") -> Tensor", fft_ihfft2_args, 5, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfft2_into_schema,
     fft_ihfft2_into_impl, fft_ihfft2_into_autograd);
@@ -323,7 +327,7 @@ static constexpr ArgInfo fft_fftn_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_fftn_schema = {"fft_fftn", "fft_fftn",
     "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_fftn_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_fftn_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fftn_schema, impl::fft_fftn,
     nullptr);
@@ -334,7 +338,7 @@ static void fft_fftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim,
 }
 static constexpr OpSchema fft_fftn_into_schema = {"fft_fftn_into", "fft_fftn_into",
     "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_fftn_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_fftn_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fftn_into_schema,
     fft_fftn_into_impl, fft_fftn_into_autograd);
@@ -348,7 +352,7 @@ static constexpr ArgInfo fft_ifftn_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_ifftn_schema = {"fft_ifftn", "fft_ifftn",
     "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_ifftn_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_ifftn_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifftn_schema, impl::fft_ifftn,
     nullptr);
@@ -359,7 +363,7 @@ static void fft_ifftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
 }
 static constexpr OpSchema fft_ifftn_into_schema = {"fft_ifftn_into", "fft_ifftn_into",
     "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_ifftn_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_ifftn_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifftn_into_schema,
     fft_ifftn_into_impl, fft_ifftn_into_autograd);
@@ -373,7 +377,7 @@ static constexpr ArgInfo fft_rfftn_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_rfftn_schema = {"fft_rfftn", "fft_rfftn",
     "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_rfftn_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_rfftn_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfftn_schema, impl::fft_rfftn,
     nullptr);
@@ -384,7 +388,7 @@ static void fft_rfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
 }
 static constexpr OpSchema fft_rfftn_into_schema = {"fft_rfftn_into", "fft_rfftn_into",
     "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_rfftn_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_rfftn_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfftn_into_schema,
     fft_rfftn_into_impl, fft_rfftn_into_autograd);
@@ -398,7 +402,8 @@ static constexpr ArgInfo fft_irfftn_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_irfftn_schema = {"fft_irfftn", "fft_irfftn",
     "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_irfftn_args, 4, 1, false, false, false, true};
+    "\"backward\") -> Tensor", fft_irfftn_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfftn_schema, impl::fft_irfftn,
     nullptr);
@@ -409,7 +414,8 @@ static void fft_irfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints di
 }
 static constexpr OpSchema fft_irfftn_into_schema = {"fft_irfftn_into", "fft_irfftn_into",
     "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_irfftn_args, 5, 0, false, false, false, true};
+    "\"backward\") -> Tensor", fft_irfftn_args, 5, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfftn_into_schema,
     fft_irfftn_into_impl, fft_irfftn_into_autograd);
@@ -423,7 +429,7 @@ static constexpr ArgInfo fft_hfftn_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_hfftn_schema = {"fft_hfftn", "fft_hfftn",
     "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_hfftn_args, 4, 1, false, false, false, true};
+    "-> Tensor", fft_hfftn_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfftn_schema, impl::fft_hfftn,
     nullptr);
@@ -434,7 +440,7 @@ static void fft_hfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints dim
 }
 static constexpr OpSchema fft_hfftn_into_schema = {"fft_hfftn_into", "fft_hfftn_into",
     "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = \"backward\") "
-    "-> Tensor", fft_hfftn_args, 5, 0, false, false, false, true};
+    "-> Tensor", fft_hfftn_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfftn_into_schema,
     fft_hfftn_into_impl, fft_hfftn_into_autograd);
@@ -448,7 +454,8 @@ static constexpr ArgInfo fft_ihfftn_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_ihfftn_schema = {"fft_ihfftn", "fft_ihfftn",
     "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_ihfftn_args, 4, 1, false, false, false, true};
+    "\"backward\") -> Tensor", fft_ihfftn_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfftn_schema, impl::fft_ihfftn,
     nullptr);
@@ -459,7 +466,8 @@ static void fft_ihfftn_into_autograd(Call c, const Tensor& self, Ints s, Ints di
 }
 static constexpr OpSchema fft_ihfftn_into_schema = {"fft_ihfftn_into", "fft_ihfftn_into",
     "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", fft_ihfftn_args, 5, 0, false, false, false, true};
+    "\"backward\") -> Tensor", fft_ihfftn_args, 5, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfftn_into_schema,
     fft_ihfftn_into_impl, fft_ihfftn_into_autograd);
@@ -473,7 +481,7 @@ static constexpr ArgInfo fft_fftfreq_args[] = {{"n", ArgType::kInt, false, false
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_fftfreq_schema = {"fft_fftfreq", "fft_fftfreq",
     "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> Tensor",
-    fft_fftfreq_args, 4, 1, false, false, false, true};
+    fft_fftfreq_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_fftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_fftfreq_schema, impl::fft_fftfreq,
     nullptr);
@@ -484,7 +492,7 @@ static void fft_fftfreq_into_autograd(Call c, int64_t n, double d, Dtype dtype, 
 }
 static constexpr OpSchema fft_fftfreq_into_schema = {"fft_fftfreq_into", "fft_fftfreq_into",
     "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> Tensor",
-    fft_fftfreq_args, 5, 0, false, false, false, true};
+    fft_fftfreq_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_fftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_fftfreq_into_schema,
     fft_fftfreq_into_impl, fft_fftfreq_into_autograd);
@@ -498,7 +506,7 @@ static constexpr ArgInfo fft_rfftfreq_args[] = {{"n", ArgType::kInt, false, fals
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema fft_rfftfreq_schema = {"fft_rfftfreq", "fft_rfftfreq",
     "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> Tensor",
-    fft_rfftfreq_args, 4, 1, false, false, false, true};
+    fft_rfftfreq_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_rfftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_rfftfreq_schema,
     impl::fft_rfftfreq, nullptr);
@@ -509,7 +517,7 @@ static void fft_rfftfreq_into_autograd(Call c, int64_t n, double d, Dtype dtype,
 }
 static constexpr OpSchema fft_rfftfreq_into_schema = {"fft_rfftfreq_into", "fft_rfftfreq_into",
     "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> Tensor",
-    fft_rfftfreq_args, 5, 0, false, false, false, true};
+    fft_rfftfreq_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_rfftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_rfftfreq_into_schema,
     fft_rfftfreq_into_impl, fft_rfftfreq_into_autograd);
@@ -519,7 +527,7 @@ static constexpr ArgInfo fft_fftshift_args[] = {{"self", ArgType::kTensor, false
                                                 {"dim", ArgType::kDims, false, true}};
 static constexpr OpSchema fft_fftshift_schema = {"fft_fftshift", "fft_fftshift",
     "fft_fftshift(self: Tensor, dim: Dims = []) -> Tensor", fft_fftshift_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_fftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_fftshift_schema, impl::fft_fftshift, nullptr);
 
@@ -528,7 +536,7 @@ static constexpr ArgInfo fft_ifftshift_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dim", ArgType::kDims, false, true}};
 static constexpr OpSchema fft_ifftshift_schema = {"fft_ifftshift", "fft_ifftshift",
     "fft_ifftshift(self: Tensor, dim: Dims = []) -> Tensor", fft_ifftshift_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_ifftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_ifftshift_schema, impl::fft_ifftshift, nullptr);
 
@@ -552,7 +560,7 @@ static constexpr OpSchema stft_schema =
     "stft(self: Tensor, n_fft: Int, hop_length: Int? = None, win_length: Int? = None, window: "
     "Tensor? = None, center: Bool = true, pad_mode: Enum<Padding> = \"reflect\", normalized: Bool "
     "= false, onesided: Bool? = None, return_complex: Bool? = None, align_to_window: Bool? = "
-    "None) -> Tensor", stft_args, 11, 1, false, false, false, true};
+    "None) -> Tensor", stft_args, 11, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        int64_t, bool, Opt<bool>, Opt<bool>, Opt<bool>)> op_stft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
@@ -577,7 +585,7 @@ static constexpr OpSchema istft_schema =
     "istft(self: Tensor, n_fft: Int, hop_length: Int? = None, win_length: Int? = None, window: "
     "Tensor? = None, center: Bool = true, normalized: Bool = false, onesided: Bool? = None, "
     "length: Int? = None, return_complex: Bool = false) -> Tensor", istft_args, 10, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        bool, Opt<bool>, Opt<int64_t>, bool)> op_istft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,

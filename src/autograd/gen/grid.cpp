@@ -19,7 +19,7 @@ static constexpr ArgInfo grid_sample_args[] = {{"input", ArgType::kTensor, false
 static constexpr OpSchema grid_sample_schema = {"grid_sample", "grid_sample",
     "grid_sample(input: Tensor, grid: Tensor, mode: Enum<GridMode> = \"bilinear\", padding_mode: "
     "Enum<GridPadding> = \"zeros\", align_corners: Bool? = None) -> Tensor", grid_sample_args, 5, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t,
             Opt<bool>>(&grid_sample_schema, impl::grid_sample, nullptr);
@@ -182,7 +182,7 @@ static constexpr ArgInfo affine_grid_args[] = {{"theta", ArgType::kTensor, false
                                                {"align_corners", ArgType::kOptBool, false, true}};
 static constexpr OpSchema affine_grid_schema = {"affine_grid", "affine_grid",
     "affine_grid(theta: Tensor, size: Shape, align_corners: Bool? = None) -> Tensor",
-    affine_grid_args, 3, 1, false, false, false, true};
+    affine_grid_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Opt<bool>)> op_affine_grid =
     make_op<TensorRef, const Tensor&, Ints, Opt<bool>>(&affine_grid_schema, impl::affine_grid,
                                                        nullptr);

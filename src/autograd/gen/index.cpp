@@ -114,7 +114,8 @@ static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false,
                                                {"src", ArgType::kTensor, false, false}};
 static constexpr OpSchema scatter_add_schema = {"scatter_add", "scatter_add",
     "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor", scatter_add_args,
-    4, 1, true, false, false, false};
+    4, 1, true, false, false, false, nullptr, OpKind::kOther,
+    {Autocast::kNone, Autocast::kPromote}};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema,
     impl::scatter_add, scatter_add_autograd);
@@ -527,7 +528,7 @@ static constexpr OpSchema embedding_bag_schema = {"embedding_bag", "embedding_ba
     "embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor? = None, mode: Enum<BagMode> "
     "= \"mean\", per_sample_weights: Tensor? = None, scale_grad_by_freq: Bool = false, "
     "include_last_offset: Bool = false, padding_idx: Index? = None) -> Tensor", embedding_bag_args,
-    8, 1, false, false, false, true};
+    8, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*, bool,
                        bool, Opt<int64_t>)> op_embedding_bag = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
@@ -543,7 +544,8 @@ static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema scatter_schema = {"scatter", "scatter",
     "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", scatter_args, 5, 1, false, false, false, true};
+    "\"none\") -> Tensor", scatter_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&,
             int64_t>(&scatter_schema, impl::scatter, nullptr);
@@ -555,7 +557,8 @@ static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor, true, fal
                                              ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema scatter__schema = {"scatter_", "scatter_",
     "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", scatter__args, 5, 0, false, false, false, true};
+    "\"none\") -> Tensor", scatter__args, 5, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema,
     scatter__impl, nullptr);
@@ -566,7 +569,8 @@ static void scatter_into_autograd(Call c, const Tensor& self, int64_t dim, const
 }
 static constexpr OpSchema scatter_into_schema = {"scatter_into", "scatter_into",
     "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", scatter_args, 6, 0, false, false, false, true};
+    "\"none\") -> Tensor", scatter_args, 6, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -583,7 +587,8 @@ static constexpr ArgInfo scatter_value_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema scatter_value_schema = {"scatter_value", "scatter",
     "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false, true};
+    "\"none\") -> Tensor", scatter_value_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&,
                        int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
@@ -595,7 +600,8 @@ static constexpr ArgInfo scatter_value__args[] = {{"self", ArgType::kTensor, tru
                                                    kScatterValues, ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema scatter_value__schema = {"scatter_value_", "scatter_",
     "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false, true};
+    "\"none\") -> Tensor", scatter_value__args, 5, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema,
     scatter_value__impl, nullptr);
@@ -607,7 +613,8 @@ static void scatter_value_into_autograd(Call c, const Tensor& self, int64_t dim,
 }
 static constexpr OpSchema scatter_value_into_schema = {"scatter_value_into", "scatter_into",
     "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", scatter_value_args, 6, 0, false, false, false, true};
+    "\"none\") -> Tensor", scatter_value_args, 6, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t,
                   Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema,
@@ -769,7 +776,8 @@ static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema index_copy_schema = {"index_copy", "index_copy",
     "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor", index_copy_args,
-    4, 1, true, false, false, false};
+    4, 1, true, false, false, false, nullptr, OpKind::kOther,
+    {Autocast::kPromote, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema,
     impl::index_copy, index_copy_autograd);
@@ -896,7 +904,7 @@ static constexpr ArgInfo index_fill_tensor_args[] = {{"self", ArgType::kTensor, 
                                                      {"value", ArgType::kTensor, false, false}};
 static constexpr OpSchema index_fill_tensor_schema = {"index_fill_tensor", "index_fill",
     "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
-    index_fill_tensor_args, 4, 1, false, false, false, true};
+    index_fill_tensor_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
             const Tensor&>(&index_fill_tensor_schema, impl::index_fill_tensor, nullptr);
@@ -906,7 +914,7 @@ static constexpr ArgInfo index_fill_tensor__args[] = {{"self", ArgType::kTensor,
                                                       {"value", ArgType::kTensor, false, false}};
 static constexpr OpSchema index_fill_tensor__schema = {"index_fill_tensor_", "index_fill_",
     "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
-    index_fill_tensor__args, 4, 0, false, false, false, true};
+    index_fill_tensor__args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema,
     index_fill_tensor__impl, nullptr);
@@ -918,7 +926,7 @@ static constexpr ArgInfo take_along_dim_args[] = {{"self", ArgType::kTensor, fal
                                                   {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema take_along_dim_schema = {"take_along_dim", "take_along_dim",
     "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
-    take_along_dim_args, 3, 1, false, false, false, true};
+    take_along_dim_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema,
     impl::take_along_dim, nullptr);
@@ -930,7 +938,7 @@ static void take_along_dim_into_autograd(Call c, const Tensor& self, const Tenso
 static constexpr OpSchema take_along_dim_into_schema = {"take_along_dim_into",
                                                         "take_along_dim_into",
     "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
-    take_along_dim_args, 4, 0, false, false, false, true};
+    take_along_dim_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&take_along_dim_into_schema,
     take_along_dim_into_impl, take_along_dim_into_autograd);
@@ -941,7 +949,7 @@ static constexpr ArgInfo masked_select_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema masked_select_schema = {"masked_select", "masked_select",
     "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select =
     make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, impl::masked_select,
                                                      nullptr);
@@ -952,7 +960,7 @@ static void masked_select_into_autograd(Call c, const Tensor& self, const Tensor
 }
 static constexpr OpSchema masked_select_into_schema = {"masked_select_into", "masked_select_into",
     "masked_select(self: Tensor, mask: Tensor) -> Tensor", masked_select_args, 3, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&masked_select_into_schema,
     masked_select_into_impl, masked_select_into_autograd);
@@ -992,7 +1000,7 @@ static constexpr ArgInfo tril_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema tril_schema =
     {"tril", "tril", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&,
     int64_t>(&tril_schema, impl::tril, nullptr);
 static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false},
@@ -1000,7 +1008,7 @@ static constexpr ArgInfo tril__args[] = {{"self", ArgType::kTensor, true, false}
                                           ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema tril__schema =
     {"tril_", "tril_", "tril(self: Tensor, diagonal: Int = 0) -> Tensor", tril__args, 2, 0, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema,
     tril__impl, nullptr);
 static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
@@ -1009,7 +1017,8 @@ static void tril_into_autograd(Call c, const Tensor& self, int64_t diagonal, Ten
 }
 static constexpr OpSchema tril_into_schema = {"tril_into", "tril_into",
                                               "tril(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                              tril_args, 3, 0, false, false, false, true};
+                                              tril_args, 3, 0, false, false, false, true, nullptr,
+                                              OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&tril_into_schema, tril_into_impl, tril_into_autograd);
 
@@ -1020,7 +1029,7 @@ static constexpr ArgInfo triu_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema triu_schema =
     {"triu", "triu", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&,
     int64_t>(&triu_schema, impl::triu, nullptr);
 static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false},
@@ -1028,7 +1037,7 @@ static constexpr ArgInfo triu__args[] = {{"self", ArgType::kTensor, true, false}
                                           ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema triu__schema =
     {"triu_", "triu_", "triu(self: Tensor, diagonal: Int = 0) -> Tensor", triu__args, 2, 0, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema,
     triu__impl, nullptr);
 static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Tensor& dst) {
@@ -1037,7 +1046,8 @@ static void triu_into_autograd(Call c, const Tensor& self, int64_t diagonal, Ten
 }
 static constexpr OpSchema triu_into_schema = {"triu_into", "triu_into",
                                               "triu(self: Tensor, diagonal: Int = 0) -> Tensor",
-                                              triu_args, 3, 0, false, false, false, true};
+                                              triu_args, 3, 0, false, false, false, true, nullptr,
+                                              OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&triu_into_schema, triu_into_impl, triu_into_autograd);
 
@@ -1086,7 +1096,7 @@ static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, 
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema where_schema =
     {"where", "where", "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
-     where_args, 3, 1, true, false, false, false};
+     where_args, 3, 1, true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_impl,
     where_autograd);
@@ -1097,7 +1107,7 @@ static void where_into_autograd(Call c, const Tensor& condition, const Tensor& s
 }
 static constexpr OpSchema where_into_schema = {"where_into", "where_into",
     "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor", where_args, 4, 0, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema,
     where_into_impl, where_into_autograd);
@@ -1139,7 +1149,7 @@ static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false,
                                                {"value", ArgType::kScalar, false, false}};
 static constexpr OpSchema masked_fill_schema = {"masked_fill", "masked_fill",
     "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill_args, 3, 1,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema,
     masked_fill_impl, masked_fill_autograd);
@@ -1163,7 +1173,7 @@ static constexpr ArgInfo masked_fill__args[] = {{"self", ArgType::kTensor, true,
                                                 {"value", ArgType::kScalar, false, false}};
 static constexpr OpSchema masked_fill__schema = {"masked_fill_", "masked_fill_",
     "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor", masked_fill__args, 3, 0,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__impl, masked_fill__autograd);
 
@@ -1173,7 +1183,7 @@ static constexpr ArgInfo masked_fill_tensor_args[] = {{"self", ArgType::kTensor,
                                                       {"value", ArgType::kTensor, false, false}};
 static constexpr OpSchema masked_fill_tensor_schema = {"masked_fill_tensor", "masked_fill",
     "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
-    masked_fill_tensor_args, 3, 1, false, false, false, true};
+    masked_fill_tensor_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor_schema,
     impl::masked_fill_tensor, nullptr);
@@ -1182,7 +1192,7 @@ static constexpr ArgInfo masked_fill_tensor__args[] = {{"self", ArgType::kTensor
                                                        {"value", ArgType::kTensor, false, false}};
 static constexpr OpSchema masked_fill_tensor__schema = {"masked_fill_tensor_", "masked_fill_",
     "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
-    masked_fill_tensor__args, 3, 0, false, false, false, true};
+    masked_fill_tensor__args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor__schema,
     masked_fill_tensor__impl, nullptr);
@@ -1193,7 +1203,7 @@ static constexpr ArgInfo take_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema take_schema =
     {"take", "take", "take(self: Tensor, index: Tensor) -> Tensor", take_args, 2, 1, false, false,
-     false, true};
+     false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take = make_op<TensorRef, const Tensor&,
     const Tensor&>(&take_schema, impl::take, nullptr);
 static void take_into_autograd(Call c, const Tensor& self, const Tensor& index, Tensor& dst) {
@@ -1202,7 +1212,8 @@ static void take_into_autograd(Call c, const Tensor& self, const Tensor& index, 
 }
 static constexpr OpSchema take_into_schema = {"take_into", "take_into",
                                               "take(self: Tensor, index: Tensor) -> Tensor",
-                                              take_args, 3, 0, false, false, false, true};
+                                              take_args, 3, 0, false, false, false, true, nullptr,
+                                              OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_take_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&take_into_schema, take_into_impl,
     take_into_autograd);
@@ -1216,7 +1227,7 @@ static constexpr ArgInfo put_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema put_schema =
     {"put", "put",
      "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
-     put_args, 4, 1, false, false, false, true};
+     put_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_put =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&put_schema, impl::put,
     nullptr);
@@ -1228,7 +1239,7 @@ static constexpr ArgInfo put__args[] = {{"self", ArgType::kTensor, true, false},
 static constexpr OpSchema put__schema =
     {"put_", "put_",
      "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
-     put__args, 4, 0, false, false, false, true};
+     put__args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, bool)> op_put_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&, bool>(&put__schema, put__impl, nullptr);
 
@@ -1238,7 +1249,7 @@ static constexpr ArgInfo masked_scatter_args[] = {{"self", ArgType::kTensor, fal
                                                   {"source", ArgType::kTensor, false, false}};
 static constexpr OpSchema masked_scatter_schema = {"masked_scatter", "masked_scatter",
     "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor", masked_scatter_args, 3,
-    1, false, false, false, true};
+    1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_scatter_schema,
     impl::masked_scatter, nullptr);
@@ -1247,7 +1258,7 @@ static constexpr ArgInfo masked_scatter__args[] = {{"self", ArgType::kTensor, tr
                                                    {"source", ArgType::kTensor, false, false}};
 static constexpr OpSchema masked_scatter__schema = {"masked_scatter_", "masked_scatter_",
     "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor", masked_scatter__args, 3,
-    0, false, false, false, true};
+    0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_scatter__schema,
     masked_scatter__impl, nullptr);
@@ -1256,7 +1267,8 @@ constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_ =
 static constexpr ArgInfo argwhere_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema argwhere_schema = {"argwhere", "argwhere",
                                              "argwhere(self: Tensor) -> IndexTensor", argwhere_args,
-                                             1, 1, false, false, false, true};
+                                             1, 1, false, false, false, true, nullptr,
+                                             OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_argwhere =
     make_op<TensorRef, const Tensor&>(&argwhere_schema, impl::argwhere, nullptr);
 
@@ -1277,7 +1289,7 @@ static constexpr ArgInfo unravel_index_args[] = {{"indices", ArgType::kTensor, f
                                                  {"shape", ArgType::kShape, false, false}};
 static constexpr OpSchema unravel_index_schema = {"unravel_index", "unravel_index",
     "unravel_index(indices: Tensor, shape: Shape) -> Tensor[]", unravel_index_args, 2, -1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, Ints)> op_unravel_index = make_op<TensorList, const Tensor&,
     Ints>(&unravel_index_schema, impl::unravel_index, nullptr);
 
@@ -1294,7 +1306,7 @@ static constexpr ArgInfo scatter_reduce_args[] = {{"self", ArgType::kTensor, fal
 static constexpr OpSchema scatter_reduce_schema = {"scatter_reduce", "scatter_reduce",
     "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", scatter_reduce_args, 6, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_scatter_reduce = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool>(&scatter_reduce_schema, impl::scatter_reduce,
@@ -1318,7 +1330,7 @@ static constexpr ArgInfo scatter_reduce__args[] = {{"self", ArgType::kTensor, tr
 static constexpr OpSchema scatter_reduce__schema = {"scatter_reduce_", "scatter_reduce_",
     "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", scatter_reduce__args, 6, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   bool)> op_scatter_reduce_ = make_op<void, Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -1335,7 +1347,7 @@ static constexpr OpSchema scatter_reduce_into_schema = {"scatter_reduce_into",
                                                         "scatter_reduce_into",
     "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
     "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", scatter_reduce_args, 7, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_scatter_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&scatter_reduce_into_schema,
@@ -1425,7 +1437,7 @@ static constexpr ArgInfo index_reduce_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema index_reduce_schema = {"index_reduce", "index_reduce",
     "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", index_reduce_args, 6, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_index_reduce = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor&, const Tensor&, int64_t,
@@ -1450,7 +1462,7 @@ static constexpr ArgInfo index_reduce__args[] = {{"self", ArgType::kTensor, true
 static constexpr OpSchema index_reduce__schema = {"index_reduce_", "index_reduce_",
     "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", index_reduce__args, 6, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_index_reduce_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
             bool>(&index_reduce__schema, index_reduce__impl, index_reduce__autograd);
@@ -1465,7 +1477,7 @@ static void index_reduce_into_autograd(Call c, const Tensor& self, int64_t dim, 
 static constexpr OpSchema index_reduce_into_schema = {"index_reduce_into", "index_reduce_into",
     "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
     "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", index_reduce_args, 7, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_index_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&index_reduce_into_schema,

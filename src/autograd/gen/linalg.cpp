@@ -16,7 +16,7 @@ static constexpr ArgInfo nuclear_norm_args[] = {{"self", ArgType::kTensor, false
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema nuclear_norm_schema = {"nuclear_norm", "nuclear_norm",
     "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    nuclear_norm_args, 3, 1, false, false, false, true};
+    nuclear_norm_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm =
     make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm,
                                                   nullptr);
@@ -27,7 +27,7 @@ static void nuclear_norm_into_autograd(Call c, const Tensor& self, Ints dim, boo
 }
 static constexpr OpSchema nuclear_norm_into_schema = {"nuclear_norm_into", "nuclear_norm_into",
     "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    nuclear_norm_args, 4, 0, false, false, false, true};
+    nuclear_norm_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&nuclear_norm_into_schema,
                                                       nuclear_norm_into_impl,
@@ -639,7 +639,7 @@ static constexpr ArgInfo linalg_lu_factor_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst_pivots", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_lu_factor_schema = {"linalg_lu_factor", "linalg_lu_factor",
     "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: IndexTensor)",
-    linalg_lu_factor_args, 2, 2, false, false, false, true};
+    linalg_lu_factor_args, 2, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_lu_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_lu_factor_schema, impl::linalg_lu_factor,
                                              nullptr);
@@ -651,7 +651,7 @@ static void linalg_lu_factor_into_autograd(Call c, const Tensor& self, bool pivo
 static constexpr OpSchema linalg_lu_factor_into_schema = {"linalg_lu_factor_into",
     "linalg_lu_factor_into",
     "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: IndexTensor)",
-    linalg_lu_factor_args, 4, 0, false, false, false, true};
+    linalg_lu_factor_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_lu_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_lu_factor_into_schema,
     linalg_lu_factor_into_impl, linalg_lu_factor_into_autograd);
@@ -668,8 +668,8 @@ static constexpr ArgInfo lu_unpack_args[] = {{"LU_data", ArgType::kTensor, false
                                              {"dst_U", ArgType::kTensor, true, false}};
 static constexpr OpSchema lu_unpack_schema = {"lu_unpack", "lu_unpack",
     "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, unpack_pivots: Bool "
-    "= true) -> (P: Tensor, L: Tensor, U: Tensor)", lu_unpack_args, 4, 3, false, false, false,
-    true};
+    "= true) -> (P: Tensor, L: Tensor, U: Tensor)", lu_unpack_args, 4, 3, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, bool, bool)> op_lu_unpack =
     make_op<TensorTriple, const Tensor&, const Tensor&, bool, bool>(&lu_unpack_schema,
     impl::lu_unpack, nullptr);
@@ -683,8 +683,8 @@ static void lu_unpack_into_autograd(Call c, const Tensor& LU_data, const Tensor&
 }
 static constexpr OpSchema lu_unpack_into_schema = {"lu_unpack_into", "lu_unpack_into",
     "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, unpack_pivots: Bool "
-    "= true) -> (P: Tensor, L: Tensor, U: Tensor)", lu_unpack_args, 7, 0, false, false, false,
-    true};
+    "= true) -> (P: Tensor, L: Tensor, U: Tensor)", lu_unpack_args, 7, 0, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_lu_unpack_into = make_op<void, const Tensor&, const Tensor&, bool,
                                                         bool, Tensor&, Tensor&,
@@ -700,7 +700,7 @@ static constexpr ArgInfo linalg_lu_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst_U", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_lu_schema = {"linalg_lu", "linalg_lu",
     "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
-    linalg_lu_args, 2, 3, false, false, false, true};
+    linalg_lu_args, 2, 3, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_lu = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_lu_schema, impl::linalg_lu, nullptr);
 static void linalg_lu_into_autograd(Call c, const Tensor& self, bool pivot, Tensor& dst_P,
@@ -711,7 +711,7 @@ static void linalg_lu_into_autograd(Call c, const Tensor& self, bool pivot, Tens
 }
 static constexpr OpSchema linalg_lu_into_schema = {"linalg_lu_into", "linalg_lu_into",
     "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
-    linalg_lu_args, 5, 0, false, false, false, true};
+    linalg_lu_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_lu_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_lu_into_schema,
     linalg_lu_into_impl, linalg_lu_into_autograd);
@@ -727,7 +727,8 @@ static constexpr ArgInfo linalg_lu_solve_args[] = {{"LU", ArgType::kTensor, fals
                                                    {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_lu_solve_schema = {"linalg_lu_solve", "linalg_lu_solve",
     "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, adjoint: Bool "
-    "= false) -> Tensor", linalg_lu_solve_args, 5, 1, false, false, false, true};
+    "= false) -> Tensor", linalg_lu_solve_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool,
                        bool)> op_linalg_lu_solve = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, bool, bool>(&linalg_lu_solve_schema, impl::linalg_lu_solve, nullptr);
@@ -742,7 +743,8 @@ static void linalg_lu_solve_into_autograd(Call c, const Tensor& LU, const Tensor
 static constexpr OpSchema linalg_lu_solve_into_schema = {"linalg_lu_solve_into",
     "linalg_lu_solve_into",
     "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, adjoint: Bool "
-    "= false) -> Tensor", linalg_lu_solve_args, 6, 0, false, false, false, true};
+    "= false) -> Tensor", linalg_lu_solve_args, 6, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool, bool,
                   Tensor&)> op_linalg_lu_solve_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor&, bool, bool, Tensor&>(&linalg_lu_solve_into_schema, linalg_lu_solve_into_impl,
@@ -759,8 +761,8 @@ static constexpr ArgInfo linalg_solve_ex_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst_info", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_solve_ex_schema = {"linalg_solve_ex", "linalg_solve_ex",
     "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = false) "
-    "-> (result: Tensor, info: IndexTensor)", linalg_solve_ex_args, 4, 2, false, false, false,
-    true};
+    "-> (result: Tensor, info: IndexTensor)", linalg_solve_ex_args, 4, 2, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool)> op_linalg_solve_ex =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool>(&linalg_solve_ex_schema,
     impl::linalg_solve_ex, nullptr);
@@ -775,8 +777,8 @@ static void linalg_solve_ex_into_autograd(Call c, const Tensor& self, const Tens
 static constexpr OpSchema linalg_solve_ex_into_schema = {"linalg_solve_ex_into",
     "linalg_solve_ex_into",
     "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = false) "
-    "-> (result: Tensor, info: IndexTensor)", linalg_solve_ex_args, 6, 0, false, false, false,
-    true};
+    "-> (result: Tensor, info: IndexTensor)", linalg_solve_ex_args, 6, 0, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&,
                   Tensor&)> op_linalg_solve_ex_into = make_op<void, const Tensor&, const Tensor&,
     bool, bool, Tensor&, Tensor&>(&linalg_solve_ex_into_schema, linalg_solve_ex_into_impl,
@@ -790,7 +792,7 @@ static constexpr ArgInfo linalg_solve_args[] = {{"self", ArgType::kTensor, false
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_solve_schema = {"linalg_solve", "linalg_solve",
     "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor", linalg_solve_args, 3,
-    1, false, false, false, true};
+    1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&linalg_solve_schema, impl::linalg_solve,
     nullptr);
@@ -801,7 +803,7 @@ static void linalg_solve_into_autograd(Call c, const Tensor& self, const Tensor&
 }
 static constexpr OpSchema linalg_solve_into_schema = {"linalg_solve_into", "linalg_solve_into",
     "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor", linalg_solve_args, 4,
-    0, false, false, false, true};
+    0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_linalg_solve_into =
     make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&linalg_solve_into_schema,
     linalg_solve_into_impl, linalg_solve_into_autograd);
@@ -814,7 +816,8 @@ static constexpr ArgInfo linalg_inv_ex_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dst_info", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_inv_ex_schema = {"linalg_inv_ex", "linalg_inv_ex",
     "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
-    "IndexTensor)", linalg_inv_ex_args, 2, 2, false, false, false, true};
+    "IndexTensor)", linalg_inv_ex_args, 2, 2, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex = make_op<TensorPair, const Tensor&,
     bool>(&linalg_inv_ex_schema, impl::linalg_inv_ex, nullptr);
 static void linalg_inv_ex_into_autograd(Call c, const Tensor& self, bool check_errors,
@@ -825,7 +828,8 @@ static void linalg_inv_ex_into_autograd(Call c, const Tensor& self, bool check_e
 }
 static constexpr OpSchema linalg_inv_ex_into_schema = {"linalg_inv_ex_into", "linalg_inv_ex_into",
     "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
-    "IndexTensor)", linalg_inv_ex_args, 4, 0, false, false, false, true};
+    "IndexTensor)", linalg_inv_ex_args, 4, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_inv_ex_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_inv_ex_into_schema,
     linalg_inv_ex_into_impl, linalg_inv_ex_into_autograd);
@@ -835,7 +839,8 @@ static constexpr ArgInfo linalg_inv_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_inv_schema = {"linalg_inv", "linalg_inv",
                                                "linalg_inv(self: Tensor) -> Tensor",
-                                               linalg_inv_args, 1, 1, false, false, false, true};
+                                               linalg_inv_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_linalg_inv =
     make_op<TensorRef, const Tensor&>(&linalg_inv_schema, impl::linalg_inv, nullptr);
 static void linalg_inv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -845,7 +850,7 @@ static void linalg_inv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 static constexpr OpSchema linalg_inv_into_schema = {"linalg_inv_into", "linalg_inv_into",
                                                     "linalg_inv(self: Tensor) -> Tensor",
                                                     linalg_inv_args, 2, 0, false, false, false,
-                                                    true};
+                                                    true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_inv_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_inv_into_schema, linalg_inv_into_impl, linalg_inv_into_autograd);
 
@@ -853,7 +858,8 @@ constinit Op<void(const Tensor&, Tensor&)> op_linalg_inv_into = make_op<void, co
 static constexpr ArgInfo inverse_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema inverse_schema = {"inverse", "inverse", "inverse(self: Tensor) -> Tensor",
-                                            inverse_args, 1, 1, true, false, false, true};
+                                            inverse_args, 1, 1, true, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_inverse =
     make_op<TensorRef, const Tensor&>(&inverse_schema, inverse_impl, nullptr);
 static void inverse_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -862,7 +868,8 @@ static void inverse_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema inverse_into_schema = {"inverse_into", "inverse_into",
                                                  "inverse(self: Tensor) -> Tensor", inverse_args, 2,
-                                                 0, true, false, false, true};
+                                                 0, true, false, false, true, nullptr,
+                                                 OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_inverse_into = make_op<void, const Tensor&,
     Tensor&>(&inverse_into_schema, inverse_into_impl, inverse_into_autograd);
 
@@ -871,7 +878,8 @@ static constexpr ArgInfo linalg_det_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_det_schema = {"linalg_det", "linalg_det",
                                                "linalg_det(self: Tensor) -> Tensor",
-                                               linalg_det_args, 1, 1, false, false, false, true};
+                                               linalg_det_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_linalg_det =
     make_op<TensorRef, const Tensor&>(&linalg_det_schema, impl::linalg_det, nullptr);
 static void linalg_det_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -881,14 +889,14 @@ static void linalg_det_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 static constexpr OpSchema linalg_det_into_schema = {"linalg_det_into", "linalg_det_into",
                                                     "linalg_det(self: Tensor) -> Tensor",
                                                     linalg_det_args, 2, 0, false, false, false,
-                                                    true};
+                                                    true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_det_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_det_into_schema, linalg_det_into_impl, linalg_det_into_autograd);
 
 // ---- det ----
 static constexpr ArgInfo det_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema det_schema = {"det", "det", "det(self: Tensor) -> Tensor", det_args, 1, 1,
-                                        true, false, false, true};
+                                        true, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_det = make_op<TensorRef, const Tensor&>(&det_schema,
     det_impl, nullptr);
 
@@ -898,7 +906,7 @@ static constexpr ArgInfo linalg_slogdet_args[] = {{"self", ArgType::kTensor, fal
                                                   {"dst_logabsdet", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_slogdet_schema = {"linalg_slogdet", "linalg_slogdet",
     "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", linalg_slogdet_args, 1, 2,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&)> op_linalg_slogdet =
     make_op<TensorPair, const Tensor&>(&linalg_slogdet_schema, impl::linalg_slogdet, nullptr);
 static void linalg_slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
@@ -909,7 +917,7 @@ static void linalg_slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst
 static constexpr OpSchema linalg_slogdet_into_schema = {"linalg_slogdet_into",
                                                         "linalg_slogdet_into",
     "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", linalg_slogdet_args, 3, 0,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into =
     make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_slogdet_into_schema,
                                                    linalg_slogdet_into_impl,
@@ -921,7 +929,7 @@ static constexpr ArgInfo slogdet_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst_logabsdet", ArgType::kTensor, true, false}};
 static constexpr OpSchema slogdet_schema = {"slogdet", "slogdet",
     "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", slogdet_args, 1, 2, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&)> op_slogdet =
     make_op<TensorPair, const Tensor&>(&slogdet_schema, impl::slogdet, nullptr);
 static void slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
@@ -931,14 +939,15 @@ static void slogdet_into_autograd(Call c, const Tensor& self, Tensor& dst_sign,
 }
 static constexpr OpSchema slogdet_into_schema = {"slogdet_into", "slogdet_into",
     "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", slogdet_args, 3, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_slogdet_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&slogdet_into_schema, slogdet_into_impl, slogdet_into_autograd);
 
 // ---- logdet ----
 static constexpr ArgInfo logdet_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema logdet_schema = {"logdet", "logdet", "logdet(self: Tensor) -> Tensor",
-                                           logdet_args, 1, 1, false, false, false, true};
+                                           logdet_args, 1, 1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_logdet = make_op<TensorRef, const Tensor&>(&logdet_schema,
     impl::logdet, nullptr);
 
@@ -1012,7 +1021,7 @@ static constexpr ArgInfo linalg_cholesky_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_cholesky_schema = {"linalg_cholesky", "linalg_cholesky",
     "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor", linalg_cholesky_args, 2, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&linalg_cholesky_schema, impl::linalg_cholesky, nullptr);
 static void linalg_cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
@@ -1021,7 +1030,7 @@ static void linalg_cholesky_into_autograd(Call c, const Tensor& self, bool upper
 }
 static constexpr OpSchema linalg_cholesky_into_schema = {"linalg_cholesky_into",
     "linalg_cholesky_into", "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
-    linalg_cholesky_args, 3, 0, false, false, false, true};
+    linalg_cholesky_args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&)> op_linalg_cholesky_into =
     make_op<void, const Tensor&, bool, Tensor&>(&linalg_cholesky_into_schema,
                                                 linalg_cholesky_into_impl,
@@ -1034,7 +1043,7 @@ static constexpr ArgInfo cholesky_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cholesky_schema = {"cholesky", "cholesky",
     "cholesky(self: Tensor, upper: Bool = false) -> Tensor", cholesky_args, 2, 1, true, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_schema, cholesky_impl, nullptr);
 static void cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tensor& dst) {
@@ -1043,7 +1052,7 @@ static void cholesky_into_autograd(Call c, const Tensor& self, bool upper, Tenso
 }
 static constexpr OpSchema cholesky_into_schema = {"cholesky_into", "cholesky_into",
     "cholesky(self: Tensor, upper: Bool = false) -> Tensor", cholesky_args, 3, 0, true, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_into = make_op<void, const Tensor&,
     bool, Tensor&>(&cholesky_into_schema, cholesky_into_impl, cholesky_into_autograd);
 
@@ -1262,7 +1271,7 @@ static constexpr ArgInfo linalg_qr_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst_R", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_qr_schema = {"linalg_qr", "linalg_qr",
     "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
-    linalg_qr_args, 2, 2, false, false, false, true};
+    linalg_qr_args, 2, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_qr_schema, impl::linalg_qr, nullptr);
 static void linalg_qr_into_autograd(Call c, const Tensor& self, int64_t mode, Tensor& dst_Q,
@@ -1272,7 +1281,7 @@ static void linalg_qr_into_autograd(Call c, const Tensor& self, int64_t mode, Te
 }
 static constexpr OpSchema linalg_qr_into_schema = {"linalg_qr_into", "linalg_qr_into",
     "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
-    linalg_qr_args, 4, 0, false, false, false, true};
+    linalg_qr_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_qr_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_qr_into_schema,
     linalg_qr_into_impl, linalg_qr_into_autograd);
@@ -1284,7 +1293,7 @@ static constexpr ArgInfo qr_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst_R", ArgType::kTensor, true, false}};
 static constexpr OpSchema qr_schema =
     {"qr", "qr", "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", qr_args, 2, 2,
-     false, false, false, true};
+     false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, bool)> op_qr = make_op<TensorPair, const Tensor&,
     bool>(&qr_schema, impl::qr, nullptr);
 static void qr_into_autograd(Call c, const Tensor& self, bool some, Tensor& dst_Q, Tensor& dst_R) {
@@ -1293,7 +1302,7 @@ static void qr_into_autograd(Call c, const Tensor& self, bool some, Tensor& dst_
 }
 static constexpr OpSchema qr_into_schema = {"qr_into", "qr_into",
     "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)", qr_args, 4, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_qr_into = make_op<void, const Tensor&,
     bool, Tensor&, Tensor&>(&qr_into_schema, qr_into_impl, qr_into_autograd);
 
@@ -1322,7 +1331,7 @@ static constexpr ArgInfo linalg_householder_product_args[] =
      {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_householder_product_schema = {"linalg_householder_product",
     "linalg_householder_product", "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
-    linalg_householder_product_args, 2, 1, false, false, false, true};
+    linalg_householder_product_args, 2, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_product =
     make_op<TensorRef, const Tensor&, const Tensor&>(&linalg_householder_product_schema,
                                                      impl::linalg_householder_product, nullptr);
@@ -1334,7 +1343,7 @@ static void linalg_householder_product_into_autograd(Call c, const Tensor& self,
 static constexpr OpSchema linalg_householder_product_into_schema =
     {"linalg_householder_product_into", "linalg_householder_product_into",
      "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
-     linalg_householder_product_args, 3, 0, false, false, false, true};
+     linalg_householder_product_args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_linalg_householder_product_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&linalg_householder_product_into_schema,
     linalg_householder_product_into_impl, linalg_householder_product_into_autograd);
@@ -1347,7 +1356,8 @@ static constexpr ArgInfo linalg_eigh_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst_eigenvectors", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_eigh_schema = {"linalg_eigh", "linalg_eigh",
     "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
-    "eigenvectors: Tensor)", linalg_eigh_args, 2, 2, false, false, false, true};
+    "eigenvectors: Tensor)", linalg_eigh_args, 2, 2, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_eigh_schema, impl::linalg_eigh, nullptr);
 static void linalg_eigh_into_autograd(Call c, const Tensor& self, int64_t UPLO,
@@ -1359,7 +1369,8 @@ static void linalg_eigh_into_autograd(Call c, const Tensor& self, int64_t UPLO,
 }
 static constexpr OpSchema linalg_eigh_into_schema = {"linalg_eigh_into", "linalg_eigh_into",
     "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
-    "eigenvectors: Tensor)", linalg_eigh_args, 4, 0, false, false, false, true};
+    "eigenvectors: Tensor)", linalg_eigh_args, 4, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_eigh_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_eigh_into_schema,
     linalg_eigh_into_impl, linalg_eigh_into_autograd);
@@ -1371,7 +1382,7 @@ static constexpr ArgInfo linalg_eigvalsh_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_eigvalsh_schema = {"linalg_eigvalsh", "linalg_eigvalsh",
     "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor", linalg_eigvalsh_args,
-    2, 1, false, false, false, true};
+    2, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_eigvalsh_schema, impl::linalg_eigvalsh,
                                                nullptr);
@@ -1381,7 +1392,7 @@ static void linalg_eigvalsh_into_autograd(Call c, const Tensor& self, int64_t UP
 }
 static constexpr OpSchema linalg_eigvalsh_into_schema = {"linalg_eigvalsh_into",
     "linalg_eigvalsh_into", "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
-    linalg_eigvalsh_args, 3, 0, false, false, false, true};
+    linalg_eigvalsh_args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_eigvalsh_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_eigvalsh_into_schema,
                                                    linalg_eigvalsh_into_impl,
@@ -1393,7 +1404,7 @@ static constexpr ArgInfo linalg_eig_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst_eigenvectors", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_eig_schema = {"linalg_eig", "linalg_eig",
     "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)", linalg_eig_args, 1,
-    2, false, false, false, true};
+    2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&)> op_linalg_eig =
     make_op<TensorPair, const Tensor&>(&linalg_eig_schema, impl::linalg_eig, nullptr);
 static void linalg_eig_into_autograd(Call c, const Tensor& self, Tensor& dst_eigenvalues,
@@ -1404,7 +1415,7 @@ static void linalg_eig_into_autograd(Call c, const Tensor& self, Tensor& dst_eig
 }
 static constexpr OpSchema linalg_eig_into_schema = {"linalg_eig_into", "linalg_eig_into",
     "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)", linalg_eig_args, 3,
-    0, false, false, false, true};
+    0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into =
     make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_eig_into_schema, linalg_eig_into_impl,
                                                    linalg_eig_into_autograd);
@@ -1415,7 +1426,7 @@ static constexpr ArgInfo linalg_eigvals_args[] = {{"self", ArgType::kTensor, fal
 static constexpr OpSchema linalg_eigvals_schema = {"linalg_eigvals", "linalg_eigvals",
                                                    "linalg_eigvals(self: Tensor) -> Tensor",
                                                    linalg_eigvals_args, 1, 1, false, false, false,
-                                                   true};
+                                                   true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_linalg_eigvals =
     make_op<TensorRef, const Tensor&>(&linalg_eigvals_schema, impl::linalg_eigvals, nullptr);
 static void linalg_eigvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1426,7 +1437,7 @@ static constexpr OpSchema linalg_eigvals_into_schema = {"linalg_eigvals_into",
                                                         "linalg_eigvals_into",
                                                         "linalg_eigvals(self: Tensor) -> Tensor",
                                                         linalg_eigvals_args, 2, 0, false, false,
-                                                        false, true};
+                                                        false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_eigvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_eigvals_into_schema, linalg_eigvals_into_impl, linalg_eigvals_into_autograd);
 
@@ -1439,7 +1450,7 @@ static constexpr ArgInfo linalg_svd_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst_Vh", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_svd_schema = {"linalg_svd", "linalg_svd",
     "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: Tensor)",
-    linalg_svd_args, 2, 3, false, false, false, true};
+    linalg_svd_args, 2, 3, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_svd = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_svd_schema, impl::linalg_svd, nullptr);
 static void linalg_svd_into_autograd(Call c, const Tensor& self, bool full_matrices, Tensor& dst_U,
@@ -1451,7 +1462,7 @@ static void linalg_svd_into_autograd(Call c, const Tensor& self, bool full_matri
 }
 static constexpr OpSchema linalg_svd_into_schema = {"linalg_svd_into", "linalg_svd_into",
     "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: Tensor)",
-    linalg_svd_args, 5, 0, false, false, false, true};
+    linalg_svd_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_svd_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_svd_into_schema,
     linalg_svd_into_impl, linalg_svd_into_autograd);
@@ -1467,7 +1478,7 @@ static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema svd_schema =
     {"svd", "svd",
     "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: Tensor, V: "
-    "Tensor)", svd_args, 3, 3, false, false, false, true};
+    "Tensor)", svd_args, 3, 3, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_svd = make_op<TensorTriple, const Tensor&,
     bool, bool>(&svd_schema, impl::svd, nullptr);
 static void svd_into_autograd(Call c, const Tensor& self, bool some, bool compute_uv, Tensor& dst_U,
@@ -1478,7 +1489,7 @@ static void svd_into_autograd(Call c, const Tensor& self, bool some, bool comput
 }
 static constexpr OpSchema svd_into_schema = {"svd_into", "svd_into",
     "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: Tensor, V: "
-    "Tensor)", svd_args, 6, 0, false, false, false, true};
+    "Tensor)", svd_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_svd_into =
     make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&>(&svd_into_schema,
     svd_into_impl, svd_into_autograd);
@@ -1489,7 +1500,7 @@ static constexpr ArgInfo linalg_svdvals_args[] = {{"self", ArgType::kTensor, fal
 static constexpr OpSchema linalg_svdvals_schema = {"linalg_svdvals", "linalg_svdvals",
                                                    "linalg_svdvals(self: Tensor) -> Tensor",
                                                    linalg_svdvals_args, 1, 1, false, false, false,
-                                                   true};
+                                                   true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_linalg_svdvals =
     make_op<TensorRef, const Tensor&>(&linalg_svdvals_schema, impl::linalg_svdvals, nullptr);
 static void linalg_svdvals_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1500,7 +1511,7 @@ static constexpr OpSchema linalg_svdvals_into_schema = {"linalg_svdvals_into",
                                                         "linalg_svdvals_into",
                                                         "linalg_svdvals(self: Tensor) -> Tensor",
                                                         linalg_svdvals_args, 2, 0, false, false,
-                                                        false, true};
+                                                        false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_svdvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_svdvals_into_schema, linalg_svdvals_into_impl, linalg_svdvals_into_autograd);
 
@@ -1515,7 +1526,8 @@ static constexpr ArgInfo linalg_vector_norm_args[] = {{"self", ArgType::kTensor,
                                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_vector_norm_schema = {"linalg_vector_norm", "linalg_vector_norm",
     "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = false, "
-    "dtype: DType? = None) -> Tensor", linalg_vector_norm_args, 5, 1, false, false, false, true};
+    "dtype: DType? = None) -> Tensor", linalg_vector_norm_args, 5, 1, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_vector_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_vector_norm_schema,
     impl::linalg_vector_norm, nullptr);
@@ -1528,7 +1540,8 @@ static void linalg_vector_norm_into_autograd(Call c, const Tensor& self, double 
 static constexpr OpSchema linalg_vector_norm_into_schema = {"linalg_vector_norm_into",
     "linalg_vector_norm_into",
     "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = false, "
-    "dtype: DType? = None) -> Tensor", linalg_vector_norm_args, 6, 0, false, false, false, true};
+    "dtype: DType? = None) -> Tensor", linalg_vector_norm_args, 6, 0, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_vector_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_vector_norm_into_schema, linalg_vector_norm_into_impl,
@@ -1544,7 +1557,8 @@ static constexpr ArgInfo linalg_norm_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_norm_schema = {"linalg_norm", "linalg_norm",
     "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, dtype: "
-    "DType? = None) -> Tensor", linalg_norm_args, 5, 1, false, false, false, true};
+    "DType? = None) -> Tensor", linalg_norm_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<double>, Ints, bool, Dtype)> op_linalg_norm =
     make_op<TensorRef, const Tensor&, Opt<double>, Ints, bool, Dtype>(&linalg_norm_schema,
     impl::linalg_norm, nullptr);
@@ -1555,7 +1569,8 @@ static void linalg_norm_into_autograd(Call c, const Tensor& self, Opt<double> or
 }
 static constexpr OpSchema linalg_norm_into_schema = {"linalg_norm_into", "linalg_norm_into",
     "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, dtype: "
-    "DType? = None) -> Tensor", linalg_norm_args, 6, 0, false, false, false, true};
+    "DType? = None) -> Tensor", linalg_norm_args, 6, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&)> op_linalg_norm_into =
     make_op<void, const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&>(&linalg_norm_into_schema,
     linalg_norm_into_impl, linalg_norm_into_autograd);
@@ -1570,7 +1585,8 @@ static constexpr ArgInfo linalg_matrix_norm_args[] = {{"self", ArgType::kTensor,
                                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_matrix_norm_schema = {"linalg_matrix_norm", "linalg_matrix_norm",
     "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, dtype: "
-    "DType? = None) -> Tensor", linalg_matrix_norm_args, 5, 1, false, false, false, true};
+    "DType? = None) -> Tensor", linalg_matrix_norm_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_matrix_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_matrix_norm_schema,
     impl::linalg_matrix_norm, nullptr);
@@ -1583,7 +1599,8 @@ static void linalg_matrix_norm_into_autograd(Call c, const Tensor& self, double 
 static constexpr OpSchema linalg_matrix_norm_into_schema = {"linalg_matrix_norm_into",
     "linalg_matrix_norm_into",
     "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, dtype: "
-    "DType? = None) -> Tensor", linalg_matrix_norm_args, 6, 0, false, false, false, true};
+    "DType? = None) -> Tensor", linalg_matrix_norm_args, 6, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_matrix_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_matrix_norm_into_schema, linalg_matrix_norm_into_impl,
@@ -1599,7 +1616,7 @@ static constexpr OpSchema linalg_matrix_norm_str_schema = {"linalg_matrix_norm_s
     "linalg_matrix_norm_str",
     "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = [], "
     "keepdim: Bool = false, dtype: DType? = None) -> Tensor", linalg_matrix_norm_str_args, 5, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, Ints, bool, Dtype)> op_linalg_matrix_norm_str =
     make_op<TensorRef, const Tensor&, int64_t, Ints, bool, Dtype>(&linalg_matrix_norm_str_schema,
     impl::linalg_matrix_norm_str, nullptr);
@@ -1613,7 +1630,7 @@ static constexpr OpSchema linalg_matrix_norm_str_into_schema = {"linalg_matrix_n
     "linalg_matrix_norm_str_into",
     "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = [], "
     "keepdim: Bool = false, dtype: DType? = None) -> Tensor", linalg_matrix_norm_str_args, 6, 0,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Ints, bool, Dtype,
                   Tensor&)> op_linalg_matrix_norm_str_into = make_op<void, const Tensor&, int64_t,
     Ints, bool, Dtype, Tensor&>(&linalg_matrix_norm_str_into_schema,
@@ -1626,7 +1643,7 @@ static constexpr ArgInfo linalg_cond_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_cond_schema = {"linalg_cond", "linalg_cond",
     "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", linalg_cond_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond =
     make_op<TensorRef, const Tensor&, Opt<double>>(&linalg_cond_schema, impl::linalg_cond, nullptr);
 static void linalg_cond_into_autograd(Call c, const Tensor& self, Opt<double> p, Tensor& dst) {
@@ -1635,7 +1652,7 @@ static void linalg_cond_into_autograd(Call c, const Tensor& self, Opt<double> p,
 }
 static constexpr OpSchema linalg_cond_into_schema = {"linalg_cond_into", "linalg_cond_into",
     "linalg_cond(self: Tensor, p: Float? = None) -> Tensor", linalg_cond_args, 3, 0, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_linalg_cond_into =
     make_op<void, const Tensor&, Opt<double>, Tensor&>(&linalg_cond_into_schema,
                                                        linalg_cond_into_impl,
@@ -1648,7 +1665,7 @@ static constexpr ArgInfo linalg_cond_str_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_cond_str_schema = {"linalg_cond_str", "linalg_cond_str",
     "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor", linalg_cond_str_args, 2, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_cond_str_schema, impl::linalg_cond_str,
                                                nullptr);
@@ -1658,7 +1675,7 @@ static void linalg_cond_str_into_autograd(Call c, const Tensor& self, int64_t p,
 }
 static constexpr OpSchema linalg_cond_str_into_schema = {"linalg_cond_str_into",
     "linalg_cond_str_into", "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
-    linalg_cond_str_args, 3, 0, false, false, false, true};
+    linalg_cond_str_args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_cond_str_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_cond_str_into_schema,
                                                    linalg_cond_str_into_impl,
@@ -1700,7 +1717,8 @@ static constexpr ArgInfo linalg_pinv_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_pinv_schema = {"linalg_pinv", "linalg_pinv",
     "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool = "
-    "false) -> Tensor", linalg_pinv_args, 4, 1, false, false, false, true};
+    "false) -> Tensor", linalg_pinv_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_pinv =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&linalg_pinv_schema,
     impl::linalg_pinv, nullptr);
@@ -1711,7 +1729,8 @@ static void linalg_pinv_into_autograd(Call c, const Tensor& self, const Tensor* 
 }
 static constexpr OpSchema linalg_pinv_into_schema = {"linalg_pinv_into", "linalg_pinv_into",
     "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: Bool = "
-    "false) -> Tensor", linalg_pinv_args, 5, 0, false, false, false, true};
+    "false) -> Tensor", linalg_pinv_args, 5, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool, Tensor&)> op_linalg_pinv_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, bool,
             Tensor&>(&linalg_pinv_into_schema, linalg_pinv_into_impl, linalg_pinv_into_autograd);
@@ -1722,7 +1741,7 @@ static constexpr ArgInfo pinverse_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kFloat, {.f = 1e-15}}};
 static constexpr OpSchema pinverse_schema = {"pinverse", "pinverse",
     "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor", pinverse_args, 2, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double)> op_pinverse = make_op<TensorRef, const Tensor&,
     double>(&pinverse_schema, impl::pinverse, nullptr);
 
@@ -1740,7 +1759,8 @@ static constexpr ArgInfo linalg_lstsq_args[] = {{"self", ArgType::kTensor, false
 static constexpr OpSchema linalg_lstsq_schema = {"linalg_lstsq", "linalg_lstsq",
     "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: Enum<LeastSquares> = "
     "\"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, singular_values: "
-    "PlainTensor)", linalg_lstsq_args, 4, 4, false, false, false, true};
+    "PlainTensor)", linalg_lstsq_args, 4, 4, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq =
     make_op<TensorQuad, const Tensor&, const Tensor&, Opt<double>, int64_t>(&linalg_lstsq_schema,
     impl::linalg_lstsq, nullptr);
@@ -1756,7 +1776,8 @@ static void linalg_lstsq_into_autograd(Call c, const Tensor& self, const Tensor&
 static constexpr OpSchema linalg_lstsq_into_schema = {"linalg_lstsq_into", "linalg_lstsq_into",
     "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: Enum<LeastSquares> = "
     "\"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, singular_values: "
-    "PlainTensor)", linalg_lstsq_args, 8, 0, false, false, false, true};
+    "PlainTensor)", linalg_lstsq_args, 8, 0, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, Tensor&, Tensor&,
                   Tensor&)> op_linalg_lstsq_into = make_op<void, const Tensor&, const Tensor&,
     Opt<double>, int64_t, Tensor&, Tensor&, Tensor&, Tensor&>(&linalg_lstsq_into_schema,
@@ -1769,7 +1790,7 @@ static constexpr ArgInfo linalg_matrix_power_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema linalg_matrix_power_schema = {"linalg_matrix_power",
                                                         "linalg_matrix_power",
     "linalg_matrix_power(self: Tensor, n: Int) -> Tensor", linalg_matrix_power_args, 2, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_matrix_power =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_matrix_power_schema,
                                                impl::linalg_matrix_power, nullptr);
@@ -1779,7 +1800,7 @@ static void linalg_matrix_power_into_autograd(Call c, const Tensor& self, int64_
 }
 static constexpr OpSchema linalg_matrix_power_into_schema = {"linalg_matrix_power_into",
     "linalg_matrix_power_into", "linalg_matrix_power(self: Tensor, n: Int) -> Tensor",
-    linalg_matrix_power_args, 3, 0, false, false, false, true};
+    linalg_matrix_power_args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_matrix_power_into_schema,
                                                    linalg_matrix_power_into_impl,
@@ -1791,7 +1812,8 @@ static constexpr ArgInfo matrix_power_args[] = {{"self", ArgType::kTensor, false
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema matrix_power_schema = {"matrix_power", "matrix_power",
                                                  "matrix_power(self: Tensor, n: Int) -> Tensor",
-                                                 matrix_power_args, 2, 1, true, false, false, true};
+                                                 matrix_power_args, 2, 1, true, false, false, true,
+                                                 nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_matrix_power = make_op<TensorRef, const Tensor&,
     int64_t>(&matrix_power_schema, matrix_power_impl, nullptr);
 static void matrix_power_into_autograd(Call c, const Tensor& self, int64_t n, Tensor& dst) {
@@ -1800,7 +1822,7 @@ static void matrix_power_into_autograd(Call c, const Tensor& self, int64_t n, Te
 }
 static constexpr OpSchema matrix_power_into_schema = {"matrix_power_into", "matrix_power_into",
     "matrix_power(self: Tensor, n: Int) -> Tensor", matrix_power_args, 3, 0, true, false, false,
-    true};
+    true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&matrix_power_into_schema,
                                                    matrix_power_into_impl,
@@ -1810,7 +1832,8 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into =
 static constexpr ArgInfo matrix_exp_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema matrix_exp_schema = {"matrix_exp", "matrix_exp",
                                                "matrix_exp(self: Tensor) -> Tensor",
-                                               matrix_exp_args, 1, 1, false, false, false, true};
+                                               matrix_exp_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_matrix_exp =
     make_op<TensorRef, const Tensor&>(&matrix_exp_schema, impl::matrix_exp, nullptr);
 
@@ -1819,7 +1842,7 @@ static constexpr ArgInfo linalg_multi_dot_args[] = {{"tensors", ArgType::kTensor
                                                     {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_multi_dot_schema = {"linalg_multi_dot", "linalg_multi_dot",
     "linalg_multi_dot(tensors: Tensor[]) -> Tensor", linalg_multi_dot_args, 1, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_linalg_multi_dot =
     make_op<TensorRef, TensorSpan>(&linalg_multi_dot_schema, impl::linalg_multi_dot, nullptr);
 static void linalg_multi_dot_into_autograd(Call c, TensorSpan tensors, Tensor& dst) {
@@ -1828,7 +1851,7 @@ static void linalg_multi_dot_into_autograd(Call c, TensorSpan tensors, Tensor& d
 }
 static constexpr OpSchema linalg_multi_dot_into_schema = {"linalg_multi_dot_into",
     "linalg_multi_dot_into", "linalg_multi_dot(tensors: Tensor[]) -> Tensor", linalg_multi_dot_args,
-    2, 0, false, false, false, true};
+    2, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(TensorSpan, Tensor&)> op_linalg_multi_dot_into = make_op<void, TensorSpan,
     Tensor&>(&linalg_multi_dot_into_schema, linalg_multi_dot_into_impl,
              linalg_multi_dot_into_autograd);
@@ -1841,7 +1864,7 @@ static constexpr ArgInfo linalg_vecdot_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_vecdot_schema = {"linalg_vecdot", "linalg_vecdot",
     "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor", linalg_vecdot_args, 3, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&linalg_vecdot_schema,
     impl::linalg_vecdot, nullptr);
@@ -1852,7 +1875,7 @@ static void linalg_vecdot_into_autograd(Call c, const Tensor& self, const Tensor
 }
 static constexpr OpSchema linalg_vecdot_into_schema = {"linalg_vecdot_into", "linalg_vecdot_into",
     "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor", linalg_vecdot_args, 4, 0,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vecdot_into =
     make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&linalg_vecdot_into_schema,
     linalg_vecdot_into_impl, linalg_vecdot_into_autograd);
@@ -1862,7 +1885,7 @@ static constexpr ArgInfo linalg_vander_args[] = {{"x", ArgType::kTensor, false, 
                                                  {"N", ArgType::kOptInt, false, true}};
 static constexpr OpSchema linalg_vander_schema = {"linalg_vander", "linalg_vander",
     "linalg_vander(x: Tensor, N: Int? = None) -> Tensor", linalg_vander_args, 2, 1, true, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>)> op_linalg_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>>(&linalg_vander_schema, linalg_vander_impl,
                                                     nullptr);
@@ -1874,7 +1897,7 @@ static constexpr ArgInfo linalg_tensorinv_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_tensorinv_schema = {"linalg_tensorinv", "linalg_tensorinv",
     "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor", linalg_tensorinv_args, 2, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_tensorinv_schema, impl::linalg_tensorinv,
                                                nullptr);
@@ -1884,7 +1907,7 @@ static void linalg_tensorinv_into_autograd(Call c, const Tensor& self, int64_t i
 }
 static constexpr OpSchema linalg_tensorinv_into_schema = {"linalg_tensorinv_into",
     "linalg_tensorinv_into", "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor",
-    linalg_tensorinv_args, 3, 0, false, false, false, true};
+    linalg_tensorinv_args, 3, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_tensorinv_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&linalg_tensorinv_into_schema,
                                                    linalg_tensorinv_into_impl,
@@ -1897,7 +1920,7 @@ static constexpr ArgInfo linalg_tensorsolve_args[] = {{"self", ArgType::kTensor,
                                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_tensorsolve_schema = {"linalg_tensorsolve", "linalg_tensorsolve",
     "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
-    linalg_tensorsolve_args, 3, 1, false, false, false, true};
+    linalg_tensorsolve_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<Ints>>(&linalg_tensorsolve_schema,
     impl::linalg_tensorsolve, nullptr);
@@ -1909,7 +1932,7 @@ static void linalg_tensorsolve_into_autograd(Call c, const Tensor& self, const T
 static constexpr OpSchema linalg_tensorsolve_into_schema = {"linalg_tensorsolve_into",
     "linalg_tensorsolve_into",
     "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
-    linalg_tensorsolve_args, 4, 0, false, false, false, true};
+    linalg_tensorsolve_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Opt<Ints>, Tensor&)> op_linalg_tensorsolve_into =
     make_op<void, const Tensor&, const Tensor&, Opt<Ints>, Tensor&>(&linalg_tensorsolve_into_schema,
     linalg_tensorsolve_into_impl, linalg_tensorsolve_into_autograd);
@@ -1956,7 +1979,7 @@ static constexpr ArgInfo linalg_ldl_factor_args[] = {{"self", ArgType::kTensor, 
                                                      {"dst_pivots", ArgType::kTensor, true, false}};
 static constexpr OpSchema linalg_ldl_factor_schema = {"linalg_ldl_factor", "linalg_ldl_factor",
     "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: IndexTensor)",
-    linalg_ldl_factor_args, 2, 2, false, false, false, true};
+    linalg_ldl_factor_args, 2, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_ldl_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_ldl_factor_schema, impl::linalg_ldl_factor,
                                              nullptr);
@@ -1969,7 +1992,7 @@ static void linalg_ldl_factor_into_autograd(Call c, const Tensor& self, bool her
 static constexpr OpSchema linalg_ldl_factor_into_schema = {"linalg_ldl_factor_into",
     "linalg_ldl_factor_into",
     "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: IndexTensor)",
-    linalg_ldl_factor_args, 4, 0, false, false, false, true};
+    linalg_ldl_factor_args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_ldl_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_ldl_factor_into_schema,
     linalg_ldl_factor_into_impl, linalg_ldl_factor_into_autograd);
@@ -2008,7 +2031,7 @@ static constexpr ArgInfo orgqr_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema orgqr_schema =
     {"orgqr", "orgqr", "orgqr(self: Tensor, input2: Tensor) -> Tensor", orgqr_args, 2, 1, true,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr = make_op<TensorRef, const Tensor&,
     const Tensor&>(&orgqr_schema, orgqr_impl, nullptr);
 static void orgqr_into_autograd(Call c, const Tensor& self, const Tensor& input2, Tensor& dst) {
@@ -2017,7 +2040,8 @@ static void orgqr_into_autograd(Call c, const Tensor& self, const Tensor& input2
 }
 static constexpr OpSchema orgqr_into_schema = {"orgqr_into", "orgqr_into",
                                                "orgqr(self: Tensor, input2: Tensor) -> Tensor",
-                                               orgqr_args, 3, 0, true, false, false, true};
+                                               orgqr_args, 3, 0, true, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_orgqr_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&orgqr_into_schema, orgqr_into_impl,
     orgqr_into_autograd);
@@ -2029,7 +2053,7 @@ static constexpr ArgInfo lu_solve_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema lu_solve_schema = {"lu_solve", "lu_solve",
     "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor", lu_solve_args, 3, 1,
-    true, false, false, true};
+    true, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lu_solve_schema, lu_solve_impl,
     nullptr);
@@ -2041,7 +2065,7 @@ static void lu_solve_into_autograd(Call c, const Tensor& self, const Tensor& LU_
 }
 static constexpr OpSchema lu_solve_into_schema = {"lu_solve_into", "lu_solve_into",
     "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor", lu_solve_args, 4, 0,
-    true, false, false, true};
+    true, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lu_solve_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lu_solve_into_schema,
     lu_solve_into_impl, lu_solve_into_autograd);
@@ -2058,7 +2082,7 @@ static constexpr ArgInfo triangular_solve_args[] = {{"self", ArgType::kTensor, f
 static constexpr OpSchema triangular_solve_schema = {"triangular_solve", "triangular_solve",
     "triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = false, "
     "unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)",
-    triangular_solve_args, 5, 2, false, false, false, true};
+    triangular_solve_args, 5, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
     impl::triangular_solve, nullptr);

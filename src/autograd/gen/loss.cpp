@@ -57,7 +57,7 @@ static constexpr ArgInfo absolute_difference_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema absolute_difference_schema = {"absolute_difference",
                                                         "absolute_difference",
     "absolute_difference(self: Tensor, other: Tensor) -> Tensor", absolute_difference_args, 2, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema,
                                                      absolute_difference_impl,
@@ -119,7 +119,8 @@ static constexpr ArgInfo absolute_difference_backward_args[] =
 static constexpr OpSchema absolute_difference_backward_schema = {"absolute_difference_backward",
     "absolute_difference_backward",
     "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
-    absolute_difference_backward_args, 3, 1, true, false, true, false};
+    absolute_difference_backward_args, 3, 1, true, false, true, false, nullptr,
+    OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&,
                        const Tensor&)> op_absolute_difference_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
@@ -174,7 +175,7 @@ static constexpr ArgInfo squared_difference_args[] = {{"self", ArgType::kTensor,
                                                       {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema squared_difference_schema = {"squared_difference", "squared_difference",
     "squared_difference(self: Tensor, other: Tensor) -> Tensor", squared_difference_args, 2, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema,
                                                      squared_difference_impl,
@@ -235,7 +236,7 @@ static constexpr ArgInfo smooth_difference_args[] = {{"self", ArgType::kTensor, 
                                                      {"beta", ArgType::kFloat, false, false}};
 static constexpr OpSchema smooth_difference_schema = {"smooth_difference", "smooth_difference",
     "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_args,
-    3, 1, true, false, true, false};
+    3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema,
     smooth_difference_impl, smooth_difference_autograd);
@@ -315,7 +316,7 @@ static constexpr ArgInfo smooth_difference_backward_args[] =
 static constexpr OpSchema smooth_difference_backward_schema = {"smooth_difference_backward",
     "smooth_difference_backward",
     "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor",
-    smooth_difference_backward_args, 4, 1, true, false, true, false};
+    smooth_difference_backward_args, 4, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema,
@@ -376,7 +377,7 @@ static constexpr ArgInfo huber_difference_args[] = {{"self", ArgType::kTensor, f
                                                     {"delta", ArgType::kFloat, false, false}};
 static constexpr OpSchema huber_difference_schema = {"huber_difference", "huber_difference",
     "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_args,
-    3, 1, true, false, true, false};
+    3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema,
     huber_difference_impl, huber_difference_autograd);
@@ -456,7 +457,7 @@ static constexpr ArgInfo huber_difference_backward_args[] =
 static constexpr OpSchema huber_difference_backward_schema = {"huber_difference_backward",
     "huber_difference_backward",
     "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor",
-    huber_difference_backward_args, 4, 1, true, false, true, false};
+    huber_difference_backward_args, 4, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&huber_difference_backward_schema,
@@ -509,7 +510,7 @@ static constexpr ArgInfo bernoulli_entropy_args[] = {{"self", ArgType::kTensor, 
                                                      {"target", ArgType::kTensor, false, false}};
 static constexpr OpSchema bernoulli_entropy_schema = {"bernoulli_entropy", "bernoulli_entropy",
     "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_args, 2, 1, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema,
                                                      bernoulli_entropy_impl,
@@ -582,7 +583,7 @@ static constexpr ArgInfo bernoulli_entropy_backward_args[] =
 static constexpr OpSchema bernoulli_entropy_backward_schema = {"bernoulli_entropy_backward",
     "bernoulli_entropy_backward",
     "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
-    bernoulli_entropy_backward_args, 3, 1, true, false, true, false};
+    bernoulli_entropy_backward_args, 3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
             const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl,
@@ -596,7 +597,8 @@ static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, fa
                                            {"weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema l1_loss_schema = {"l1_loss", "l1_loss",
     "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: "
-    "Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true};
+    "Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema,
     impl::l1_loss, nullptr);
@@ -609,7 +611,8 @@ static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, f
                                             {"weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema mse_loss_schema = {"mse_loss", "mse_loss",
     "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: "
-    "Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true};
+    "Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema,
     impl::mse_loss, nullptr);
@@ -623,7 +626,8 @@ static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, fa
                                                    ArgDefault::kFloat, {.f = 1.0}}};
 static constexpr OpSchema smooth_l1_loss_schema = {"smooth_l1_loss", "smooth_l1_loss",
     "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", beta: "
-    "Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true};
+    "Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema,
     impl::smooth_l1_loss, nullptr);
@@ -639,7 +643,7 @@ static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false,
 static constexpr OpSchema huber_loss_schema = {"huber_loss", "huber_loss",
     "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", delta: "
     "Float = 1.0, weight: Tensor? = None) -> Tensor", huber_loss_args, 5, 1, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
                        const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
@@ -654,7 +658,7 @@ static constexpr OpSchema binary_cross_entropy_schema = {"binary_cross_entropy",
     "binary_cross_entropy",
     "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", binary_cross_entropy_args, 4, 1, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy,
@@ -670,7 +674,8 @@ static constexpr OpSchema binary_cross_entropy_with_logits_schema =
     {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits",
     "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, "
     "reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
-    binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true};
+    binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
                        const Tensor*)> op_binary_cross_entropy_with_logits =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
@@ -686,7 +691,8 @@ static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, fal
                                            ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema kl_div_schema = {"kl_div", "kl_div",
     "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", log_target: "
-    "Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true};
+    "Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true, nullptr,
+    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div,
     nullptr);
@@ -702,7 +708,7 @@ static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, f
 static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss",
     "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
             int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
@@ -844,7 +850,8 @@ static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, fal
 static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy",
     "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
     "-100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
-    cross_entropy_args, 6, 1, false, false, false, true};
+    cross_entropy_args, 6, 1, false, false, false, true, nullptr, OpKind::kComposite,
+    {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
                        double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
@@ -1009,7 +1016,7 @@ static constexpr ArgInfo poisson_nll_loss_args[] = {{"input", ArgType::kTensor, 
 static constexpr OpSchema poisson_nll_loss_schema = {"poisson_nll_loss", "poisson_nll_loss",
     "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = false, "
     "eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor", poisson_nll_loss_args, 6,
-    1, false, false, false, true};
+    1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
                        int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
@@ -1029,7 +1036,7 @@ static constexpr ArgInfo gaussian_nll_loss_args[] = {{"input", ArgType::kTensor,
 static constexpr OpSchema gaussian_nll_loss_schema = {"gaussian_nll_loss", "gaussian_nll_loss",
     "gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, eps: Float "
     "= 1e-6, reduction: Enum<Reduction> = \"mean\") -> Tensor", gaussian_nll_loss_args, 6, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, double,
                        int64_t)> op_gaussian_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, bool, double, int64_t>(&gaussian_nll_loss_schema,
@@ -1045,7 +1052,7 @@ static constexpr OpSchema hinge_embedding_loss_schema = {"hinge_embedding_loss",
     "hinge_embedding_loss",
     "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", hinge_embedding_loss_args, 4, 1, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
     impl::hinge_embedding_loss, nullptr);
@@ -1059,7 +1066,7 @@ static constexpr OpSchema cosine_embedding_loss_schema = {"cosine_embedding_loss
     "cosine_embedding_loss",
     "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", cosine_embedding_loss_args, 5, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
@@ -1078,7 +1085,7 @@ static constexpr OpSchema margin_ranking_loss_schema = {"margin_ranking_loss",
                                                         "margin_ranking_loss",
     "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", margin_ranking_loss_args, 5, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
@@ -1128,7 +1135,7 @@ static constexpr ArgInfo soft_margin_loss_args[] = {{"input", ArgType::kTensor, 
                                                      kReductionValues, ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema soft_margin_loss_schema = {"soft_margin_loss", "soft_margin_loss",
     "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\") -> "
-    "Tensor", soft_margin_loss_args, 3, 1, false, false, false, true};
+    "Tensor", soft_margin_loss_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
     impl::soft_margin_loss, nullptr);
@@ -1152,7 +1159,8 @@ static constexpr OpSchema triplet_margin_loss_schema = {"triplet_margin_loss",
                                                         "triplet_margin_loss",
     "triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, "
     "p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: Enum<Reduction> = "
-    "\"mean\") -> Tensor", triplet_margin_loss_args, 8, 1, false, false, false, true};
+    "\"mean\") -> Tensor", triplet_margin_loss_args, 8, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
                        int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, double, double, bool,
@@ -1172,7 +1180,7 @@ static constexpr ArgInfo multi_margin_loss_args[] = {{"input", ArgType::kTensor,
 static constexpr OpSchema multi_margin_loss_schema = {"multi_margin_loss", "multi_margin_loss",
     "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, weight: "
     "Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor", multi_margin_loss_args, 6,
-    1, false, false, false, true};
+    1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
                        int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
@@ -1185,7 +1193,8 @@ static constexpr ArgInfo multilabel_margin_loss_args[] = {{"input", ArgType::kTe
 static constexpr OpSchema multilabel_margin_loss_schema = {"multilabel_margin_loss",
     "multilabel_margin_loss",
     "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\") "
-    "-> Tensor", multilabel_margin_loss_args, 3, 1, false, false, false, true};
+    "-> Tensor", multilabel_margin_loss_args, 3, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
     impl::multilabel_margin_loss, nullptr);
@@ -1199,7 +1208,7 @@ static constexpr OpSchema multilabel_soft_margin_loss_schema = {"multilabel_soft
     "multilabel_soft_margin_loss",
     "multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", multilabel_soft_margin_loss_args, 4, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_multilabel_soft_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&multilabel_soft_margin_loss_schema,
@@ -1218,7 +1227,7 @@ static constexpr OpSchema linear_cross_entropy_schema = {"linear_cross_entropy",
     "linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: "
     "Tensor? = None, weight: Tensor? = None, ignore_index: Int? = None, reduction: "
     "Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
-    linear_cross_entropy_args, 8, 1, false, false, false, true};
+    linear_cross_entropy_args, 8, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
                        Opt<int64_t>, int64_t, double)> op_linear_cross_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
@@ -1239,7 +1248,7 @@ static constexpr ArgInfo ctc_loss_args[] = {{"log_probs", ArgType::kTensor, fals
 static constexpr OpSchema ctc_loss_schema = {"ctc_loss", "ctc_loss",
     "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, "
     "blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) -> Tensor",
-    ctc_loss_args, 7, 1, false, false, false, true};
+    ctc_loss_args, 7, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
                                                     const Tensor&, const Tensor&, int64_t, int64_t,

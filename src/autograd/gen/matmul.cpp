@@ -15,7 +15,8 @@ static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema matmul_schema = {"matmul", "matmul",
                                            "matmul(self: Tensor, other: Tensor) -> Tensor",
-                                           matmul_args, 2, 1, false, false, false, true};
+                                           matmul_args, 2, 1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&matmul_schema, impl::matmul, nullptr);
 static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -24,7 +25,8 @@ static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other
 }
 static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul_into",
                                                 "matmul(self: Tensor, other: Tensor) -> Tensor",
-                                                matmul_args, 3, 0, false, false, false, true};
+                                                matmul_args, 3, 0, false, false, false, true,
+                                                nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_impl,
     matmul_into_autograd);
@@ -81,7 +83,7 @@ static double matmul_stack_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack",
     "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false,
-    true, false, matmul_stack_flops};
+    true, false, matmul_stack_flops, OpKind::kOther, {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
     make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack,
                                                      matmul_stack_autograd);
@@ -92,7 +94,7 @@ static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, fal
                                           {"bias", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema linear_schema = {"linear", "linear",
     "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear,
     nullptr);
@@ -154,7 +156,8 @@ static double linear_rows_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows",
     "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1,
-    true, false, true, false, linear_rows_flops};
+    true, false, true, false, linear_rows_flops, OpKind::kOther,
+    {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema,
     impl::linear_rows, linear_rows_autograd);
@@ -228,7 +231,8 @@ static double addmm_flops([[maybe_unused]] const Value* args,
 static constexpr OpSchema addmm_schema =
     {"addmm", "addmm",
     "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addmm_args, 5, 1, true, false, false, false, addmm_flops};
+    "Tensor", addmm_args, 5, 1, true, false, false, false, addmm_flops, OpKind::kOther,
+    {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
@@ -357,7 +361,8 @@ static double baddbmm_flops([[maybe_unused]] const Value* args,
 }
 static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm",
     "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", baddbmm_args, 5, 1, true, false, false, false, baddbmm_flops};
+    "-> Tensor", baddbmm_args, 5, 1, true, false, false, false, baddbmm_flops, OpKind::kOther,
+    {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
@@ -424,7 +429,8 @@ static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"mat2", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema mm_schema = {"mm", "mm", "mm(self: Tensor, mat2: Tensor) -> Tensor",
-                                       mm_args, 2, 1, false, false, false, true};
+                                       mm_args, 2, 1, false, false, false, true, nullptr,
+                                       OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mm_schema, impl::mm, nullptr);
 static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
@@ -433,7 +439,8 @@ static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Ten
 }
 static constexpr OpSchema mm_into_schema = {"mm_into", "mm_into",
                                             "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 3,
-                                            0, false, false, false, true};
+                                            0, false, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mm_into_schema, mm_into_impl, mm_into_autograd);
 
@@ -442,7 +449,8 @@ static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"mat2", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bmm_schema = {"bmm", "bmm", "bmm(self: Tensor, mat2: Tensor) -> Tensor",
-                                        bmm_args, 2, 1, false, false, false, true};
+                                        bmm_args, 2, 1, false, false, false, true, nullptr,
+                                        OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&bmm_schema, impl::bmm, nullptr);
 static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
@@ -451,7 +459,8 @@ static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Te
 }
 static constexpr OpSchema bmm_into_schema = {"bmm_into", "bmm_into",
                                              "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args,
-                                             3, 0, false, false, false, true};
+                                             3, 0, false, false, false, true, nullptr,
+                                             OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_impl, bmm_into_autograd);
 
@@ -460,7 +469,8 @@ static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"vec", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema mv_schema = {"mv", "mv", "mv(self: Tensor, vec: Tensor) -> Tensor",
-                                       mv_args, 2, 1, false, false, false, true};
+                                       mv_args, 2, 1, false, false, false, true, nullptr,
+                                       OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mv_schema, impl::mv, nullptr);
 static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
@@ -469,7 +479,8 @@ static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tens
 }
 static constexpr OpSchema mv_into_schema = {"mv_into", "mv_into",
                                             "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 3,
-                                            0, false, false, false, true};
+                                            0, false, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mv_into_schema, mv_into_impl, mv_into_autograd);
 
@@ -478,7 +489,8 @@ static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"tensor", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema dot_schema = {"dot", "dot", "dot(self: Tensor, tensor: Tensor) -> Tensor",
-                                        dot_args, 2, 1, false, false, false, true};
+                                        dot_args, 2, 1, false, false, false, true, nullptr,
+                                        OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&dot_schema, impl::dot, nullptr);
 static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
@@ -487,7 +499,8 @@ static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, 
 }
 static constexpr OpSchema dot_into_schema = {"dot_into", "dot_into",
                                              "dot(self: Tensor, tensor: Tensor) -> Tensor",
-                                             dot_args, 3, 0, false, false, false, true};
+                                             dot_args, 3, 0, false, false, false, true, nullptr,
+                                             OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&dot_into_schema, dot_into_impl, dot_into_autograd);
 
@@ -497,7 +510,7 @@ static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema outer_schema =
     {"outer", "outer", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&,
     const Tensor&>(&outer_schema, impl::outer, nullptr);
 static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
@@ -506,7 +519,8 @@ static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, 
 }
 static constexpr OpSchema outer_into_schema = {"outer_into", "outer_into",
                                                "outer(self: Tensor, vec2: Tensor) -> Tensor",
-                                               outer_args, 3, 0, false, false, false, true};
+                                               outer_args, 3, 0, false, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_impl,
     outer_into_autograd);
@@ -516,7 +530,8 @@ static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, fal
                                           {"operands", ArgType::kTensorList, false, false}};
 static constexpr OpSchema einsum_schema = {"einsum", "einsum",
                                            "einsum(equation: Str, operands: Tensor[]) -> Tensor",
-                                           einsum_args, 2, 1, false, false, false, true};
+                                           einsum_args, 2, 1, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str,
     TensorSpan>(&einsum_schema, impl::einsum, nullptr);
 
@@ -532,7 +547,7 @@ static constexpr ArgInfo addmv_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema addmv_schema =
     {"addmv", "addmv",
      "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-     addmv_args, 5, 1, false, false, false, true};
+     addmv_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmv = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmv_schema, impl::addmv, nullptr);
@@ -545,7 +560,7 @@ static constexpr ArgInfo addmv__args[] = {{"self", ArgType::kTensor, true, false
                                            ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema addmv__schema = {"addmv_", "addmv_",
     "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addmv__args, 5, 0, false, false, false, true};
+    addmv__args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmv__schema, addmv__impl, nullptr);
@@ -556,7 +571,7 @@ static void addmv_into_autograd(Call c, const Tensor& self, const Tensor& mat, c
 }
 static constexpr OpSchema addmv_into_schema = {"addmv_into", "addmv_into",
     "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addmv_args, 6, 0, false, false, false, true};
+    addmv_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmv_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -574,7 +589,7 @@ static constexpr ArgInfo addr_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema addr_schema =
     {"addr", "addr",
     "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addr_args, 5, 1, false, false, false, true};
+    addr_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addr = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addr_schema, impl::addr, nullptr);
@@ -588,7 +603,7 @@ static constexpr ArgInfo addr__args[] = {{"self", ArgType::kTensor, true, false}
 static constexpr OpSchema addr__schema =
     {"addr_", "addr_",
     "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addr__args, 5, 0, false, false, false, true};
+    addr__args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addr_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addr__schema, addr__impl, nullptr);
@@ -599,7 +614,7 @@ static void addr_into_autograd(Call c, const Tensor& self, const Tensor& vec1, c
 }
 static constexpr OpSchema addr_into_schema = {"addr_into", "addr_into",
     "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addr_args, 6, 0, false, false, false, true};
+    addr_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addr_into = make_op<void, const Tensor&, const Tensor&,
                                                    const Tensor&, const Scalar&, const Scalar&,
@@ -617,7 +632,7 @@ static constexpr ArgInfo addbmm_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema addbmm_schema = {"addbmm", "addbmm",
     "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addbmm_args, 5, 1, false, false, false, true};
+    "Tensor", addbmm_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addbmm_schema, impl::addbmm, nullptr);
@@ -630,7 +645,7 @@ static constexpr ArgInfo addbmm__args[] = {{"self", ArgType::kTensor, true, fals
                                             ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema addbmm__schema = {"addbmm_", "addbmm_",
     "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addbmm__args, 5, 0, false, false, false, true};
+    "Tensor", addbmm__args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addbmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addbmm__schema, addbmm__impl, nullptr);
@@ -643,7 +658,7 @@ static void addbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch
 }
 static constexpr OpSchema addbmm_into_schema = {"addbmm_into", "addbmm_into",
     "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addbmm_args, 6, 0, false, false, false, true};
+    "Tensor", addbmm_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                      const Tensor&, const Scalar&, const Scalar&,
@@ -656,7 +671,7 @@ static constexpr ArgInfo vdot_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema vdot_schema =
     {"vdot", "vdot", "vdot(self: Tensor, other: Tensor) -> Tensor", vdot_args, 2, 1, false, false,
-     false, true};
+     false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_vdot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&vdot_schema, impl::vdot, nullptr);
 static void vdot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -665,7 +680,8 @@ static void vdot_into_autograd(Call c, const Tensor& self, const Tensor& other, 
 }
 static constexpr OpSchema vdot_into_schema = {"vdot_into", "vdot_into",
                                               "vdot(self: Tensor, other: Tensor) -> Tensor",
-                                              vdot_args, 3, 0, false, false, false, true};
+                                              vdot_args, 3, 0, false, false, false, true, nullptr,
+                                              OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&vdot_into_schema, vdot_into_impl,
     vdot_into_autograd);
@@ -676,7 +692,7 @@ static constexpr ArgInfo inner_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema inner_schema =
     {"inner", "inner", "inner(self: Tensor, other: Tensor) -> Tensor", inner_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_inner = make_op<TensorRef, const Tensor&,
     const Tensor&>(&inner_schema, impl::inner, nullptr);
 static void inner_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -685,7 +701,8 @@ static void inner_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema inner_into_schema = {"inner_into", "inner_into",
                                                "inner(self: Tensor, other: Tensor) -> Tensor",
-                                               inner_args, 3, 0, false, false, false, true};
+                                               inner_args, 3, 0, false, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_inner_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&inner_into_schema, inner_into_impl,
     inner_into_autograd);
@@ -698,7 +715,7 @@ static constexpr ArgInfo tensordot_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema tensordot_schema = {"tensordot", "tensordot",
     "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
-    tensordot_args, 4, 1, false, false, false, true};
+    tensordot_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints)> op_tensordot =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints>(&tensordot_schema, impl::tensordot,
     nullptr);
@@ -709,7 +726,7 @@ static void tensordot_into_autograd(Call c, const Tensor& self, const Tensor& ot
 }
 static constexpr OpSchema tensordot_into_schema = {"tensordot_into", "tensordot_into",
     "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
-    tensordot_args, 5, 0, false, false, false, true};
+    tensordot_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensordot_into =
     make_op<void, const Tensor&, const Tensor&, Ints, Ints, Tensor&>(&tensordot_into_schema,
     tensordot_into_impl, tensordot_into_autograd);
@@ -720,7 +737,7 @@ static constexpr ArgInfo kron_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema kron_schema =
     {"kron", "kron", "kron(self: Tensor, other: Tensor) -> Tensor", kron_args, 2, 1, false, false,
-     false, true};
+     false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_kron = make_op<TensorRef, const Tensor&,
     const Tensor&>(&kron_schema, impl::kron, nullptr);
 static void kron_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -729,7 +746,8 @@ static void kron_into_autograd(Call c, const Tensor& self, const Tensor& other, 
 }
 static constexpr OpSchema kron_into_schema = {"kron_into", "kron_into",
                                               "kron(self: Tensor, other: Tensor) -> Tensor",
-                                              kron_args, 3, 0, false, false, false, true};
+                                              kron_args, 3, 0, false, false, false, true, nullptr,
+                                              OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&kron_into_schema, kron_into_impl,
     kron_into_autograd);
@@ -741,7 +759,7 @@ static constexpr ArgInfo cross_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cross_schema =
     {"cross", "cross", "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", cross_args,
-     3, 1, false, false, false, true};
+     3, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&cross_schema, impl::cross,
     nullptr);
@@ -752,7 +770,7 @@ static void cross_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema cross_into_schema = {"cross_into", "cross_into",
     "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", cross_args, 4, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&cross_into_schema,
     cross_into_impl, cross_into_autograd);
@@ -761,8 +779,8 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross
 static constexpr ArgInfo chain_matmul_args[] = {{"matrices", ArgType::kTensorList, false, false}};
 static constexpr OpSchema chain_matmul_schema = {"chain_matmul", "chain_matmul",
                                                  "chain_matmul(matrices: Tensor[]) -> Tensor",
-                                                 chain_matmul_args, 1, 1, false, false, false,
-                                                 true};
+                                                 chain_matmul_args, 1, 1, false, false, false, true,
+                                                 nullptr, OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_chain_matmul =
     make_op<TensorRef, TensorSpan>(&chain_matmul_schema, impl::chain_matmul, nullptr);
 
@@ -773,7 +791,7 @@ static constexpr ArgInfo bilinear_args[] = {{"input1", ArgType::kTensor, false, 
                                             {"bias", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema bilinear_schema = {"bilinear", "bilinear",
     "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
-    bilinear_args, 4, 1, false, false, false, true};
+    bilinear_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*)> op_bilinear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*>(&bilinear_schema,
     impl::bilinear, nullptr);

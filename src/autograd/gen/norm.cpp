@@ -23,7 +23,8 @@ static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTensor, false,
 static constexpr OpSchema batch_norm_schema = {"batch_norm", "batch_norm",
     "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, "
     "weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float = 0.1, "
-    "eps: Float = 1e-5) -> Tensor", batch_norm_args, 8, 1, false, false, false, true};
+    "eps: Float = 1e-5) -> Tensor", batch_norm_args, 8, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*,
                                                         const Tensor*, const Tensor*, bool, double,
@@ -195,7 +196,8 @@ static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTensor, false,
                                                ArgDefault::kFloat, {.f = 1e-05}}};
 static constexpr OpSchema group_norm_schema = {"group_norm", "group_norm",
     "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = None, "
-    "eps: Float = 1e-5) -> Tensor", group_norm_args, 5, 1, false, false, false, true};
+    "eps: Float = 1e-5) -> Tensor", group_norm_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
                        double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor*, const Tensor*,
@@ -217,7 +219,8 @@ static constexpr ArgInfo instance_norm_args[] = {{"input", ArgType::kTensor, fal
 static constexpr OpSchema instance_norm_schema = {"instance_norm", "instance_norm",
     "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = None, "
     "weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: Float "
-    "= 0.1, eps: Float = 1e-5) -> Tensor", instance_norm_args, 8, 1, false, false, false, true};
+    "= 0.1, eps: Float = 1e-5) -> Tensor", instance_norm_args, 8, 1, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*,
     Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema,
@@ -230,7 +233,7 @@ static constexpr ArgInfo rms_norm_args[] = {{"input", ArgType::kTensor, false, f
                                             {"eps", ArgType::kOptFloat, false, true}};
 static constexpr OpSchema rms_norm_schema = {"rms_norm", "rms_norm",
     "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? = None) "
-    "-> Tensor", rms_norm_args, 4, 1, false, false, false, true};
+    "-> Tensor", rms_norm_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema,
     impl::rms_norm, nullptr);
@@ -244,7 +247,8 @@ static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTensor, false,
                                                ArgDefault::kFloat, {.f = 1e-05}}};
 static constexpr OpSchema layer_norm_schema = {"layer_norm", "layer_norm",
     "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: Tensor? = "
-    "None, eps: Float = 1e-5) -> Tensor", layer_norm_args, 5, 1, true, false, false, true};
+    "None, eps: Float = 1e-5) -> Tensor", layer_norm_args, 5, 1, true, false, false, true, nullptr,
+    OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*,
             double>(&layer_norm_schema, layer_norm_impl, nullptr);
@@ -421,7 +425,8 @@ static constexpr ArgInfo local_response_norm_args[] = {{"input", ArgType::kTenso
 static constexpr OpSchema local_response_norm_schema = {"local_response_norm",
                                                         "local_response_norm",
     "local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = 0.75, k: "
-    "Float = 1.0) -> Tensor", local_response_norm_args, 5, 1, false, false, false, true};
+    "Float = 1.0) -> Tensor", local_response_norm_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_response_norm =
     make_op<TensorRef, const Tensor&, int64_t, double, double, double>(&local_response_norm_schema,
     impl::local_response_norm, nullptr);

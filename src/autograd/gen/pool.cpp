@@ -19,7 +19,7 @@ static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema max_pool1d_schema = {"max_pool1d", "max_pool1d",
     "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
     "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool1d_args, 6, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema,
     impl::max_pool1d, nullptr);
@@ -33,7 +33,8 @@ static constexpr OpSchema max_pool1d_with_indices_schema = {"max_pool1d_with_ind
     "max_pool1d_with_indices",
     "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
     "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true};
+    "IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
@@ -245,7 +246,7 @@ static constexpr ArgInfo adaptive_max_pool1d_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema adaptive_max_pool1d_schema = {"adaptive_max_pool1d",
                                                         "adaptive_max_pool1d",
     "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
-    adaptive_max_pool1d_args, 2, 2, false, false, false, true};
+    adaptive_max_pool1d_args, 2, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, impl::adaptive_max_pool1d,
                                              nullptr);
@@ -360,7 +361,7 @@ static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema avg_pool1d_schema = {"avg_pool1d", "avg_pool1d",
     "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
     "ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor", avg_pool1d_args, 6, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema,
     impl::avg_pool1d, nullptr);
@@ -517,7 +518,7 @@ static constexpr ArgInfo adaptive_avg_pool1d_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema adaptive_avg_pool1d_schema = {"adaptive_avg_pool1d",
                                                         "adaptive_avg_pool1d",
     "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool1d_args, 2,
-    1, false, false, false, true};
+    1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool1d_schema, impl::adaptive_avg_pool1d,
                                             nullptr);
@@ -627,7 +628,7 @@ static constexpr ArgInfo max_pool3d_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema max_pool3d_schema = {"max_pool3d", "max_pool3d",
     "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
     "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool3d_args, 6, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
     impl::max_pool3d, nullptr);
@@ -641,7 +642,8 @@ static constexpr OpSchema max_pool3d_with_indices_schema = {"max_pool3d_with_ind
     "max_pool3d_with_indices",
     "max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
     "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", max_pool3d_with_indices_args, 6, 2, false, false, false, true};
+    "IndexTensor)", max_pool3d_with_indices_args, 6, 2, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool3d_with_indices_schema, impl::max_pool3d_with_indices, nullptr);
@@ -659,7 +661,7 @@ static constexpr ArgInfo avg_pool3d_args[] = {{"self", ArgType::kTensor, false, 
 static constexpr OpSchema avg_pool3d_schema = {"avg_pool3d", "avg_pool3d",
     "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
     "ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> "
-    "Tensor", avg_pool3d_args, 7, 1, false, false, false, true};
+    "Tensor", avg_pool3d_args, 7, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
@@ -671,7 +673,7 @@ static constexpr ArgInfo adaptive_max_pool3d_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema adaptive_max_pool3d_schema = {"adaptive_max_pool3d",
                                                         "adaptive_max_pool3d",
     "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
-    adaptive_max_pool3d_args, 2, 2, false, false, false, true};
+    adaptive_max_pool3d_args, 2, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
                                              nullptr);
@@ -683,7 +685,7 @@ static constexpr ArgInfo adaptive_avg_pool3d_args[] = {{"self", ArgType::kTensor
 static constexpr OpSchema adaptive_avg_pool3d_schema = {"adaptive_avg_pool3d",
                                                         "adaptive_avg_pool3d",
     "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool3d_args, 2,
-    1, false, false, false, true};
+    1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool3d_schema, impl::adaptive_avg_pool3d,
                                             nullptr);
@@ -697,7 +699,8 @@ static constexpr ArgInfo lp_pool1d_args[] = {{"input", ArgType::kTensor, false, 
                                               ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema lp_pool1d_schema = {"lp_pool1d", "lp_pool1d",
     "lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", lp_pool1d_args, 5, 1, false, false, false, true};
+    "ceil_mode: Bool = false) -> Tensor", lp_pool1d_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool1d_schema, impl::lp_pool1d,
     nullptr);
@@ -711,7 +714,8 @@ static constexpr ArgInfo lp_pool2d_args[] = {{"input", ArgType::kTensor, false, 
                                               ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema lp_pool2d_schema = {"lp_pool2d", "lp_pool2d",
     "lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", lp_pool2d_args, 5, 1, false, false, false, true};
+    "ceil_mode: Bool = false) -> Tensor", lp_pool2d_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool2d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool2d_schema, impl::lp_pool2d,
     nullptr);
@@ -725,7 +729,8 @@ static constexpr ArgInfo lp_pool3d_args[] = {{"input", ArgType::kTensor, false, 
                                               ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema lp_pool3d_schema = {"lp_pool3d", "lp_pool3d",
     "lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", lp_pool3d_args, 5, 1, false, false, false, true};
+    "ceil_mode: Bool = false) -> Tensor", lp_pool3d_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool3d_schema, impl::lp_pool3d,
     nullptr);
@@ -739,7 +744,7 @@ static constexpr OpSchema fractional_max_pool2d_schema = {"fractional_max_pool2d
     "fractional_max_pool2d",
     "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples: "
     "Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)",
-    fractional_max_pool2d_args, 5, 2, false, true, false, true};
+    fractional_max_pool2d_args, 5, 2, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
@@ -754,7 +759,7 @@ static constexpr OpSchema fractional_max_pool3d_schema = {"fractional_max_pool3d
     "fractional_max_pool3d",
     "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples: "
     "Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)",
-    fractional_max_pool3d_args, 5, 2, false, true, false, true};
+    fractional_max_pool3d_args, 5, 2, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
@@ -865,7 +870,7 @@ static constexpr ArgInfo max_unpool1d_args[] = {{"input", ArgType::kTensor, fals
 static constexpr OpSchema max_unpool1d_schema = {"max_unpool1d", "max_unpool1d",
     "max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool1d_args, 6, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool1d_schema,
     impl::max_unpool1d, nullptr);
@@ -880,7 +885,7 @@ static constexpr ArgInfo max_unpool2d_args[] = {{"input", ArgType::kTensor, fals
 static constexpr OpSchema max_unpool2d_schema = {"max_unpool2d", "max_unpool2d",
     "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool2d_args, 6, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
     impl::max_unpool2d, nullptr);
@@ -895,7 +900,7 @@ static constexpr ArgInfo max_unpool3d_args[] = {{"input", ArgType::kTensor, fals
 static constexpr OpSchema max_unpool3d_schema = {"max_unpool3d", "max_unpool3d",
     "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
     "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool3d_args, 6, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
     impl::max_unpool3d, nullptr);

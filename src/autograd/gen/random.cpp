@@ -705,7 +705,7 @@ static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, 
                                               {"scale", ArgType::kFloat, false, false}};
 static constexpr OpSchema mask_scale_schema = {"mask_scale", "mask_scale",
     "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor", mask_scale_args, 3, 1, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl,
     mask_scale_autograd);
@@ -719,7 +719,7 @@ static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, fa
                                            {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout_schema = {"dropout", "dropout",
     "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout_args, 4, 1, false, true, false, true};
+    "Tensor", dropout_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout,
     nullptr);
@@ -731,7 +731,7 @@ static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, fa
                                             {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout__schema = {"dropout_", "dropout_",
     "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout__args, 4, 0, false, true, false, true};
+    "Tensor", dropout__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
 
@@ -782,7 +782,7 @@ static constexpr ArgInfo dropout1d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout1d_schema = {"dropout1d", "dropout1d",
     "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout1d_args, 4, 1, false, true, false, true};
+    "Tensor", dropout1d_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout1d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout1d_schema, impl::dropout1d,
     nullptr);
@@ -794,7 +794,7 @@ static constexpr ArgInfo dropout1d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout1d__schema = {"dropout1d_", "dropout1d_",
     "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout1d__args, 4, 0, false, true, false, true};
+    "Tensor", dropout1d__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout1d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout1d__schema, dropout1d__impl, nullptr);
 
@@ -807,7 +807,7 @@ static constexpr ArgInfo dropout2d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout2d_schema = {"dropout2d", "dropout2d",
     "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout2d_args, 4, 1, false, true, false, true};
+    "Tensor", dropout2d_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout2d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout2d_schema, impl::dropout2d,
     nullptr);
@@ -819,7 +819,7 @@ static constexpr ArgInfo dropout2d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout2d__schema = {"dropout2d_", "dropout2d_",
     "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout2d__args, 4, 0, false, true, false, true};
+    "Tensor", dropout2d__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout2d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout2d__schema, dropout2d__impl, nullptr);
 
@@ -832,7 +832,7 @@ static constexpr ArgInfo dropout3d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout3d_schema = {"dropout3d", "dropout3d",
     "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout3d_args, 4, 1, false, true, false, true};
+    "Tensor", dropout3d_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout3d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout3d_schema, impl::dropout3d,
     nullptr);
@@ -844,7 +844,7 @@ static constexpr ArgInfo dropout3d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema dropout3d__schema = {"dropout3d_", "dropout3d_",
     "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout3d__args, 4, 0, false, true, false, true};
+    "Tensor", dropout3d__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout3d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout3d__schema, dropout3d__impl, nullptr);
 
@@ -857,7 +857,8 @@ static constexpr ArgInfo alpha_dropout_args[] = {{"input", ArgType::kTensor, fal
                                                  {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema alpha_dropout_schema = {"alpha_dropout", "alpha_dropout",
     "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", alpha_dropout_args, 4, 1, false, true, false, true};
+    "None) -> Tensor", alpha_dropout_args, 4, 1, false, true, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&alpha_dropout_schema,
     impl::alpha_dropout, nullptr);
@@ -869,7 +870,8 @@ static constexpr ArgInfo alpha_dropout__args[] = {{"input", ArgType::kTensor, tr
                                                   {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema alpha_dropout__schema = {"alpha_dropout_", "alpha_dropout_",
     "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", alpha_dropout__args, 4, 0, false, true, false, true};
+    "None) -> Tensor", alpha_dropout__args, 4, 0, false, true, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_op<void, Tensor&,
     double, bool, Generator*>(&alpha_dropout__schema, alpha_dropout__impl, nullptr);
 
@@ -881,7 +883,8 @@ static constexpr ArgInfo feature_alpha_dropout_args[] = {{"input", ArgType::kTen
 static constexpr OpSchema feature_alpha_dropout_schema = {"feature_alpha_dropout",
     "feature_alpha_dropout",
     "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
-    "Generator = None) -> Tensor", feature_alpha_dropout_args, 4, 1, false, true, false, true};
+    "Generator = None) -> Tensor", feature_alpha_dropout_args, 4, 1, false, true, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&feature_alpha_dropout_schema,
     impl::feature_alpha_dropout, nullptr);
@@ -892,7 +895,8 @@ static constexpr ArgInfo feature_alpha_dropout__args[] = {{"input", ArgType::kTe
 static constexpr OpSchema feature_alpha_dropout__schema = {"feature_alpha_dropout_",
     "feature_alpha_dropout_",
     "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
-    "Generator = None) -> Tensor", feature_alpha_dropout__args, 4, 0, false, true, false, true};
+    "Generator = None) -> Tensor", feature_alpha_dropout__args, 4, 0, false, true, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_ =
     make_op<void, Tensor&, double, bool, Generator*>(&feature_alpha_dropout__schema,
                                                      feature_alpha_dropout__impl, nullptr);

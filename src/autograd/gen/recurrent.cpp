@@ -24,7 +24,7 @@ static constexpr OpSchema lstm_schema =
     "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: Bool, num_layers: Int, "
     "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
     "None) -> (output: Tensor, h_n: Tensor, c_n: Tensor)", lstm_args, 10, 3, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite};
 constinit Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
                           bool, Ints)> op_lstm = make_op<TensorTriple, const Tensor&, TensorSpan,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&lstm_schema, impl::lstm, nullptr);
@@ -44,7 +44,8 @@ static constexpr OpSchema gru_schema =
     {"gru", "gru",
     "gru(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, dropout: "
     "Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = None) -> "
-    "(output: Tensor, h_n: Tensor)", gru_args, 10, 2, false, false, false, true};
+    "(output: Tensor, h_n: Tensor)", gru_args, 10, 2, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_gru = make_op<TensorPair, const Tensor&, const Tensor&,
                                                       TensorSpan, bool, int64_t, double, bool, bool,
@@ -64,7 +65,8 @@ static constexpr ArgInfo rnn_tanh_args[] = {{"input", ArgType::kTensor, false, f
 static constexpr OpSchema rnn_tanh_schema = {"rnn_tanh", "rnn_tanh",
     "rnn_tanh(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
     "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
-    "None) -> (output: Tensor, h_n: Tensor)", rnn_tanh_args, 10, 2, false, false, false, true};
+    "None) -> (output: Tensor, h_n: Tensor)", rnn_tanh_args, 10, 2, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_tanh = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_tanh_schema, impl::rnn_tanh,
@@ -84,7 +86,8 @@ static constexpr ArgInfo rnn_relu_args[] = {{"input", ArgType::kTensor, false, f
 static constexpr OpSchema rnn_relu_schema = {"rnn_relu", "rnn_relu",
     "rnn_relu(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
     "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
-    "None) -> (output: Tensor, h_n: Tensor)", rnn_relu_args, 10, 2, false, false, false, true};
+    "None) -> (output: Tensor, h_n: Tensor)", rnn_relu_args, 10, 2, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_relu = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_relu_schema, impl::rnn_relu,
@@ -100,7 +103,7 @@ static constexpr ArgInfo lstm_cell_args[] = {{"input", ArgType::kTensor, false, 
 static constexpr OpSchema lstm_cell_schema = {"lstm_cell", "lstm_cell",
     "lstm_cell(input: Tensor, hx: Tensor[], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, "
     "b_hh: Tensor? = None) -> (h_1: Tensor, c_1: Tensor)", lstm_cell_args, 6, 2, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&, const Tensor*,
                         const Tensor*)> op_lstm_cell = make_op<TensorPair, const Tensor&,
     TensorSpan, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&lstm_cell_schema,
@@ -115,7 +118,8 @@ static constexpr ArgInfo gru_cell_args[] = {{"input", ArgType::kTensor, false, f
                                             {"b_hh", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema gru_cell_schema = {"gru_cell", "gru_cell",
     "gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, b_hh: "
-    "Tensor? = None) -> Tensor", gru_cell_args, 6, 1, false, false, false, true};
+    "Tensor? = None) -> Tensor", gru_cell_args, 6, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_gru_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&gru_cell_schema,
@@ -130,7 +134,8 @@ static constexpr ArgInfo rnn_tanh_cell_args[] = {{"input", ArgType::kTensor, fal
                                                  {"b_hh", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema rnn_tanh_cell_schema = {"rnn_tanh_cell", "rnn_tanh_cell",
     "rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, "
-    "b_hh: Tensor? = None) -> Tensor", rnn_tanh_cell_args, 6, 1, false, false, false, true};
+    "b_hh: Tensor? = None) -> Tensor", rnn_tanh_cell_args, 6, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_tanh_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -145,7 +150,8 @@ static constexpr ArgInfo rnn_relu_cell_args[] = {{"input", ArgType::kTensor, fal
                                                  {"b_hh", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema rnn_relu_cell_schema = {"rnn_relu_cell", "rnn_relu_cell",
     "rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, "
-    "b_hh: Tensor? = None) -> Tensor", rnn_relu_cell_args, 6, 1, false, false, false, true};
+    "b_hh: Tensor? = None) -> Tensor", rnn_relu_cell_args, 6, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_relu_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,

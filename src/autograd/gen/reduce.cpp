@@ -105,7 +105,8 @@ static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false,
                                                {"size", ArgType::kSize, false, false}};
 static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size",
                                                 "sum_to_size(self: Tensor, size: Size) -> Tensor",
-                                                sum_to_size_args, 2, 1, false, false, false, true};
+                                                sum_to_size_args, 2, 1, false, false, false, true,
+                                                nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&,
     Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
 
@@ -649,7 +650,7 @@ static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp",
     "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1,
-    true, false, false, false};
+    true, false, false, false, nullptr, OpKind::kOther, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&,
     Ints, bool>(&logsumexp_schema, impl::logsumexp, logsumexp_autograd);
 static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim,
@@ -675,7 +676,7 @@ static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema var_schema =
     {"var", "var",
      "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-     var_args, 4, 1, false, false, false, true};
+     var_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
 static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -685,7 +686,7 @@ static void var_into_autograd(Call c, const Tensor& self, Ints dim, double corre
 }
 static constexpr OpSchema var_into_schema = {"var_into", "var_into",
     "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-    var_args, 5, 0, false, false, false, true};
+    var_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl,
     var_into_autograd);
@@ -701,7 +702,7 @@ static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema std_schema =
     {"std", "std",
      "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-     std_args, 4, 1, false, false, false, true};
+     std_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
 static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -711,7 +712,7 @@ static void std_into_autograd(Call c, const Tensor& self, Ints dim, double corre
 }
 static constexpr OpSchema std_into_schema = {"std_into", "std_into",
     "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-    std_args, 5, 0, false, false, false, true};
+    std_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl,
     std_into_autograd);
@@ -725,7 +726,8 @@ static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean",
     "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "(var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true};
+    "(var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean,
     nullptr);
@@ -767,7 +769,7 @@ static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dtype", ArgType::kDtype, false, true}};
 static constexpr OpSchema prod_schema =
     {"prod", "prod", "prod(self: Tensor, dtype: DType? = None) -> Tensor", prod_args, 2, 1, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kOther, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&,
     Dtype>(&prod_schema, impl::prod, prod_autograd);
 
@@ -820,7 +822,8 @@ static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim",
     "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    prod_dim_args, 4, 1, true, false, false, false};
+    prod_dim_args, 4, 1, true, false, false, false, nullptr, OpKind::kOther,
+    {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim =
     make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim,
     prod_dim_autograd);
@@ -912,7 +915,8 @@ static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema norm_schema =
     {"norm", "norm",
     "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = "
-    "None) -> Tensor", norm_args, 5, 1, true, false, false, false};
+    "None) -> Tensor", norm_args, 5, 1, true, false, false, false, nullptr, OpKind::kOther,
+    {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, impl::norm,
     norm_autograd);
@@ -933,7 +937,7 @@ static constexpr ArgInfo count_nonzero_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dim", ArgType::kDims, false, true}};
 static constexpr OpSchema count_nonzero_schema = {"count_nonzero", "count_nonzero",
     "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor", count_nonzero_args, 2, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_count_nonzero = make_op<TensorRef, const Tensor&,
     Ints>(&count_nonzero_schema, impl::count_nonzero, nullptr);
 
@@ -946,7 +950,7 @@ static constexpr ArgInfo aminmax_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst_max", ArgType::kTensor, true, false}};
 static constexpr OpSchema aminmax_schema = {"aminmax", "aminmax",
     "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)",
-    aminmax_args, 3, 2, false, false, false, true};
+    aminmax_args, 3, 2, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax =
     make_op<TensorPair, const Tensor&, Opt<int64_t>, bool>(&aminmax_schema, impl::aminmax, nullptr);
 static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -956,7 +960,7 @@ static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, 
 }
 static constexpr OpSchema aminmax_into_schema = {"aminmax_into", "aminmax_into",
     "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)",
-    aminmax_args, 5, 0, false, false, false, true};
+    aminmax_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&>(&aminmax_into_schema,
     aminmax_into_impl, aminmax_into_autograd);
@@ -970,7 +974,8 @@ static constexpr ArgInfo std_mean_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema std_mean_schema = {"std_mean", "std_mean",
     "std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "(std: Tensor, mean: Tensor)", std_mean_args, 4, 2, false, false, false, true};
+    "(std: Tensor, mean: Tensor)", std_mean_args, 4, 2, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&std_mean_schema, impl::std_mean,
     nullptr);
@@ -984,7 +989,7 @@ static constexpr ArgInfo nansum_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema nansum_schema = {"nansum", "nansum",
     "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nansum_args, 4, 1, false, false, false, true};
+    nansum_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nansum =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nansum_schema, impl::nansum, nullptr);
 static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -994,7 +999,7 @@ static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keep
 }
 static constexpr OpSchema nansum_into_schema = {"nansum_into", "nansum_into",
     "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nansum_args, 5, 0, false, false, false, true};
+    nansum_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nansum_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nansum_into_schema, nansum_into_impl,
     nansum_into_autograd);
@@ -1008,7 +1013,7 @@ static constexpr ArgInfo nanmean_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema nanmean_schema = {"nanmean", "nanmean",
     "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nanmean_args, 4, 1, false, false, false, true};
+    nanmean_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nanmean =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nanmean_schema, impl::nanmean, nullptr);
 static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -1018,7 +1023,7 @@ static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
 }
 static constexpr OpSchema nanmean_into_schema = {"nanmean_into", "nanmean_into",
     "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nanmean_args, 5, 0, false, false, false, true};
+    nanmean_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nanmean_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nanmean_into_schema,
     nanmean_into_impl, nanmean_into_autograd);
@@ -1032,7 +1037,7 @@ static constexpr ArgInfo cov_args[] = {{"self", ArgType::kTensor, false, false},
 static constexpr OpSchema cov_schema =
     {"cov", "cov",
     "cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = None) "
-    "-> Tensor", cov_args, 4, 1, false, false, false, true};
+    "-> Tensor", cov_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op_cov =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*>(&cov_schema, impl::cov,
     nullptr);
@@ -1041,7 +1046,8 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op
 static constexpr ArgInfo corrcoef_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema corrcoef_schema = {"corrcoef", "corrcoef",
                                              "corrcoef(self: Tensor) -> Tensor", corrcoef_args, 1,
-                                             1, false, false, false, true};
+                                             1, false, false, false, true, nullptr,
+                                             OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_corrcoef =
     make_op<TensorRef, const Tensor&>(&corrcoef_schema, impl::corrcoef, nullptr);
 
@@ -1052,7 +1058,7 @@ static constexpr ArgInfo dist_args[] = {{"self", ArgType::kTensor, false, false}
                                          {.f = 2.0}}};
 static constexpr OpSchema dist_schema =
     {"dist", "dist", "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor", dist_args, 3, 1,
-     false, false, false, true};
+     false, false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&dist_schema, impl::dist, nullptr);
 
@@ -1067,7 +1073,8 @@ static constexpr ArgInfo pairwise_distance_args[] = {{"x1", ArgType::kTensor, fa
                                                       ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema pairwise_distance_schema = {"pairwise_distance", "pairwise_distance",
     "pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, keepdim: Bool = "
-    "false) -> Tensor", pairwise_distance_args, 5, 1, false, false, false, true};
+    "false) -> Tensor", pairwise_distance_args, 5, 1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_pairwise_distance =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double,
             bool>(&pairwise_distance_schema, impl::pairwise_distance, nullptr);
@@ -1081,7 +1088,8 @@ static constexpr ArgInfo cosine_similarity_args[] = {{"x1", ArgType::kTensor, fa
                                                       ArgDefault::kFloat, {.f = 1e-08}}};
 static constexpr OpSchema cosine_similarity_schema = {"cosine_similarity", "cosine_similarity",
     "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
-    cosine_similarity_args, 4, 1, false, false, false, true};
+    cosine_similarity_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite,
+    {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&cosine_similarity_schema,
     impl::cosine_similarity, nullptr);
@@ -1097,7 +1105,7 @@ static constexpr ArgInfo normalize_args[] = {{"input", ArgType::kTensor, false, 
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema normalize_schema = {"normalize", "normalize",
     "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
-    normalize_args, 4, 1, false, false, false, true};
+    normalize_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_normalize =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&normalize_schema, impl::normalize,
     nullptr);
@@ -1108,7 +1116,7 @@ static void normalize_into_autograd(Call c, const Tensor& input, double p, int64
 }
 static constexpr OpSchema normalize_into_schema = {"normalize_into", "normalize_into",
     "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
-    normalize_args, 5, 0, false, false, false, true};
+    normalize_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_normalize_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&normalize_into_schema,
     normalize_into_impl, normalize_into_autograd);
@@ -1121,7 +1129,7 @@ static constexpr ArgInfo renorm_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema renorm_schema = {"renorm", "renorm",
     "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm_args, 4, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&renorm_schema, impl::renorm,
     nullptr);
@@ -1137,7 +1145,7 @@ static constexpr ArgInfo renorm__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"maxnorm", ArgType::kFloat, false, false}};
 static constexpr OpSchema renorm__schema = {"renorm_", "renorm_",
     "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm__args, 4, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, double, int64_t, double)> op_renorm_ = make_op<void, Tensor&, double,
     int64_t, double>(&renorm__schema, renorm__impl, renorm__autograd);
 static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t dim, double maxnorm,
@@ -1147,7 +1155,7 @@ static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t d
 }
 static constexpr OpSchema renorm_into_schema = {"renorm_into", "renorm_into",
     "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm_args, 5, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&renorm_into_schema,
     renorm_into_impl, renorm_into_autograd);
@@ -1163,7 +1171,7 @@ static constexpr OpSchema cdist_schema =
     {"cdist", "cdist",
     "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
     "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", cdist_args, 4, 1, false, false, false,
-    true};
+    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&cdist_schema, impl::cdist,
     nullptr);
@@ -1174,14 +1182,15 @@ static constexpr ArgInfo pdist_args[] = {{"self", ArgType::kTensor, false, false
                                           {.f = 2.0}}};
 static constexpr OpSchema pdist_schema =
     {"pdist", "pdist", "pdist(self: Tensor, p: Float = 2.0) -> Tensor", pdist_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
     double>(&pdist_schema, impl::pdist, nullptr);
 
 // ---- trace ----
 static constexpr ArgInfo trace_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema trace_schema = {"trace", "trace", "trace(self: Tensor) -> Tensor",
-                                          trace_args, 1, 1, false, false, false, true};
+                                          trace_args, 1, 1, false, false, false, true, nullptr,
+                                          OpKind::kComposite, {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&)> op_trace = make_op<TensorRef, const Tensor&>(&trace_schema,
     impl::trace, nullptr);
 

@@ -25,7 +25,8 @@ static constexpr OpSchema interpolate_schema = {"interpolate", "interpolate",
     "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: "
     "Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: "
     "Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, "
-    "scale_w: Float? = None) -> Tensor", interpolate_args, 10, 1, false, false, false, true};
+    "scale_w: Float? = None) -> Tensor", interpolate_args, 10, 1, false, false, false, true,
+    nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
                        Opt<double>, Opt<double>, Opt<double>)> op_interpolate =
     make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,

@@ -42,7 +42,7 @@ static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum",
     "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 3, 1, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kOther, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
     int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
@@ -122,7 +122,7 @@ static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cumprod_schema = {"cumprod", "cumprod",
     "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 3, 1, true,
-    false, false, false};
+    false, false, false, nullptr, OpKind::kOther, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
                                                       cumprod_autograd);
@@ -174,7 +174,7 @@ static constexpr ArgInfo diff_args[] = {{"self", ArgType::kTensor, false, false}
 static constexpr OpSchema diff_schema =
     {"diff", "diff",
     "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: Tensor? = "
-    "None) -> Tensor", diff_args, 5, 1, false, false, false, true};
+    "None) -> Tensor", diff_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*)> op_diff =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*>(&diff_schema,
     impl::diff, nullptr);
@@ -186,7 +186,7 @@ static void diff_into_autograd(Call c, const Tensor& self, int64_t n, int64_t di
 }
 static constexpr OpSchema diff_into_schema = {"diff_into", "diff_into",
     "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: Tensor? = "
-    "None) -> Tensor", diff_args, 6, 0, false, false, false, true};
+    "None) -> Tensor", diff_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
                   Tensor&)> op_diff_into = make_op<void, const Tensor&, int64_t, int64_t,
                                                    const Tensor*, const Tensor*,
@@ -202,7 +202,7 @@ static constexpr ArgInfo trapezoid_args[] = {{"y", ArgType::kTensor, false, fals
                                               ArgDefault::kInt, {.i = -1}}};
 static constexpr OpSchema trapezoid_schema = {"trapezoid", "trapezoid",
     "trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
-    trapezoid_args, 4, 1, false, false, false, true};
+    trapezoid_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid =
     make_op<TensorRef, const Tensor&, const Tensor*, const Scalar&, int64_t>(&trapezoid_schema,
     impl::trapezoid, nullptr);
@@ -216,7 +216,7 @@ static constexpr ArgInfo cumulative_trapezoid_args[] = {{"y", ArgType::kTensor, 
 static constexpr OpSchema cumulative_trapezoid_schema = {"cumulative_trapezoid",
     "cumulative_trapezoid",
     "cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
-    cumulative_trapezoid_args, 4, 1, false, false, false, true};
+    cumulative_trapezoid_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&,
                        int64_t)> op_cumulative_trapezoid = make_op<TensorRef, const Tensor&,
     const Tensor*, const Scalar&, int64_t>(&cumulative_trapezoid_schema, impl::cumulative_trapezoid,
@@ -229,7 +229,7 @@ static constexpr ArgInfo vander_args[] = {{"x", ArgType::kTensor, false, false},
                                            ArgDefault::kBool, {.i = 0}}};
 static constexpr OpSchema vander_schema = {"vander", "vander",
     "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor", vander_args, 3, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
@@ -410,7 +410,7 @@ static constexpr ArgInfo gradient_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema gradient_schema = {"gradient", "gradient",
     "gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> Tensor[]",
-    gradient_args, 4, -1, false, false, false, true};
+    gradient_args, 4, -1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, const Scalar&, Ints, int64_t)> op_gradient =
     make_op<TensorList, const Tensor&, const Scalar&, Ints, int64_t>(&gradient_schema,
     impl::gradient, nullptr);
@@ -423,7 +423,8 @@ static constexpr ArgInfo gradient_points_args[] = {{"self", ArgType::kTensor, fa
                                                     ArgDefault::kInt, {.i = 1}}};
 static constexpr OpSchema gradient_points_schema = {"gradient_points", "gradient_points",
     "gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = 1) -> "
-    "Tensor[]", gradient_points_args, 4, -1, false, false, false, true};
+    "Tensor[]", gradient_points_args, 4, -1, false, false, false, true, nullptr,
+    OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, TensorSpan, Ints, int64_t)> op_gradient_points =
     make_op<TensorList, const Tensor&, TensorSpan, Ints, int64_t>(&gradient_points_schema,
     impl::gradient_points, nullptr);

@@ -15,7 +15,7 @@ static constexpr ArgInfo softmax_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema softmax_schema = {"softmax", "softmax",
     "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 3, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, impl::softmax, nullptr);
 static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -25,7 +25,7 @@ static void softmax_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype
 }
 static constexpr OpSchema softmax_into_schema = {"softmax_into", "softmax_into",
     "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmax_args, 4, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_impl,
     softmax_into_autograd);
@@ -36,7 +36,7 @@ static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor, false, fa
                                            {"dtype", ArgType::kDtype, false, true}};
 static constexpr OpSchema softmin_schema = {"softmin", "softmin",
     "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", softmin_args, 3, 1, true,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_impl, nullptr);
 
@@ -145,7 +145,7 @@ static constexpr ArgInfo log_softmax_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema log_softmax_schema = {"log_softmax", "log_softmax",
     "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 3, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, impl::log_softmax,
                                                       nullptr);
@@ -156,7 +156,7 @@ static void log_softmax_into_autograd(Call c, const Tensor& self, int64_t dim, D
 }
 static constexpr OpSchema log_softmax_into_schema = {"log_softmax_into", "log_softmax_into",
     "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", log_softmax_args, 4, 0,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&log_softmax_into_schema,
     log_softmax_into_impl, log_softmax_into_autograd);

@@ -193,7 +193,7 @@ static constexpr ArgInfo bucketize_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema bucketize_schema = {"bucketize", "bucketize",
     "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> "
-    "IndexTensor", bucketize_args, 4, 1, false, false, false, true};
+    "IndexTensor", bucketize_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&bucketize_schema, impl::bucketize,
     nullptr);
@@ -204,7 +204,7 @@ static void bucketize_into_autograd(Call c, const Tensor& self, const Tensor& bo
 }
 static constexpr OpSchema bucketize_into_schema = {"bucketize_into", "bucketize_into",
     "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = false) -> "
-    "IndexTensor", bucketize_args, 5, 0, false, false, false, true};
+    "IndexTensor", bucketize_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into =
     make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&bucketize_into_schema,
     bucketize_into_impl, bucketize_into_autograd);
@@ -230,7 +230,8 @@ constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_uni
 static constexpr ArgInfo msort_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema msort_schema = {"msort", "msort", "msort(self: Tensor) -> Tensor",
-                                          msort_args, 1, 1, false, false, false, true};
+                                          msort_args, 1, 1, false, false, false, true, nullptr,
+                                          OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_msort = make_op<TensorRef, const Tensor&>(&msort_schema,
     impl::msort, nullptr);
 static void msort_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -239,7 +240,8 @@ static void msort_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema msort_into_schema = {"msort_into", "msort_into",
                                                "msort(self: Tensor) -> Tensor", msort_args, 2, 0,
-                                               false, false, false, true};
+                                               false, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_msort_into = make_op<void, const Tensor&,
     Tensor&>(&msort_into_schema, msort_into_impl, msort_into_autograd);
 
@@ -585,7 +587,8 @@ static constexpr ArgInfo quantile_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema quantile_schema = {"quantile", "quantile",
     "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
-    "Enum<Quantile> = \"linear\") -> Tensor", quantile_args, 5, 1, false, false, false, true};
+    "Enum<Quantile> = \"linear\") -> Tensor", quantile_args, 5, 1, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t>(&quantile_schema,
     impl::quantile, nullptr);
@@ -596,7 +599,8 @@ static void quantile_into_autograd(Call c, const Tensor& self, const Tensor& q, 
 }
 static constexpr OpSchema quantile_into_schema = {"quantile_into", "quantile_into",
     "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
-    "Enum<Quantile> = \"linear\") -> Tensor", quantile_args, 6, 0, false, false, false, true};
+    "Enum<Quantile> = \"linear\") -> Tensor", quantile_args, 6, 0, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_into = make_op<void, const Tensor&, const Tensor&,
                                                        Opt<int64_t>, bool, int64_t,
@@ -615,7 +619,7 @@ static constexpr ArgInfo quantile_scalar_args[] = {{"self", ArgType::kTensor, fa
 static constexpr OpSchema quantile_scalar_schema = {"quantile_scalar", "quantile_scalar",
     "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", quantile_scalar_args, 5, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool, int64_t>(&quantile_scalar_schema,
     impl::quantile_scalar, nullptr);
@@ -629,7 +633,7 @@ static constexpr OpSchema quantile_scalar_into_schema = {"quantile_scalar_into",
     "quantile_scalar_into",
     "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", quantile_scalar_args, 6, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&quantile_scalar_into_schema, quantile_scalar_into_impl,
@@ -646,7 +650,8 @@ static constexpr ArgInfo nanquantile_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema nanquantile_schema = {"nanquantile", "nanquantile",
     "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
-    "Enum<Quantile> = \"linear\") -> Tensor", nanquantile_args, 5, 1, false, false, false, true};
+    "Enum<Quantile> = \"linear\") -> Tensor", nanquantile_args, 5, 1, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool,
             int64_t>(&nanquantile_schema, impl::nanquantile, nullptr);
@@ -658,7 +663,8 @@ static void nanquantile_into_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr OpSchema nanquantile_into_schema = {"nanquantile_into", "nanquantile_into",
     "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, interpolation: "
-    "Enum<Quantile> = \"linear\") -> Tensor", nanquantile_args, 6, 0, false, false, false, true};
+    "Enum<Quantile> = \"linear\") -> Tensor", nanquantile_args, 6, 0, false, false, false, true,
+    nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_into = make_op<void, const Tensor&, const Tensor&,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_into_schema, nanquantile_into_impl,
@@ -676,7 +682,7 @@ static constexpr ArgInfo nanquantile_scalar_args[] = {{"self", ArgType::kTensor,
 static constexpr OpSchema nanquantile_scalar_schema = {"nanquantile_scalar", "nanquantile_scalar",
     "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", nanquantile_scalar_args, 5, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool,
             int64_t>(&nanquantile_scalar_schema, impl::nanquantile_scalar, nullptr);
@@ -690,7 +696,7 @@ static constexpr OpSchema nanquantile_scalar_into_schema = {"nanquantile_scalar_
     "nanquantile_scalar_into",
     "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", nanquantile_scalar_args, 6, 0, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_scalar_into_schema,

@@ -40,7 +40,8 @@ static TensorRef lgamma_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo lgamma_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema lgamma_schema = {"lgamma", "lgamma", "lgamma(self: Tensor) -> Tensor",
-                                           lgamma_args, 1, 1, true, false, false, false};
+                                           lgamma_args, 1, 1, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_lgamma = make_op<TensorRef, const Tensor&>(&lgamma_schema,
     lgamma_impl, lgamma_autograd);
 static void lgamma__autograd(Call c, Tensor& self) {
@@ -59,7 +60,8 @@ static void lgamma__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo lgamma__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema lgamma__schema = {"lgamma_", "lgamma_", "lgamma(self: Tensor) -> Tensor",
-                                            lgamma__args, 1, 0, true, false, false, false};
+                                            lgamma__args, 1, 0, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_lgamma_ = make_op<void, Tensor&>(&lgamma__schema, lgamma__impl,
     lgamma__autograd);
 static void lgamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -68,7 +70,8 @@ static void lgamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema lgamma_into_schema = {"lgamma_into", "lgamma_into",
                                                 "lgamma(self: Tensor) -> Tensor", lgamma_args, 2, 0,
-                                                true, false, false, false};
+                                                true, false, false, false, nullptr,
+                                                OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_lgamma_into = make_op<void, const Tensor&,
     Tensor&>(&lgamma_into_schema, lgamma_into_impl, lgamma_into_autograd);
 
@@ -105,7 +108,8 @@ static TensorRef digamma_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo digamma_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema digamma_schema = {"digamma", "digamma", "digamma(self: Tensor) -> Tensor",
-                                            digamma_args, 1, 1, true, false, false, false};
+                                            digamma_args, 1, 1, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_digamma =
     make_op<TensorRef, const Tensor&>(&digamma_schema, digamma_impl, digamma_autograd);
 static void digamma__autograd(Call c, Tensor& self) {
@@ -125,7 +129,8 @@ static void digamma__autograd(Call c, Tensor& self) {
 static constexpr ArgInfo digamma__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema digamma__schema = {"digamma_", "digamma_",
                                              "digamma(self: Tensor) -> Tensor", digamma__args, 1, 0,
-                                             true, false, false, false};
+                                             true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_digamma_ = make_op<void, Tensor&>(&digamma__schema, digamma__impl,
     digamma__autograd);
 static void digamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -134,7 +139,8 @@ static void digamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema digamma_into_schema = {"digamma_into", "digamma_into",
                                                  "digamma(self: Tensor) -> Tensor", digamma_args, 2,
-                                                 0, true, false, false, false};
+                                                 0, true, false, false, false, nullptr,
+                                                 OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_digamma_into = make_op<void, const Tensor&,
     Tensor&>(&digamma_into_schema, digamma_into_impl, digamma_into_autograd);
 
@@ -144,7 +150,8 @@ static constexpr ArgInfo polygamma_args[] = {{"n", ArgType::kInt, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema polygamma_schema = {"polygamma", "polygamma",
                                               "polygamma(n: Int, self: Tensor) -> Tensor",
-                                              polygamma_args, 2, 1, false, false, false, true};
+                                              polygamma_args, 2, 1, false, false, false, true,
+                                              nullptr, OpKind::kComposite};
 constinit Op<TensorRef(int64_t, const Tensor&)> op_polygamma = make_op<TensorRef, int64_t,
     const Tensor&>(&polygamma_schema, impl::polygamma, nullptr);
 static void polygamma_into_autograd(Call c, int64_t n, const Tensor& self, Tensor& dst) {
@@ -153,7 +160,8 @@ static void polygamma_into_autograd(Call c, int64_t n, const Tensor& self, Tenso
 }
 static constexpr OpSchema polygamma_into_schema = {"polygamma_into", "polygamma_into",
                                                    "polygamma(n: Int, self: Tensor) -> Tensor",
-                                                   polygamma_args, 3, 0, false, false, false, true};
+                                                   polygamma_args, 3, 0, false, false, false, true,
+                                                   nullptr, OpKind::kComposite};
 constinit Op<void(int64_t, const Tensor&, Tensor&)> op_polygamma_into = make_op<void, int64_t,
     const Tensor&, Tensor&>(&polygamma_into_schema, polygamma_into_impl, polygamma_into_autograd);
 
@@ -193,7 +201,7 @@ static constexpr ArgInfo polygamma_kernel_args[] = {{"self", ArgType::kTensor, f
                                                     {"order", ArgType::kInt, false, false}};
 static constexpr OpSchema polygamma_kernel_schema = {"polygamma_kernel", "polygamma_kernel",
     "polygamma_kernel(self: Tensor, order: Int) -> Tensor", polygamma_kernel_args, 2, 1, true,
-    false, true, false};
+    false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel =
     make_op<TensorRef, const Tensor&, int64_t>(&polygamma_kernel_schema, polygamma_kernel_impl,
                                                polygamma_kernel_autograd);
@@ -204,7 +212,8 @@ static constexpr ArgInfo mvlgamma_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema mvlgamma_schema = {"mvlgamma", "mvlgamma",
                                              "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                             mvlgamma_args, 2, 1, false, false, false, true};
+                                             mvlgamma_args, 2, 1, false, false, false, true,
+                                             nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_mvlgamma = make_op<TensorRef, const Tensor&,
     int64_t>(&mvlgamma_schema, impl::mvlgamma, nullptr);
 static void mvlgamma__autograd(Call c, Tensor& self, int64_t p) {
@@ -216,7 +225,8 @@ static constexpr ArgInfo mvlgamma__args[] = {{"self", ArgType::kTensor, true, fa
                                              {"p", ArgType::kInt, false, false}};
 static constexpr OpSchema mvlgamma__schema = {"mvlgamma_", "mvlgamma_",
                                               "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                              mvlgamma__args, 2, 0, false, false, false, true};
+                                              mvlgamma__args, 2, 0, false, false, false, true,
+                                              nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t)> op_mvlgamma_ = make_op<void, Tensor&,
     int64_t>(&mvlgamma__schema, mvlgamma__impl, mvlgamma__autograd);
 static void mvlgamma_into_autograd(Call c, const Tensor& self, int64_t p, Tensor& dst) {
@@ -225,7 +235,8 @@ static void mvlgamma_into_autograd(Call c, const Tensor& self, int64_t p, Tensor
 }
 static constexpr OpSchema mvlgamma_into_schema = {"mvlgamma_into", "mvlgamma_into",
                                                   "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                                  mvlgamma_args, 3, 0, false, false, false, true};
+                                                  mvlgamma_args, 3, 0, false, false, false, true,
+                                                  nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_mvlgamma_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&mvlgamma_into_schema, mvlgamma_into_impl, mvlgamma_into_autograd);
 
@@ -261,7 +272,9 @@ static TensorRef erfinv_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo erfinv_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema erfinv_schema = {"erfinv", "erfinv", "erfinv(self: Tensor) -> Tensor",
-                                           erfinv_args, 1, 1, true, false, false, false};
+                                           erfinv_args, 1, 1, true, false, false, false, nullptr,
+                                           OpKind::kElementwise,
+                                           {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_erfinv = make_op<TensorRef, const Tensor&>(&erfinv_schema,
     erfinv_impl, erfinv_autograd);
 static void erfinv__autograd(Call c, Tensor& self) {
@@ -281,7 +294,8 @@ static void erfinv__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo erfinv__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema erfinv__schema = {"erfinv_", "erfinv_", "erfinv(self: Tensor) -> Tensor",
-                                            erfinv__args, 1, 0, true, false, false, false};
+                                            erfinv__args, 1, 0, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_erfinv_ = make_op<void, Tensor&>(&erfinv__schema, erfinv__impl,
     erfinv__autograd);
 static void erfinv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -290,7 +304,8 @@ static void erfinv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema erfinv_into_schema = {"erfinv_into", "erfinv_into",
                                                 "erfinv(self: Tensor) -> Tensor", erfinv_args, 2, 0,
-                                                true, false, false, false};
+                                                true, false, false, false, nullptr,
+                                                OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_erfinv_into = make_op<void, const Tensor&,
     Tensor&>(&erfinv_into_schema, erfinv_into_impl, erfinv_into_autograd);
 
@@ -330,7 +345,8 @@ static TensorRef erfcx_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo erfcx_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema erfcx_schema = {"erfcx", "erfcx", "erfcx(self: Tensor) -> Tensor",
-                                          erfcx_args, 1, 1, true, false, false, false};
+                                          erfcx_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_erfcx = make_op<TensorRef, const Tensor&>(&erfcx_schema,
     erfcx_impl, erfcx_autograd);
 static void erfcx_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -339,7 +355,8 @@ static void erfcx_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema erfcx_into_schema = {"erfcx_into", "erfcx_into",
                                                "erfcx(self: Tensor) -> Tensor", erfcx_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_erfcx_into = make_op<void, const Tensor&,
     Tensor&>(&erfcx_into_schema, erfcx_into_impl, erfcx_into_autograd);
 
@@ -375,7 +392,8 @@ static TensorRef ndtr_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo ndtr_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ndtr_schema = {"ndtr", "ndtr", "ndtr(self: Tensor) -> Tensor", ndtr_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_ndtr = make_op<TensorRef, const Tensor&>(&ndtr_schema,
     ndtr_impl, ndtr_autograd);
 static void ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -384,7 +402,7 @@ static void ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema ndtr_into_schema = {"ndtr_into", "ndtr_into",
                                               "ndtr(self: Tensor) -> Tensor", ndtr_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&ndtr_into_schema, ndtr_into_impl, ndtr_into_autograd);
 
@@ -423,7 +441,8 @@ static constexpr ArgInfo log_ndtr_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema log_ndtr_schema = {"log_ndtr", "log_ndtr",
                                              "log_ndtr(self: Tensor) -> Tensor", log_ndtr_args, 1,
-                                             1, true, false, false, false};
+                                             1, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_log_ndtr =
     make_op<TensorRef, const Tensor&>(&log_ndtr_schema, log_ndtr_impl, log_ndtr_autograd);
 static void log_ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -432,7 +451,8 @@ static void log_ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema log_ndtr_into_schema = {"log_ndtr_into", "log_ndtr_into",
                                                   "log_ndtr(self: Tensor) -> Tensor", log_ndtr_args,
-                                                  2, 0, true, false, false, false};
+                                                  2, 0, true, false, false, false, nullptr,
+                                                  OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_log_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&log_ndtr_into_schema, log_ndtr_into_impl, log_ndtr_into_autograd);
 
@@ -468,7 +488,8 @@ static TensorRef ndtri_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo ndtri_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ndtri_schema = {"ndtri", "ndtri", "ndtri(self: Tensor) -> Tensor",
-                                          ndtri_args, 1, 1, true, false, false, false};
+                                          ndtri_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_ndtri = make_op<TensorRef, const Tensor&>(&ndtri_schema,
     ndtri_impl, ndtri_autograd);
 static void ndtri_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -477,7 +498,8 @@ static void ndtri_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema ndtri_into_schema = {"ndtri_into", "ndtri_into",
                                                "ndtri(self: Tensor) -> Tensor", ndtri_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_ndtri_into = make_op<void, const Tensor&,
     Tensor&>(&ndtri_into_schema, ndtri_into_impl, ndtri_into_autograd);
 
@@ -513,7 +535,7 @@ static TensorRef i0_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo i0_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema i0_schema = {"i0", "i0", "i0(self: Tensor) -> Tensor", i0_args, 1, 1,
-                                       true, false, false, false};
+                                       true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_i0 = make_op<TensorRef, const Tensor&>(&i0_schema,
     i0_impl, i0_autograd);
 static void i0__autograd(Call c, Tensor& self) {
@@ -532,14 +554,15 @@ static void i0__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo i0__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema i0__schema = {"i0_", "i0_", "i0(self: Tensor) -> Tensor", i0__args, 1, 0,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_i0_ = make_op<void, Tensor&>(&i0__schema, i0__impl, i0__autograd);
 static void i0_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i0_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema i0_into_schema = {"i0_into", "i0_into", "i0(self: Tensor) -> Tensor",
-                                            i0_args, 2, 0, true, false, false, false};
+                                            i0_args, 2, 0, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_i0_into = make_op<void, const Tensor&,
     Tensor&>(&i0_into_schema, i0_into_impl, i0_into_autograd);
 
@@ -579,7 +602,7 @@ static TensorRef i0e_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo i0e_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema i0e_schema = {"i0e", "i0e", "i0e(self: Tensor) -> Tensor", i0e_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_i0e = make_op<TensorRef, const Tensor&>(&i0e_schema,
     i0e_impl, i0e_autograd);
 static void i0e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -587,7 +610,8 @@ static void i0e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_i0e_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema i0e_into_schema = {"i0e_into", "i0e_into", "i0e(self: Tensor) -> Tensor",
-                                             i0e_args, 2, 0, true, false, false, false};
+                                             i0e_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_i0e_into = make_op<void, const Tensor&,
     Tensor&>(&i0e_into_schema, i0e_into_impl, i0e_into_autograd);
 
@@ -627,7 +651,7 @@ static TensorRef i1_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo i1_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema i1_schema = {"i1", "i1", "i1(self: Tensor) -> Tensor", i1_args, 1, 1,
-                                       true, false, false, false};
+                                       true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_i1 = make_op<TensorRef, const Tensor&>(&i1_schema,
     i1_impl, i1_autograd);
 static void i1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -635,7 +659,8 @@ static void i1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_i1_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema i1_into_schema = {"i1_into", "i1_into", "i1(self: Tensor) -> Tensor",
-                                            i1_args, 2, 0, true, false, false, false};
+                                            i1_args, 2, 0, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_i1_into = make_op<void, const Tensor&,
     Tensor&>(&i1_into_schema, i1_into_impl, i1_into_autograd);
 
@@ -675,7 +700,7 @@ static TensorRef i1e_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo i1e_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema i1e_schema = {"i1e", "i1e", "i1e(self: Tensor) -> Tensor", i1e_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_i1e = make_op<TensorRef, const Tensor&>(&i1e_schema,
     i1e_impl, i1e_autograd);
 static void i1e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -683,7 +708,8 @@ static void i1e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_i1e_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema i1e_into_schema = {"i1e_into", "i1e_into", "i1e(self: Tensor) -> Tensor",
-                                             i1e_args, 2, 0, true, false, false, false};
+                                             i1e_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_i1e_into = make_op<void, const Tensor&,
     Tensor&>(&i1e_into_schema, i1e_into_impl, i1e_into_autograd);
 
@@ -719,7 +745,8 @@ static TensorRef sinc_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo sinc_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sinc_schema = {"sinc", "sinc", "sinc(self: Tensor) -> Tensor", sinc_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_sinc = make_op<TensorRef, const Tensor&>(&sinc_schema,
     sinc_impl, sinc_autograd);
 static void sinc__autograd(Call c, Tensor& self) {
@@ -738,7 +765,8 @@ static void sinc__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo sinc__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema sinc__schema = {"sinc_", "sinc_", "sinc(self: Tensor) -> Tensor",
-                                          sinc__args, 1, 0, true, false, false, false};
+                                          sinc__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_sinc_ = make_op<void, Tensor&>(&sinc__schema, sinc__impl,
     sinc__autograd);
 static void sinc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -747,7 +775,7 @@ static void sinc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema sinc_into_schema = {"sinc_into", "sinc_into",
                                               "sinc(self: Tensor) -> Tensor", sinc_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_sinc_into = make_op<void, const Tensor&,
     Tensor&>(&sinc_into_schema, sinc_into_impl, sinc_into_autograd);
 
@@ -783,7 +811,8 @@ static TensorRef entr_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo entr_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema entr_schema = {"entr", "entr", "entr(self: Tensor) -> Tensor", entr_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_entr = make_op<TensorRef, const Tensor&>(&entr_schema,
     entr_impl, entr_autograd);
 static void entr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -792,7 +821,7 @@ static void entr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema entr_into_schema = {"entr_into", "entr_into",
                                               "entr(self: Tensor) -> Tensor", entr_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_entr_into = make_op<void, const Tensor&,
     Tensor&>(&entr_into_schema, entr_into_impl, entr_into_autograd);
 
@@ -844,7 +873,7 @@ static constexpr ArgInfo xlogy_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema xlogy_schema =
     {"xlogy", "xlogy", "xlogy(self: Tensor, other: Tensor) -> Tensor", xlogy_args, 2, 1, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlogy = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlogy_schema, xlogy_impl, xlogy_autograd);
 static void xlogy__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -868,7 +897,8 @@ static constexpr ArgInfo xlogy__args[] = {{"self", ArgType::kTensor, true, false
                                           {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema xlogy__schema = {"xlogy_", "xlogy_",
                                            "xlogy(self: Tensor, other: Tensor) -> Tensor",
-                                           xlogy__args, 2, 0, true, false, false, false};
+                                           xlogy__args, 2, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&, const Tensor&)> op_xlogy_ = make_op<void, Tensor&,
     const Tensor&>(&xlogy__schema, xlogy__impl, xlogy__autograd);
 static void xlogy_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -877,7 +907,8 @@ static void xlogy_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema xlogy_into_schema = {"xlogy_into", "xlogy_into",
                                                "xlogy(self: Tensor, other: Tensor) -> Tensor",
-                                               xlogy_args, 3, 0, true, false, false, false};
+                                               xlogy_args, 3, 0, true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlogy_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlogy_into_schema, xlogy_into_impl,
     xlogy_into_autograd);
@@ -920,7 +951,7 @@ static constexpr ArgInfo xlogy_scalar_args[] = {{"self", ArgType::kTensor, false
                                                 {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema xlogy_scalar_schema = {"xlogy_scalar", "xlogy",
     "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", xlogy_scalar_args, 2, 1, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlogy_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlogy_scalar_schema, xlogy_scalar_impl,
                                                      xlogy_scalar_autograd);
@@ -943,7 +974,7 @@ static constexpr ArgInfo xlogy_scalar__args[] = {{"self", ArgType::kTensor, true
                                                  {"other", ArgType::kScalar, false, false}};
 static constexpr OpSchema xlogy_scalar__schema = {"xlogy_scalar_", "xlogy_",
     "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", xlogy_scalar__args, 2, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&, const Scalar&)> op_xlogy_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&xlogy_scalar__schema, xlogy_scalar__impl, xlogy_scalar__autograd);
 static void xlogy_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -953,7 +984,7 @@ static void xlogy_scalar_into_autograd(Call c, const Tensor& self, const Scalar&
 }
 static constexpr OpSchema xlogy_scalar_into_schema = {"xlogy_scalar_into", "xlogy_into",
     "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", xlogy_scalar_args, 3, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlogy_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlogy_scalar_into_schema,
     xlogy_scalar_into_impl, xlogy_scalar_into_autograd);
@@ -1007,7 +1038,8 @@ static constexpr ArgInfo xlog1py_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema xlog1py_schema = {"xlog1py", "xlog1py",
                                             "xlog1py(self: Tensor, other: Tensor) -> Tensor",
-                                            xlog1py_args, 2, 1, true, false, false, false};
+                                            xlog1py_args, 2, 1, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlog1py = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlog1py_schema, xlog1py_impl, xlog1py_autograd);
 static void xlog1py_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1016,7 +1048,8 @@ static void xlog1py_into_autograd(Call c, const Tensor& self, const Tensor& othe
 }
 static constexpr OpSchema xlog1py_into_schema = {"xlog1py_into", "xlog1py_into",
                                                  "xlog1py(self: Tensor, other: Tensor) -> Tensor",
-                                                 xlog1py_args, 3, 0, true, false, false, false};
+                                                 xlog1py_args, 3, 0, true, false, false, false,
+                                                 nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlog1py_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlog1py_into_schema, xlog1py_into_impl,
     xlog1py_into_autograd);
@@ -1059,7 +1092,7 @@ static constexpr ArgInfo xlog1py_scalar_args[] = {{"self", ArgType::kTensor, fal
                                                   {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema xlog1py_scalar_schema = {"xlog1py_scalar", "xlog1py",
     "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", xlog1py_scalar_args, 2, 1, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlog1py_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlog1py_scalar_schema, xlog1py_scalar_impl,
                                                      xlog1py_scalar_autograd);
@@ -1070,7 +1103,7 @@ static void xlog1py_scalar_into_autograd(Call c, const Tensor& self, const Scala
 }
 static constexpr OpSchema xlog1py_scalar_into_schema = {"xlog1py_scalar_into", "xlog1py_into",
     "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", xlog1py_scalar_args, 3, 0, true, false,
-    false, false};
+    false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlog1py_scalar_into_schema,
     xlog1py_scalar_into_impl, xlog1py_scalar_into_autograd);
@@ -1081,7 +1114,8 @@ static constexpr ArgInfo igamma_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema igamma_schema = {"igamma", "igamma",
                                            "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                           igamma_args, 2, 1, true, false, false, true};
+                                           igamma_args, 2, 1, true, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igamma_schema, igamma_impl, nullptr);
 static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1093,7 +1127,8 @@ static constexpr ArgInfo igamma__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema igamma__schema = {"igamma_", "igamma_",
                                             "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                            igamma__args, 2, 0, true, false, false, true};
+                                            igamma__args, 2, 0, true, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_igamma_ = make_op<void, Tensor&,
     const Tensor&>(&igamma__schema, igamma__impl, igamma__autograd);
 static void igamma_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1102,7 +1137,8 @@ static void igamma_into_autograd(Call c, const Tensor& self, const Tensor& other
 }
 static constexpr OpSchema igamma_into_schema = {"igamma_into", "igamma_into",
                                                 "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                                igamma_args, 3, 0, true, false, false, true};
+                                                igamma_args, 3, 0, true, false, false, true,
+                                                nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igamma_into_schema, igamma_into_impl,
     igamma_into_autograd);
@@ -1146,7 +1182,7 @@ static constexpr ArgInfo igamma_kernel_args[] = {{"self", ArgType::kTensor, fals
                                                  {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema igamma_kernel_schema = {"igamma_kernel", "igamma_kernel",
     "igamma_kernel(self: Tensor, other: Tensor) -> Tensor", igamma_kernel_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igamma_kernel_schema, igamma_kernel_impl,
                                                      igamma_kernel_autograd);
@@ -1157,7 +1193,8 @@ static constexpr ArgInfo igammac_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema igammac_schema = {"igammac", "igammac",
                                             "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                            igammac_args, 2, 1, true, false, false, true};
+                                            igammac_args, 2, 1, true, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igammac_schema, igammac_impl, nullptr);
 static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1169,7 +1206,8 @@ static constexpr ArgInfo igammac__args[] = {{"self", ArgType::kTensor, true, fal
                                             {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema igammac__schema = {"igammac_", "igammac_",
                                              "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                             igammac__args, 2, 0, true, false, false, true};
+                                             igammac__args, 2, 0, true, false, false, true, nullptr,
+                                             OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_igammac_ = make_op<void, Tensor&,
     const Tensor&>(&igammac__schema, igammac__impl, igammac__autograd);
 static void igammac_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1178,7 +1216,8 @@ static void igammac_into_autograd(Call c, const Tensor& self, const Tensor& othe
 }
 static constexpr OpSchema igammac_into_schema = {"igammac_into", "igammac_into",
                                                  "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                                 igammac_args, 3, 0, true, false, false, true};
+                                                 igammac_args, 3, 0, true, false, false, true,
+                                                 nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igammac_into_schema, igammac_into_impl,
     igammac_into_autograd);
@@ -1222,7 +1261,7 @@ static constexpr ArgInfo igammac_kernel_args[] = {{"self", ArgType::kTensor, fal
                                                   {"other", ArgType::kTensor, false, false}};
 static constexpr OpSchema igammac_kernel_schema = {"igammac_kernel", "igammac_kernel",
     "igammac_kernel(self: Tensor, other: Tensor) -> Tensor", igammac_kernel_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igammac_kernel_schema, igammac_kernel_impl,
                                                      igammac_kernel_autograd);
@@ -1233,7 +1272,7 @@ static constexpr ArgInfo zeta_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema zeta_schema =
     {"zeta", "zeta", "zeta(self: Tensor, other: Tensor) -> Tensor", zeta_args, 2, 1, false, false,
-     false, false};
+     false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_zeta = make_op<TensorRef, const Tensor&,
     const Tensor&>(&zeta_schema, zeta_impl, nullptr);
 static void zeta_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -1242,7 +1281,8 @@ static void zeta_into_autograd(Call c, const Tensor& self, const Tensor& other, 
 }
 static constexpr OpSchema zeta_into_schema = {"zeta_into", "zeta_into",
                                               "zeta(self: Tensor, other: Tensor) -> Tensor",
-                                              zeta_args, 3, 0, false, false, false, false};
+                                              zeta_args, 3, 0, false, false, false, false, nullptr,
+                                              OpKind::kElementwise};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&zeta_into_schema, zeta_into_impl,
     zeta_into_autograd);

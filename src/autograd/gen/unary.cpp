@@ -40,7 +40,8 @@ static TensorRef exp_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo exp_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema exp_schema = {"exp", "exp", "exp(self: Tensor) -> Tensor", exp_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise,
+                                        {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema,
     exp_impl, exp_autograd);
 static void exp__autograd(Call c, Tensor& self) {
@@ -60,7 +61,8 @@ static void exp__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo exp__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema exp__schema = {"exp_", "exp_", "exp(self: Tensor) -> Tensor", exp__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__impl,
     exp__autograd);
 static void exp_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -68,7 +70,8 @@ static void exp_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_exp_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema exp_into_schema = {"exp_into", "exp_into", "exp(self: Tensor) -> Tensor",
-                                             exp_args, 2, 0, true, false, false, false};
+                                             exp_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&,
     Tensor&>(&exp_into_schema, exp_into_impl, exp_into_autograd);
 
@@ -104,7 +107,8 @@ static TensorRef log_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo log_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema log_schema = {"log", "log", "log(self: Tensor) -> Tensor", log_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise,
+                                        {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema,
     log_impl, log_autograd);
 static void log__autograd(Call c, Tensor& self) {
@@ -123,7 +127,8 @@ static void log__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo log__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema log__schema = {"log_", "log_", "log(self: Tensor) -> Tensor", log__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__impl,
     log__autograd);
 static void log_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -131,7 +136,8 @@ static void log_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_log_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema log_into_schema = {"log_into", "log_into", "log(self: Tensor) -> Tensor",
-                                             log_args, 2, 0, true, false, false, false};
+                                             log_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&,
     Tensor&>(&log_into_schema, log_into_impl, log_into_autograd);
 
@@ -167,7 +173,8 @@ static TensorRef tanh_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo tanh_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema tanh_schema = {"tanh", "tanh", "tanh(self: Tensor) -> Tensor", tanh_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema,
     tanh_impl, tanh_autograd);
 static void tanh__autograd(Call c, Tensor& self) {
@@ -187,7 +194,8 @@ static void tanh__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo tanh__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema tanh__schema = {"tanh_", "tanh_", "tanh(self: Tensor) -> Tensor",
-                                          tanh__args, 1, 0, true, false, false, false};
+                                          tanh__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__impl,
     tanh__autograd);
 static void tanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -196,7 +204,7 @@ static void tanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema tanh_into_schema = {"tanh_into", "tanh_into",
                                               "tanh(self: Tensor) -> Tensor", tanh_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&,
     Tensor&>(&tanh_into_schema, tanh_into_impl, tanh_into_autograd);
 
@@ -246,7 +254,7 @@ static constexpr ArgInfo tanh_backward_args[] = {{"grad", ArgType::kTensor, fals
                                                  {"y", ArgType::kTensor, false, false}};
 static constexpr OpSchema tanh_backward_schema = {"tanh_backward", "tanh_backward",
     "tanh_backward(grad: Tensor, y: Tensor) -> Tensor", tanh_backward_args, 2, 1, true, false, true,
-    false};
+    false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_impl,
                                                      tanh_backward_autograd);
@@ -284,7 +292,8 @@ static TensorRef sigmoid_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo sigmoid_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sigmoid_schema = {"sigmoid", "sigmoid", "sigmoid(self: Tensor) -> Tensor",
-                                            sigmoid_args, 1, 1, true, false, false, false};
+                                            sigmoid_args, 1, 1, true, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_sigmoid =
     make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, sigmoid_autograd);
 static void sigmoid__autograd(Call c, Tensor& self) {
@@ -305,7 +314,8 @@ static void sigmoid__autograd(Call c, Tensor& self) {
 static constexpr ArgInfo sigmoid__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema sigmoid__schema = {"sigmoid_", "sigmoid_",
                                              "sigmoid(self: Tensor) -> Tensor", sigmoid__args, 1, 0,
-                                             true, false, false, false};
+                                             true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__impl,
     sigmoid__autograd);
 static void sigmoid_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -314,7 +324,8 @@ static void sigmoid_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema sigmoid_into_schema = {"sigmoid_into", "sigmoid_into",
                                                  "sigmoid(self: Tensor) -> Tensor", sigmoid_args, 2,
-                                                 0, true, false, false, false};
+                                                 0, true, false, false, false, nullptr,
+                                                 OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&sigmoid_into_schema, sigmoid_into_impl, sigmoid_into_autograd);
 
@@ -363,7 +374,7 @@ static constexpr ArgInfo sigmoid_backward_args[] = {{"grad", ArgType::kTensor, f
                                                     {"y", ArgType::kTensor, false, false}};
 static constexpr OpSchema sigmoid_backward_schema = {"sigmoid_backward", "sigmoid_backward",
     "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor", sigmoid_backward_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&sigmoid_backward_schema,
                                                      sigmoid_backward_impl,
@@ -401,7 +412,7 @@ static TensorRef abs_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo abs_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema abs_schema = {"abs", "abs", "abs(self: Tensor) -> Tensor", abs_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema,
     abs_impl, abs_autograd);
 static void abs__autograd(Call c, Tensor& self) {
@@ -420,7 +431,8 @@ static void abs__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo abs__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema abs__schema = {"abs_", "abs_", "abs(self: Tensor) -> Tensor", abs__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__impl,
     abs__autograd);
 static void abs_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -428,7 +440,8 @@ static void abs_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_abs_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema abs_into_schema = {"abs_into", "abs_into", "abs(self: Tensor) -> Tensor",
-                                             abs_args, 2, 0, true, false, false, false};
+                                             abs_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&,
     Tensor&>(&abs_into_schema, abs_into_impl, abs_into_autograd);
 
@@ -468,7 +481,7 @@ static TensorRef sgn_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo sgn_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sgn_schema = {"sgn", "sgn", "sgn(self: Tensor) -> Tensor", sgn_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema,
     sgn_impl, sgn_autograd);
 static void sgn__autograd(Call c, Tensor& self) {
@@ -489,7 +502,8 @@ static void sgn__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo sgn__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema sgn__schema = {"sgn_", "sgn_", "sgn(self: Tensor) -> Tensor", sgn__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_sgn_ = make_op<void, Tensor&>(&sgn__schema, sgn__impl,
     sgn__autograd);
 static void sgn_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -497,7 +511,8 @@ static void sgn_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_sgn_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema sgn_into_schema = {"sgn_into", "sgn_into", "sgn(self: Tensor) -> Tensor",
-                                             sgn_args, 2, 0, true, false, false, false};
+                                             sgn_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Tensor&,
     Tensor&>(&sgn_into_schema, sgn_into_impl, sgn_into_autograd);
 
@@ -529,7 +544,8 @@ static TensorRef sign_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo sign_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sign_schema = {"sign", "sign", "sign(self: Tensor) -> Tensor", sign_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema,
     sign_impl, sign_autograd);
 static void sign__autograd(Call c, Tensor& self) {
@@ -547,7 +563,8 @@ static void sign__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo sign__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema sign__schema = {"sign_", "sign_", "sign(self: Tensor) -> Tensor",
-                                          sign__args, 1, 0, true, false, false, false};
+                                          sign__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__impl,
     sign__autograd);
 static void sign_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -556,7 +573,7 @@ static void sign_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema sign_into_schema = {"sign_into", "sign_into",
                                               "sign(self: Tensor) -> Tensor", sign_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&,
     Tensor&>(&sign_into_schema, sign_into_impl, sign_into_autograd);
 
@@ -592,7 +609,8 @@ static TensorRef sqrt_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo sqrt_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sqrt_schema = {"sqrt", "sqrt", "sqrt(self: Tensor) -> Tensor", sqrt_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema,
     sqrt_impl, sqrt_autograd);
 static void sqrt__autograd(Call c, Tensor& self) {
@@ -612,7 +630,8 @@ static void sqrt__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo sqrt__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema sqrt__schema = {"sqrt_", "sqrt_", "sqrt(self: Tensor) -> Tensor",
-                                          sqrt__args, 1, 0, true, false, false, false};
+                                          sqrt__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__impl,
     sqrt__autograd);
 static void sqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -621,7 +640,7 @@ static void sqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema sqrt_into_schema = {"sqrt_into", "sqrt_into",
                                               "sqrt(self: Tensor) -> Tensor", sqrt_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&,
     Tensor&>(&sqrt_into_schema, sqrt_into_impl, sqrt_into_autograd);
 
@@ -657,7 +676,8 @@ static TensorRef rsqrt_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo rsqrt_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema rsqrt_schema = {"rsqrt", "rsqrt", "rsqrt(self: Tensor) -> Tensor",
-                                          rsqrt_args, 1, 1, true, false, false, false};
+                                          rsqrt_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema,
     rsqrt_impl, rsqrt_autograd);
 static void rsqrt__autograd(Call c, Tensor& self) {
@@ -677,7 +697,8 @@ static void rsqrt__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo rsqrt__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema rsqrt__schema = {"rsqrt_", "rsqrt_", "rsqrt(self: Tensor) -> Tensor",
-                                           rsqrt__args, 1, 0, true, false, false, false};
+                                           rsqrt__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__impl,
     rsqrt__autograd);
 static void rsqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -686,7 +707,8 @@ static void rsqrt_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema rsqrt_into_schema = {"rsqrt_into", "rsqrt_into",
                                                "rsqrt(self: Tensor) -> Tensor", rsqrt_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&,
     Tensor&>(&rsqrt_into_schema, rsqrt_into_impl, rsqrt_into_autograd);
 
@@ -694,7 +716,8 @@ constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const T
 static constexpr ArgInfo square_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema square_schema = {"square", "square", "square(self: Tensor) -> Tensor",
-                                           square_args, 1, 1, true, false, false, true};
+                                           square_args, 1, 1, true, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema,
     square_impl, nullptr);
 static void square__autograd(Call c, Tensor& self) {
@@ -704,7 +727,8 @@ static void square__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo square__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema square__schema = {"square_", "square_", "square(self: Tensor) -> Tensor",
-                                            square__args, 1, 0, true, false, false, true};
+                                            square__args, 1, 0, true, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl,
     square__autograd);
 static void square_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -713,7 +737,8 @@ static void square_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema square_into_schema = {"square_into", "square_into",
                                                 "square(self: Tensor) -> Tensor", square_args, 2, 0,
-                                                true, false, false, true};
+                                                true, false, false, true, nullptr,
+                                                OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_square_into = make_op<void, const Tensor&,
     Tensor&>(&square_into_schema, square_into_impl, square_into_autograd);
 
@@ -751,7 +776,9 @@ static constexpr ArgInfo reciprocal_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema reciprocal_schema = {"reciprocal", "reciprocal",
                                                "reciprocal(self: Tensor) -> Tensor",
-                                               reciprocal_args, 1, 1, true, false, false, false};
+                                               reciprocal_args, 1, 1, true, false, false, false,
+                                               nullptr, OpKind::kElementwise,
+                                               {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_reciprocal =
     make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, reciprocal_autograd);
 static void reciprocal__autograd(Call c, Tensor& self) {
@@ -772,7 +799,8 @@ static void reciprocal__autograd(Call c, Tensor& self) {
 static constexpr ArgInfo reciprocal__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema reciprocal__schema = {"reciprocal_", "reciprocal_",
                                                 "reciprocal(self: Tensor) -> Tensor",
-                                                reciprocal__args, 1, 0, true, false, false, false};
+                                                reciprocal__args, 1, 0, true, false, false, false,
+                                                nullptr, OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema,
     reciprocal__impl, reciprocal__autograd);
 static void reciprocal_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -782,7 +810,7 @@ static void reciprocal_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 static constexpr OpSchema reciprocal_into_schema = {"reciprocal_into", "reciprocal_into",
                                                     "reciprocal(self: Tensor) -> Tensor",
                                                     reciprocal_args, 2, 0, true, false, false,
-                                                    false};
+                                                    false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&,
     Tensor&>(&reciprocal_into_schema, reciprocal_into_impl, reciprocal_into_autograd);
 
@@ -818,7 +846,8 @@ static TensorRef exp2_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo exp2_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema exp2_schema = {"exp2", "exp2", "exp2(self: Tensor) -> Tensor", exp2_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema,
     exp2_impl, exp2_autograd);
 static void exp2__autograd(Call c, Tensor& self) {
@@ -838,7 +867,8 @@ static void exp2__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo exp2__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema exp2__schema = {"exp2_", "exp2_", "exp2(self: Tensor) -> Tensor",
-                                          exp2__args, 1, 0, true, false, false, false};
+                                          exp2__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__impl,
     exp2__autograd);
 static void exp2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -847,7 +877,7 @@ static void exp2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema exp2_into_schema = {"exp2_into", "exp2_into",
                                               "exp2(self: Tensor) -> Tensor", exp2_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&,
     Tensor&>(&exp2_into_schema, exp2_into_impl, exp2_into_autograd);
 
@@ -883,7 +913,8 @@ static TensorRef expm1_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo expm1_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema expm1_schema = {"expm1", "expm1", "expm1(self: Tensor) -> Tensor",
-                                          expm1_args, 1, 1, true, false, false, false};
+                                          expm1_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema,
     expm1_impl, expm1_autograd);
 static void expm1__autograd(Call c, Tensor& self) {
@@ -903,7 +934,8 @@ static void expm1__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo expm1__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema expm1__schema = {"expm1_", "expm1_", "expm1(self: Tensor) -> Tensor",
-                                           expm1__args, 1, 0, true, false, false, false};
+                                           expm1__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__impl,
     expm1__autograd);
 static void expm1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -912,7 +944,8 @@ static void expm1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema expm1_into_schema = {"expm1_into", "expm1_into",
                                                "expm1(self: Tensor) -> Tensor", expm1_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&,
     Tensor&>(&expm1_into_schema, expm1_into_impl, expm1_into_autograd);
 
@@ -948,7 +981,8 @@ static TensorRef log2_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo log2_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema log2_schema = {"log2", "log2", "log2(self: Tensor) -> Tensor", log2_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema,
     log2_impl, log2_autograd);
 static void log2__autograd(Call c, Tensor& self) {
@@ -967,7 +1001,8 @@ static void log2__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo log2__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema log2__schema = {"log2_", "log2_", "log2(self: Tensor) -> Tensor",
-                                          log2__args, 1, 0, true, false, false, false};
+                                          log2__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__impl,
     log2__autograd);
 static void log2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -976,7 +1011,7 @@ static void log2_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema log2_into_schema = {"log2_into", "log2_into",
                                               "log2(self: Tensor) -> Tensor", log2_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&,
     Tensor&>(&log2_into_schema, log2_into_impl, log2_into_autograd);
 
@@ -1012,7 +1047,8 @@ static TensorRef log10_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo log10_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema log10_schema = {"log10", "log10", "log10(self: Tensor) -> Tensor",
-                                          log10_args, 1, 1, true, false, false, false};
+                                          log10_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema,
     log10_impl, log10_autograd);
 static void log10__autograd(Call c, Tensor& self) {
@@ -1031,7 +1067,8 @@ static void log10__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo log10__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema log10__schema = {"log10_", "log10_", "log10(self: Tensor) -> Tensor",
-                                           log10__args, 1, 0, true, false, false, false};
+                                           log10__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__impl,
     log10__autograd);
 static void log10_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1040,7 +1077,8 @@ static void log10_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema log10_into_schema = {"log10_into", "log10_into",
                                                "log10(self: Tensor) -> Tensor", log10_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&,
     Tensor&>(&log10_into_schema, log10_into_impl, log10_into_autograd);
 
@@ -1076,7 +1114,8 @@ static TensorRef log1p_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo log1p_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema log1p_schema = {"log1p", "log1p", "log1p(self: Tensor) -> Tensor",
-                                          log1p_args, 1, 1, true, false, false, false};
+                                          log1p_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema,
     log1p_impl, log1p_autograd);
 static void log1p__autograd(Call c, Tensor& self) {
@@ -1095,7 +1134,8 @@ static void log1p__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo log1p__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema log1p__schema = {"log1p_", "log1p_", "log1p(self: Tensor) -> Tensor",
-                                           log1p__args, 1, 0, true, false, false, false};
+                                           log1p__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__impl,
     log1p__autograd);
 static void log1p_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1104,7 +1144,8 @@ static void log1p_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema log1p_into_schema = {"log1p_into", "log1p_into",
                                                "log1p(self: Tensor) -> Tensor", log1p_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&,
     Tensor&>(&log1p_into_schema, log1p_into_impl, log1p_into_autograd);
 
@@ -1140,7 +1181,7 @@ static TensorRef sin_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo sin_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sin_schema = {"sin", "sin", "sin(self: Tensor) -> Tensor", sin_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema,
     sin_impl, sin_autograd);
 static void sin__autograd(Call c, Tensor& self) {
@@ -1159,7 +1200,8 @@ static void sin__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo sin__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema sin__schema = {"sin_", "sin_", "sin(self: Tensor) -> Tensor", sin__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__impl,
     sin__autograd);
 static void sin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1167,7 +1209,8 @@ static void sin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_sin_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema sin_into_schema = {"sin_into", "sin_into", "sin(self: Tensor) -> Tensor",
-                                             sin_args, 2, 0, true, false, false, false};
+                                             sin_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&,
     Tensor&>(&sin_into_schema, sin_into_impl, sin_into_autograd);
 
@@ -1203,7 +1246,7 @@ static TensorRef cos_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo cos_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cos_schema = {"cos", "cos", "cos(self: Tensor) -> Tensor", cos_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema,
     cos_impl, cos_autograd);
 static void cos__autograd(Call c, Tensor& self) {
@@ -1222,7 +1265,8 @@ static void cos__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo cos__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema cos__schema = {"cos_", "cos_", "cos(self: Tensor) -> Tensor", cos__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__impl,
     cos__autograd);
 static void cos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1230,7 +1274,8 @@ static void cos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_cos_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema cos_into_schema = {"cos_into", "cos_into", "cos(self: Tensor) -> Tensor",
-                                             cos_args, 2, 0, true, false, false, false};
+                                             cos_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&,
     Tensor&>(&cos_into_schema, cos_into_impl, cos_into_autograd);
 
@@ -1266,7 +1311,8 @@ static TensorRef tan_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo tan_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema tan_schema = {"tan", "tan", "tan(self: Tensor) -> Tensor", tan_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise,
+                                        {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema,
     tan_impl, tan_autograd);
 static void tan__autograd(Call c, Tensor& self) {
@@ -1286,7 +1332,8 @@ static void tan__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo tan__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema tan__schema = {"tan_", "tan_", "tan(self: Tensor) -> Tensor", tan__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__impl,
     tan__autograd);
 static void tan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1294,7 +1341,8 @@ static void tan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_tan_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema tan_into_schema = {"tan_into", "tan_into", "tan(self: Tensor) -> Tensor",
-                                             tan_args, 2, 0, true, false, false, false};
+                                             tan_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&,
     Tensor&>(&tan_into_schema, tan_into_impl, tan_into_autograd);
 
@@ -1330,7 +1378,8 @@ static TensorRef asin_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo asin_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema asin_schema = {"asin", "asin", "asin(self: Tensor) -> Tensor", asin_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema,
     asin_impl, asin_autograd);
 static void asin__autograd(Call c, Tensor& self) {
@@ -1349,7 +1398,8 @@ static void asin__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo asin__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema asin__schema = {"asin_", "asin_", "asin(self: Tensor) -> Tensor",
-                                          asin__args, 1, 0, true, false, false, false};
+                                          asin__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__impl,
     asin__autograd);
 static void asin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1358,7 +1408,7 @@ static void asin_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema asin_into_schema = {"asin_into", "asin_into",
                                               "asin(self: Tensor) -> Tensor", asin_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&,
     Tensor&>(&asin_into_schema, asin_into_impl, asin_into_autograd);
 
@@ -1394,7 +1444,8 @@ static TensorRef acos_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo acos_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema acos_schema = {"acos", "acos", "acos(self: Tensor) -> Tensor", acos_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema,
     acos_impl, acos_autograd);
 static void acos__autograd(Call c, Tensor& self) {
@@ -1413,7 +1464,8 @@ static void acos__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo acos__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema acos__schema = {"acos_", "acos_", "acos(self: Tensor) -> Tensor",
-                                          acos__args, 1, 0, true, false, false, false};
+                                          acos__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__impl,
     acos__autograd);
 static void acos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1422,7 +1474,7 @@ static void acos_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema acos_into_schema = {"acos_into", "acos_into",
                                               "acos(self: Tensor) -> Tensor", acos_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&,
     Tensor&>(&acos_into_schema, acos_into_impl, acos_into_autograd);
 
@@ -1458,7 +1510,8 @@ static TensorRef atan_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo atan_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema atan_schema = {"atan", "atan", "atan(self: Tensor) -> Tensor", atan_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema,
     atan_impl, atan_autograd);
 static void atan__autograd(Call c, Tensor& self) {
@@ -1477,7 +1530,8 @@ static void atan__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo atan__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema atan__schema = {"atan_", "atan_", "atan(self: Tensor) -> Tensor",
-                                          atan__args, 1, 0, true, false, false, false};
+                                          atan__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__impl,
     atan__autograd);
 static void atan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1486,7 +1540,7 @@ static void atan_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema atan_into_schema = {"atan_into", "atan_into",
                                               "atan(self: Tensor) -> Tensor", atan_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&,
     Tensor&>(&atan_into_schema, atan_into_impl, atan_into_autograd);
 
@@ -1522,7 +1576,8 @@ static TensorRef sinh_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo sinh_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema sinh_schema = {"sinh", "sinh", "sinh(self: Tensor) -> Tensor", sinh_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema,
     sinh_impl, sinh_autograd);
 static void sinh__autograd(Call c, Tensor& self) {
@@ -1541,7 +1596,8 @@ static void sinh__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo sinh__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema sinh__schema = {"sinh_", "sinh_", "sinh(self: Tensor) -> Tensor",
-                                          sinh__args, 1, 0, true, false, false, false};
+                                          sinh__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__impl,
     sinh__autograd);
 static void sinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1550,7 +1606,7 @@ static void sinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema sinh_into_schema = {"sinh_into", "sinh_into",
                                               "sinh(self: Tensor) -> Tensor", sinh_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&,
     Tensor&>(&sinh_into_schema, sinh_into_impl, sinh_into_autograd);
 
@@ -1586,7 +1642,8 @@ static TensorRef cosh_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo cosh_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema cosh_schema = {"cosh", "cosh", "cosh(self: Tensor) -> Tensor", cosh_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise, {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema,
     cosh_impl, cosh_autograd);
 static void cosh__autograd(Call c, Tensor& self) {
@@ -1605,7 +1662,8 @@ static void cosh__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo cosh__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema cosh__schema = {"cosh_", "cosh_", "cosh(self: Tensor) -> Tensor",
-                                          cosh__args, 1, 0, true, false, false, false};
+                                          cosh__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__impl,
     cosh__autograd);
 static void cosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1614,7 +1672,7 @@ static void cosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema cosh_into_schema = {"cosh_into", "cosh_into",
                                               "cosh(self: Tensor) -> Tensor", cosh_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&,
     Tensor&>(&cosh_into_schema, cosh_into_impl, cosh_into_autograd);
 
@@ -1650,7 +1708,8 @@ static TensorRef asinh_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo asinh_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema asinh_schema = {"asinh", "asinh", "asinh(self: Tensor) -> Tensor",
-                                          asinh_args, 1, 1, true, false, false, false};
+                                          asinh_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_asinh = make_op<TensorRef, const Tensor&>(&asinh_schema,
     asinh_impl, asinh_autograd);
 static void asinh__autograd(Call c, Tensor& self) {
@@ -1669,7 +1728,8 @@ static void asinh__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo asinh__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema asinh__schema = {"asinh_", "asinh_", "asinh(self: Tensor) -> Tensor",
-                                           asinh__args, 1, 0, true, false, false, false};
+                                           asinh__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_asinh_ = make_op<void, Tensor&>(&asinh__schema, asinh__impl,
     asinh__autograd);
 static void asinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1678,7 +1738,8 @@ static void asinh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema asinh_into_schema = {"asinh_into", "asinh_into",
                                                "asinh(self: Tensor) -> Tensor", asinh_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_asinh_into = make_op<void, const Tensor&,
     Tensor&>(&asinh_into_schema, asinh_into_impl, asinh_into_autograd);
 
@@ -1715,7 +1776,8 @@ static TensorRef acosh_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo acosh_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema acosh_schema = {"acosh", "acosh", "acosh(self: Tensor) -> Tensor",
-                                          acosh_args, 1, 1, true, false, false, false};
+                                          acosh_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_acosh = make_op<TensorRef, const Tensor&>(&acosh_schema,
     acosh_impl, acosh_autograd);
 static void acosh__autograd(Call c, Tensor& self) {
@@ -1734,7 +1796,8 @@ static void acosh__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo acosh__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema acosh__schema = {"acosh_", "acosh_", "acosh(self: Tensor) -> Tensor",
-                                           acosh__args, 1, 0, true, false, false, false};
+                                           acosh__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_acosh_ = make_op<void, Tensor&>(&acosh__schema, acosh__impl,
     acosh__autograd);
 static void acosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1743,7 +1806,8 @@ static void acosh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema acosh_into_schema = {"acosh_into", "acosh_into",
                                                "acosh(self: Tensor) -> Tensor", acosh_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_acosh_into = make_op<void, const Tensor&,
     Tensor&>(&acosh_into_schema, acosh_into_impl, acosh_into_autograd);
 
@@ -1779,7 +1843,8 @@ static TensorRef atanh_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo atanh_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema atanh_schema = {"atanh", "atanh", "atanh(self: Tensor) -> Tensor",
-                                          atanh_args, 1, 1, true, false, false, false};
+                                          atanh_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_atanh = make_op<TensorRef, const Tensor&>(&atanh_schema,
     atanh_impl, atanh_autograd);
 static void atanh__autograd(Call c, Tensor& self) {
@@ -1798,7 +1863,8 @@ static void atanh__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo atanh__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema atanh__schema = {"atanh_", "atanh_", "atanh(self: Tensor) -> Tensor",
-                                           atanh__args, 1, 0, true, false, false, false};
+                                           atanh__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_atanh_ = make_op<void, Tensor&>(&atanh__schema, atanh__impl,
     atanh__autograd);
 static void atanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1807,7 +1873,8 @@ static void atanh_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema atanh_into_schema = {"atanh_into", "atanh_into",
                                                "atanh(self: Tensor) -> Tensor", atanh_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_atanh_into = make_op<void, const Tensor&,
     Tensor&>(&atanh_into_schema, atanh_into_impl, atanh_into_autograd);
 
@@ -1848,7 +1915,7 @@ static constexpr ArgInfo logit_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema logit_schema =
     {"logit", "logit", "logit(self: Tensor, eps: Float? = None) -> Tensor", logit_args, 2, 1, true,
-     false, false, false};
+     false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_logit = make_op<TensorRef, const Tensor&,
     Opt<double>>(&logit_schema, logit_impl, logit_autograd);
 static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
@@ -1870,7 +1937,8 @@ static constexpr ArgInfo logit__args[] = {{"self", ArgType::kTensor, true, false
                                           {"eps", ArgType::kOptFloat, false, true}};
 static constexpr OpSchema logit__schema = {"logit_", "logit_",
                                            "logit(self: Tensor, eps: Float? = None) -> Tensor",
-                                           logit__args, 2, 0, true, false, false, false};
+                                           logit__args, 2, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&, Opt<double>)> op_logit_ = make_op<void, Tensor&,
     Opt<double>>(&logit__schema, logit__impl, logit__autograd);
 static void logit_into_autograd(Call c, const Tensor& self, Opt<double> eps, Tensor& dst) {
@@ -1879,7 +1947,8 @@ static void logit_into_autograd(Call c, const Tensor& self, Opt<double> eps, Ten
 }
 static constexpr OpSchema logit_into_schema = {"logit_into", "logit_into",
                                                "logit(self: Tensor, eps: Float? = None) -> Tensor",
-                                               logit_args, 3, 0, true, false, false, false};
+                                               logit_args, 3, 0, true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_logit_into = make_op<void, const Tensor&,
     Opt<double>, Tensor&>(&logit_into_schema, logit_into_impl, logit_into_autograd);
 
@@ -1935,7 +2004,7 @@ static constexpr ArgInfo logit_backward_args[] = {{"grad", ArgType::kTensor, fal
                                                   {"eps", ArgType::kOptFloat, false, false}};
 static constexpr OpSchema logit_backward_schema = {"logit_backward", "logit_backward",
     "logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor", logit_backward_args, 3, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<double>>(&logit_backward_schema,
     logit_backward_impl, logit_backward_autograd);
@@ -1944,13 +2013,14 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_back
 static constexpr ArgInfo deg2rad_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema deg2rad_schema = {"deg2rad", "deg2rad", "deg2rad(self: Tensor) -> Tensor",
-                                            deg2rad_args, 1, 1, true, false, false, true};
+                                            deg2rad_args, 1, 1, true, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_deg2rad =
     make_op<TensorRef, const Tensor&>(&deg2rad_schema, deg2rad_impl, nullptr);
 static constexpr ArgInfo deg2rad__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema deg2rad__schema = {"deg2rad_", "deg2rad_",
                                              "deg2rad(self: Tensor) -> Tensor", deg2rad__args, 1, 0,
-                                             true, false, false, true};
+                                             true, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&)> op_deg2rad_ = make_op<void, Tensor&>(&deg2rad__schema, deg2rad__impl,
     nullptr);
 static void deg2rad_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1959,7 +2029,8 @@ static void deg2rad_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema deg2rad_into_schema = {"deg2rad_into", "deg2rad_into",
                                                  "deg2rad(self: Tensor) -> Tensor", deg2rad_args, 2,
-                                                 0, true, false, false, true};
+                                                 0, true, false, false, true, nullptr,
+                                                 OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_deg2rad_into = make_op<void, const Tensor&,
     Tensor&>(&deg2rad_into_schema, deg2rad_into_impl, deg2rad_into_autograd);
 
@@ -1967,13 +2038,14 @@ constinit Op<void(const Tensor&, Tensor&)> op_deg2rad_into = make_op<void, const
 static constexpr ArgInfo rad2deg_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema rad2deg_schema = {"rad2deg", "rad2deg", "rad2deg(self: Tensor) -> Tensor",
-                                            rad2deg_args, 1, 1, true, false, false, true};
+                                            rad2deg_args, 1, 1, true, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_rad2deg =
     make_op<TensorRef, const Tensor&>(&rad2deg_schema, rad2deg_impl, nullptr);
 static constexpr ArgInfo rad2deg__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema rad2deg__schema = {"rad2deg_", "rad2deg_",
                                              "rad2deg(self: Tensor) -> Tensor", rad2deg__args, 1, 0,
-                                             true, false, false, true};
+                                             true, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&)> op_rad2deg_ = make_op<void, Tensor&>(&rad2deg__schema, rad2deg__impl,
     nullptr);
 static void rad2deg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -1982,7 +2054,8 @@ static void rad2deg_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema rad2deg_into_schema = {"rad2deg_into", "rad2deg_into",
                                                  "rad2deg(self: Tensor) -> Tensor", rad2deg_args, 2,
-                                                 0, true, false, false, true};
+                                                 0, true, false, false, true, nullptr,
+                                                 OpKind::kComposite};
 constinit Op<void(const Tensor&, Tensor&)> op_rad2deg_into = make_op<void, const Tensor&,
     Tensor&>(&rad2deg_into_schema, rad2deg_into_impl, rad2deg_into_autograd);
 
@@ -2018,7 +2091,7 @@ static TensorRef erf_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo erf_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema erf_schema = {"erf", "erf", "erf(self: Tensor) -> Tensor", erf_args, 1, 1,
-                                        true, false, false, false};
+                                        true, false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema,
     erf_impl, erf_autograd);
 static void erf__autograd(Call c, Tensor& self) {
@@ -2037,7 +2110,8 @@ static void erf__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo erf__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema erf__schema = {"erf_", "erf_", "erf(self: Tensor) -> Tensor", erf__args,
-                                         1, 0, true, false, false, false};
+                                         1, 0, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__impl,
     erf__autograd);
 static void erf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2045,7 +2119,8 @@ static void erf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   redispatch(op_erf_into, c.keys & kBelowAutograd, self, dst);
 }
 static constexpr OpSchema erf_into_schema = {"erf_into", "erf_into", "erf(self: Tensor) -> Tensor",
-                                             erf_args, 2, 0, true, false, false, false};
+                                             erf_args, 2, 0, true, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&,
     Tensor&>(&erf_into_schema, erf_into_impl, erf_into_autograd);
 
@@ -2081,7 +2156,8 @@ static TensorRef erfc_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo erfc_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema erfc_schema = {"erfc", "erfc", "erfc(self: Tensor) -> Tensor", erfc_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema,
     erfc_impl, erfc_autograd);
 static void erfc__autograd(Call c, Tensor& self) {
@@ -2100,7 +2176,8 @@ static void erfc__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo erfc__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema erfc__schema = {"erfc_", "erfc_", "erfc(self: Tensor) -> Tensor",
-                                          erfc__args, 1, 0, true, false, false, false};
+                                          erfc__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__impl,
     erfc__autograd);
 static void erfc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2109,7 +2186,7 @@ static void erfc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema erfc_into_schema = {"erfc_into", "erfc_into",
                                               "erfc(self: Tensor) -> Tensor", erfc_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&,
     Tensor&>(&erfc_into_schema, erfc_into_impl, erfc_into_autograd);
 
@@ -2141,7 +2218,8 @@ static TensorRef floor_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo floor_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema floor_schema = {"floor", "floor", "floor(self: Tensor) -> Tensor",
-                                          floor_args, 1, 1, true, false, false, false};
+                                          floor_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema,
     floor_impl, floor_autograd);
 static void floor__autograd(Call c, Tensor& self) {
@@ -2159,7 +2237,8 @@ static void floor__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo floor__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema floor__schema = {"floor_", "floor_", "floor(self: Tensor) -> Tensor",
-                                           floor__args, 1, 0, true, false, false, false};
+                                           floor__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__impl,
     floor__autograd);
 static void floor_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2168,7 +2247,8 @@ static void floor_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema floor_into_schema = {"floor_into", "floor_into",
                                                "floor(self: Tensor) -> Tensor", floor_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&,
     Tensor&>(&floor_into_schema, floor_into_impl, floor_into_autograd);
 
@@ -2200,7 +2280,8 @@ static TensorRef ceil_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo ceil_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema ceil_schema = {"ceil", "ceil", "ceil(self: Tensor) -> Tensor", ceil_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema,
     ceil_impl, ceil_autograd);
 static void ceil__autograd(Call c, Tensor& self) {
@@ -2218,7 +2299,8 @@ static void ceil__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo ceil__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema ceil__schema = {"ceil_", "ceil_", "ceil(self: Tensor) -> Tensor",
-                                          ceil__args, 1, 0, true, false, false, false};
+                                          ceil__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__impl,
     ceil__autograd);
 static void ceil_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2227,7 +2309,7 @@ static void ceil_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema ceil_into_schema = {"ceil_into", "ceil_into",
                                               "ceil(self: Tensor) -> Tensor", ceil_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&,
     Tensor&>(&ceil_into_schema, ceil_into_impl, ceil_into_autograd);
 
@@ -2259,7 +2341,8 @@ static TensorRef trunc_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo trunc_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema trunc_schema = {"trunc", "trunc", "trunc(self: Tensor) -> Tensor",
-                                          trunc_args, 1, 1, true, false, false, false};
+                                          trunc_args, 1, 1, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema,
     trunc_impl, trunc_autograd);
 static void trunc__autograd(Call c, Tensor& self) {
@@ -2277,7 +2360,8 @@ static void trunc__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo trunc__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema trunc__schema = {"trunc_", "trunc_", "trunc(self: Tensor) -> Tensor",
-                                           trunc__args, 1, 0, true, false, false, false};
+                                           trunc__args, 1, 0, true, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__impl,
     trunc__autograd);
 static void trunc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2286,7 +2370,8 @@ static void trunc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema trunc_into_schema = {"trunc_into", "trunc_into",
                                                "trunc(self: Tensor) -> Tensor", trunc_args, 2, 0,
-                                               true, false, false, false};
+                                               true, false, false, false, nullptr,
+                                               OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&,
     Tensor&>(&trunc_into_schema, trunc_into_impl, trunc_into_autograd);
 
@@ -2318,7 +2403,8 @@ static TensorRef frac_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo frac_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema frac_schema = {"frac", "frac", "frac(self: Tensor) -> Tensor", frac_args,
-                                         1, 1, true, false, false, false};
+                                         1, 1, true, false, false, false, nullptr,
+                                         OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_frac = make_op<TensorRef, const Tensor&>(&frac_schema,
     frac_impl, frac_autograd);
 static void frac__autograd(Call c, Tensor& self) {
@@ -2336,7 +2422,8 @@ static void frac__autograd(Call c, Tensor& self) {
 }
 static constexpr ArgInfo frac__args[] = {{"self", ArgType::kTensor, true, false}};
 static constexpr OpSchema frac__schema = {"frac_", "frac_", "frac(self: Tensor) -> Tensor",
-                                          frac__args, 1, 0, true, false, false, false};
+                                          frac__args, 1, 0, true, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<void(Tensor&)> op_frac_ = make_op<void, Tensor&>(&frac__schema, frac__impl,
     frac__autograd);
 static void frac_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2345,7 +2432,7 @@ static void frac_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema frac_into_schema = {"frac_into", "frac_into",
                                               "frac(self: Tensor) -> Tensor", frac_args, 2, 0, true,
-                                              false, false, false};
+                                              false, false, false, nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_frac_into = make_op<void, const Tensor&,
     Tensor&>(&frac_into_schema, frac_into_impl, frac_into_autograd);
 
@@ -2353,7 +2440,8 @@ constinit Op<void(const Tensor&, Tensor&)> op_frac_into = make_op<void, const Te
 static constexpr ArgInfo positive_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema positive_schema = {"positive", "positive",
                                              "positive(self: Tensor) -> Tensor", positive_args, 1,
-                                             1, false, false, false, true};
+                                             1, false, false, false, true, nullptr,
+                                             OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_positive =
     make_op<TensorRef, const Tensor&>(&positive_schema, impl::positive, nullptr);
 
@@ -2364,7 +2452,7 @@ static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, false, false
                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema round_schema =
     {"round", "round", "round(self: Tensor, decimals: Int = 0) -> Tensor", round_args, 2, 1, false,
-     false, false, true};
+     false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&,
     int64_t>(&round_schema, impl::round, nullptr);
 static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false},
@@ -2372,7 +2460,8 @@ static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, true, false
                                            ArgDefault::kInt, {.i = 0}}};
 static constexpr OpSchema round__schema = {"round_", "round_",
                                            "round(self: Tensor, decimals: Int = 0) -> Tensor",
-                                           round__args, 2, 0, false, false, false, true};
+                                           round__args, 2, 0, false, false, false, true, nullptr,
+                                           OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema,
     round__impl, nullptr);
 static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Tensor& dst) {
@@ -2381,7 +2470,8 @@ static void round_into_autograd(Call c, const Tensor& self, int64_t decimals, Te
 }
 static constexpr OpSchema round_into_schema = {"round_into", "round_into",
                                                "round(self: Tensor, decimals: Int = 0) -> Tensor",
-                                               round_args, 3, 0, false, false, false, true};
+                                               round_args, 3, 0, false, false, false, true, nullptr,
+                                               OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&round_into_schema, round_into_impl, round_into_autograd);
 
@@ -2414,7 +2504,8 @@ static TensorRef round_even_autograd(Call c, const Tensor& self) {
 static constexpr ArgInfo round_even_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema round_even_schema = {"round_even", "round_even",
                                                "round_even(self: Tensor) -> Tensor",
-                                               round_even_args, 1, 1, true, false, true, false};
+                                               round_even_args, 1, 1, true, false, true, false,
+                                               nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_round_even =
     make_op<TensorRef, const Tensor&>(&round_even_schema, round_even_impl, round_even_autograd);
 
@@ -2448,7 +2539,7 @@ static constexpr ArgInfo round_decimals_args[] = {{"self", ArgType::kTensor, fal
                                                   {"power", ArgType::kFloat, false, false}};
 static constexpr OpSchema round_decimals_schema = {"round_decimals", "round_decimals",
     "round_decimals(self: Tensor, power: Float) -> Tensor", round_decimals_args, 2, 1, true, false,
-    true, false};
+    true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<TensorRef, const Tensor&,
     double>(&round_decimals_schema, round_decimals_impl, round_decimals_autograd);
 
@@ -2482,21 +2573,24 @@ static constexpr ArgInfo round_up_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"power", ArgType::kFloat, false, false}};
 static constexpr OpSchema round_up_schema = {"round_up", "round_up",
                                              "round_up(self: Tensor, power: Float) -> Tensor",
-                                             round_up_args, 2, 1, true, false, true, false};
+                                             round_up_args, 2, 1, true, false, true, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&,
     double>(&round_up_schema, round_up_impl, round_up_autograd);
 
 // ---- isnan ----
 static constexpr ArgInfo isnan_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema isnan_schema = {"isnan", "isnan", "isnan(self: Tensor) -> BoolTensor",
-                                          isnan_args, 1, 1, false, false, false, false};
+                                          isnan_args, 1, 1, false, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema,
     isnan_impl, nullptr);
 
 // ---- isinf ----
 static constexpr ArgInfo isinf_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema isinf_schema = {"isinf", "isinf", "isinf(self: Tensor) -> BoolTensor",
-                                          isinf_args, 1, 1, false, false, false, false};
+                                          isinf_args, 1, 1, false, false, false, false, nullptr,
+                                          OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema,
     isinf_impl, nullptr);
 
@@ -2504,7 +2598,8 @@ constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tenso
 static constexpr ArgInfo isfinite_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema isfinite_schema = {"isfinite", "isfinite",
                                              "isfinite(self: Tensor) -> BoolTensor", isfinite_args,
-                                             1, 1, false, false, false, false};
+                                             1, 1, false, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_isfinite =
     make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_impl, nullptr);
 
@@ -2513,7 +2608,8 @@ static constexpr ArgInfo isposinf_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema isposinf_schema = {"isposinf", "isposinf",
                                              "isposinf(self: Tensor) -> BoolTensor", isposinf_args,
-                                             1, 1, false, false, false, false};
+                                             1, 1, false, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_isposinf =
     make_op<TensorRef, const Tensor&>(&isposinf_schema, isposinf_impl, nullptr);
 static void isposinf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2522,7 +2618,8 @@ static void isposinf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema isposinf_into_schema = {"isposinf_into", "isposinf_into",
                                                   "isposinf(self: Tensor) -> BoolTensor",
-                                                  isposinf_args, 2, 0, false, false, false, false};
+                                                  isposinf_args, 2, 0, false, false, false, false,
+                                                  nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, const Tensor&,
     Tensor&>(&isposinf_into_schema, isposinf_into_impl, isposinf_into_autograd);
 
@@ -2531,7 +2628,8 @@ static constexpr ArgInfo isneginf_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema isneginf_schema = {"isneginf", "isneginf",
                                              "isneginf(self: Tensor) -> BoolTensor", isneginf_args,
-                                             1, 1, false, false, false, false};
+                                             1, 1, false, false, false, false, nullptr,
+                                             OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_isneginf =
     make_op<TensorRef, const Tensor&>(&isneginf_schema, isneginf_impl, nullptr);
 static void isneginf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2540,14 +2638,16 @@ static void isneginf_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema isneginf_into_schema = {"isneginf_into", "isneginf_into",
                                                   "isneginf(self: Tensor) -> BoolTensor",
-                                                  isneginf_args, 2, 0, false, false, false, false};
+                                                  isneginf_args, 2, 0, false, false, false, false,
+                                                  nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, const Tensor&,
     Tensor&>(&isneginf_into_schema, isneginf_into_impl, isneginf_into_autograd);
 
 // ---- isreal ----
 static constexpr ArgInfo isreal_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema isreal_schema = {"isreal", "isreal", "isreal(self: Tensor) -> BoolTensor",
-                                           isreal_args, 1, 1, false, false, false, false};
+                                           isreal_args, 1, 1, false, false, false, false, nullptr,
+                                           OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_isreal = make_op<TensorRef, const Tensor&>(&isreal_schema,
     isreal_impl, nullptr);
 
@@ -2556,7 +2656,8 @@ static constexpr ArgInfo signbit_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema signbit_schema = {"signbit", "signbit",
                                             "signbit(self: Tensor) -> BoolTensor", signbit_args, 1,
-                                            1, false, false, false, false};
+                                            1, false, false, false, false, nullptr,
+                                            OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&)> op_signbit =
     make_op<TensorRef, const Tensor&>(&signbit_schema, signbit_impl, nullptr);
 static void signbit_into_autograd(Call c, const Tensor& self, Tensor& dst) {
@@ -2565,7 +2666,8 @@ static void signbit_into_autograd(Call c, const Tensor& self, Tensor& dst) {
 }
 static constexpr OpSchema signbit_into_schema = {"signbit_into", "signbit_into",
                                                  "signbit(self: Tensor) -> BoolTensor",
-                                                 signbit_args, 2, 0, false, false, false, false};
+                                                 signbit_args, 2, 0, false, false, false, false,
+                                                 nullptr, OpKind::kElementwise};
 constinit Op<void(const Tensor&, Tensor&)> op_signbit_into = make_op<void, const Tensor&,
     Tensor&>(&signbit_into_schema, signbit_into_impl, signbit_into_autograd);
 
@@ -2577,7 +2679,7 @@ static constexpr ArgInfo nan_to_num_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema nan_to_num_schema = {"nan_to_num", "nan_to_num",
     "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = None) "
-    "-> Tensor", nan_to_num_args, 4, 1, false, false, false, true};
+    "-> Tensor", nan_to_num_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num =
     make_op<TensorRef, const Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num_schema,
     impl::nan_to_num, nullptr);
@@ -2594,7 +2696,7 @@ static constexpr ArgInfo nan_to_num__args[] = {{"self", ArgType::kTensor, true, 
                                                {"neginf", ArgType::kOptFloat, false, true}};
 static constexpr OpSchema nan_to_num__schema = {"nan_to_num_", "nan_to_num_",
     "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = None) "
-    "-> Tensor", nan_to_num__args, 4, 0, false, false, false, true};
+    "-> Tensor", nan_to_num__args, 4, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num_ =
     make_op<void, Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num__schema,
     nan_to_num__impl, nan_to_num__autograd);
@@ -2605,7 +2707,7 @@ static void nan_to_num_into_autograd(Call c, const Tensor& self, Opt<double> nan
 }
 static constexpr OpSchema nan_to_num_into_schema = {"nan_to_num_into", "nan_to_num_into",
     "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = None) "
-    "-> Tensor", nan_to_num_args, 5, 0, false, false, false, true};
+    "-> Tensor", nan_to_num_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>,
                   Tensor&)> op_nan_to_num_into = make_op<void, const Tensor&, Opt<double>,
     Opt<double>, Opt<double>, Tensor&>(&nan_to_num_into_schema, nan_to_num_into_impl,
@@ -2645,7 +2747,8 @@ static constexpr ArgInfo replace_nan_args[] = {{"self", ArgType::kTensor, false,
                                                {"value", ArgType::kFloat, false, false}};
 static constexpr OpSchema replace_nan_schema = {"replace_nan", "replace_nan",
                                                 "replace_nan(self: Tensor, value: Float) -> Tensor",
-                                                replace_nan_args, 2, 1, true, false, true, false};
+                                                replace_nan_args, 2, 1, true, false, true, false,
+                                                nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double)> op_replace_nan = make_op<TensorRef, const Tensor&,
     double>(&replace_nan_schema, replace_nan_impl, replace_nan_autograd);
 
@@ -2684,7 +2787,7 @@ static constexpr ArgInfo replace_inf_args[] = {{"self", ArgType::kTensor, false,
                                                {"neginf", ArgType::kFloat, false, false}};
 static constexpr OpSchema replace_inf_schema = {"replace_inf", "replace_inf",
     "replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor", replace_inf_args, 3, 1,
-    true, false, true, false};
+    true, false, true, false, nullptr, OpKind::kElementwise};
 constinit Op<TensorRef(const Tensor&, double, double)> op_replace_inf =
     make_op<TensorRef, const Tensor&, double, double>(&replace_inf_schema, replace_inf_impl,
                                                       replace_inf_autograd);

@@ -47,7 +47,8 @@ static constexpr ArgInfo reshape_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"shape", ArgType::kSize, false, false}};
 static constexpr OpSchema reshape_schema = {"reshape", "reshape",
                                             "reshape(self: Tensor, shape: Size) -> Tensor",
-                                            reshape_args, 2, 1, false, false, false, true};
+                                            reshape_args, 2, 1, false, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_reshape = make_op<TensorRef, const Tensor&,
     Ints>(&reshape_schema, impl::reshape, nullptr);
 
@@ -96,7 +97,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose =
 // ---- t ----
 static constexpr ArgInfo t_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema t_schema = {"t", "t", "t(self: Tensor) -> Tensor", t_args, 1, 1, false,
-                                      false, false, true};
+                                      false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_t = make_op<TensorRef, const Tensor&>(&t_schema, impl::t,
     nullptr);
 
@@ -607,7 +608,7 @@ static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kInt, {.i = -1}}};
 static constexpr OpSchema flatten_schema = {"flatten", "flatten",
     "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1,
-    false, false, false, true};
+    false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, impl::flatten, nullptr);
 
@@ -617,7 +618,7 @@ static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTensor, false, f
                                              {"sizes", ArgType::kSize, false, false}};
 static constexpr OpSchema unflatten_schema = {"unflatten", "unflatten",
     "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", unflatten_args, 3, 1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten =
     make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, impl::unflatten, nullptr);
 
@@ -665,7 +666,7 @@ static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"length", ArgType::kInt, false, false}};
 static constexpr OpSchema narrow_schema = {"narrow", "narrow",
     "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_args, 4, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, impl::narrow,
     nullptr);
@@ -809,7 +810,8 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, co
 // ---- ravel ----
 static constexpr ArgInfo ravel_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema ravel_schema = {"ravel", "ravel", "ravel(self: Tensor) -> Tensor",
-                                          ravel_args, 1, 1, false, false, false, true};
+                                          ravel_args, 1, 1, false, false, false, true, nullptr,
+                                          OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_ravel = make_op<TensorRef, const Tensor&>(&ravel_schema,
     impl::ravel, nullptr);
 
@@ -818,7 +820,8 @@ static constexpr ArgInfo broadcast_to_args[] = {{"self", ArgType::kTensor, false
                                                 {"size", ArgType::kSize, false, false}};
 static constexpr OpSchema broadcast_to_schema = {"broadcast_to", "broadcast_to",
                                                  "broadcast_to(self: Tensor, size: Size) -> Tensor",
-                                                 broadcast_to_args, 2, 1, true, false, false, true};
+                                                 broadcast_to_args, 2, 1, true, false, false, true,
+                                                 nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_broadcast_to = make_op<TensorRef, const Tensor&,
     Ints>(&broadcast_to_schema, broadcast_to_impl, nullptr);
 
@@ -827,7 +830,7 @@ static constexpr ArgInfo broadcast_tensors_args[] =
     {{"tensors", ArgType::kTensorList, false, false}};
 static constexpr OpSchema broadcast_tensors_schema = {"broadcast_tensors", "broadcast_tensors",
     "broadcast_tensors(tensors: Tensor[]) -> Tensor[]", broadcast_tensors_args, 1, -1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_broadcast_tensors =
     make_op<TensorList, TensorSpan>(&broadcast_tensors_schema, impl::broadcast_tensors, nullptr);
 
@@ -837,7 +840,7 @@ static constexpr ArgInfo movedim_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"destination", ArgType::kDims, false, false}};
 static constexpr OpSchema movedim_schema = {"movedim", "movedim",
     "movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor", movedim_args, 3, 1, false,
-    false, false, true};
+    false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_movedim = make_op<TensorRef, const Tensor&,
     Ints, Ints>(&movedim_schema, impl::movedim, nullptr);
 
@@ -845,7 +848,8 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_movedim = make_op<TensorRe
 static constexpr ArgInfo atleast_1d_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema atleast_1d_schema = {"atleast_1d", "atleast_1d",
                                                "atleast_1d(self: Tensor) -> Tensor",
-                                               atleast_1d_args, 1, 1, false, false, false, true};
+                                               atleast_1d_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_atleast_1d =
     make_op<TensorRef, const Tensor&>(&atleast_1d_schema, impl::atleast_1d, nullptr);
 
@@ -853,7 +857,7 @@ constinit Op<TensorRef(const Tensor&)> op_atleast_1d =
 static constexpr ArgInfo atleast_1d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
 static constexpr OpSchema atleast_1d_list_schema = {"atleast_1d_list", "atleast_1d_list",
     "atleast_1d_list(tensors: Tensor[]) -> Tensor[]", atleast_1d_list_args, 1, -1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_atleast_1d_list =
     make_op<TensorList, TensorSpan>(&atleast_1d_list_schema, impl::atleast_1d_list, nullptr);
 
@@ -861,7 +865,8 @@ constinit Op<TensorList(TensorSpan)> op_atleast_1d_list =
 static constexpr ArgInfo atleast_2d_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema atleast_2d_schema = {"atleast_2d", "atleast_2d",
                                                "atleast_2d(self: Tensor) -> Tensor",
-                                               atleast_2d_args, 1, 1, false, false, false, true};
+                                               atleast_2d_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_atleast_2d =
     make_op<TensorRef, const Tensor&>(&atleast_2d_schema, impl::atleast_2d, nullptr);
 
@@ -869,7 +874,7 @@ constinit Op<TensorRef(const Tensor&)> op_atleast_2d =
 static constexpr ArgInfo atleast_2d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
 static constexpr OpSchema atleast_2d_list_schema = {"atleast_2d_list", "atleast_2d_list",
     "atleast_2d_list(tensors: Tensor[]) -> Tensor[]", atleast_2d_list_args, 1, -1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_atleast_2d_list =
     make_op<TensorList, TensorSpan>(&atleast_2d_list_schema, impl::atleast_2d_list, nullptr);
 
@@ -877,7 +882,8 @@ constinit Op<TensorList(TensorSpan)> op_atleast_2d_list =
 static constexpr ArgInfo atleast_3d_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema atleast_3d_schema = {"atleast_3d", "atleast_3d",
                                                "atleast_3d(self: Tensor) -> Tensor",
-                                               atleast_3d_args, 1, 1, false, false, false, true};
+                                               atleast_3d_args, 1, 1, false, false, false, true,
+                                               nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_atleast_3d =
     make_op<TensorRef, const Tensor&>(&atleast_3d_schema, impl::atleast_3d, nullptr);
 
@@ -885,14 +891,15 @@ constinit Op<TensorRef(const Tensor&)> op_atleast_3d =
 static constexpr ArgInfo atleast_3d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
 static constexpr OpSchema atleast_3d_list_schema = {"atleast_3d_list", "atleast_3d_list",
     "atleast_3d_list(tensors: Tensor[]) -> Tensor[]", atleast_3d_list_args, 1, -1, false, false,
-    false, true};
+    false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_atleast_3d_list =
     make_op<TensorList, TensorSpan>(&atleast_3d_list_schema, impl::atleast_3d_list, nullptr);
 
 // ---- adjoint ----
 static constexpr ArgInfo adjoint_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema adjoint_schema = {"adjoint", "adjoint", "adjoint(self: Tensor) -> Tensor",
-                                            adjoint_args, 1, 1, false, false, false, true};
+                                            adjoint_args, 1, 1, false, false, false, true, nullptr,
+                                            OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_adjoint =
     make_op<TensorRef, const Tensor&>(&adjoint_schema, impl::adjoint, nullptr);
 
@@ -904,7 +911,7 @@ static constexpr ArgInfo narrow_copy_args[] = {{"self", ArgType::kTensor, false,
                                                {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema narrow_copy_schema = {"narrow_copy", "narrow_copy",
     "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_copy_args, 4,
-    1, false, false, false, true};
+    1, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow_copy =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_copy_schema,
     impl::narrow_copy, nullptr);
@@ -915,7 +922,7 @@ static void narrow_copy_into_autograd(Call c, const Tensor& self, int64_t dim, i
 }
 static constexpr OpSchema narrow_copy_into_schema = {"narrow_copy_into", "narrow_copy_into",
     "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_copy_args, 5,
-    0, false, false, false, true};
+    0, false, false, false, true, nullptr, OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Tensor&)> op_narrow_copy_into =
     make_op<void, const Tensor&, int64_t, int64_t, int64_t, Tensor&>(&narrow_copy_into_schema,
     narrow_copy_into_impl, narrow_copy_into_autograd);

@@ -248,6 +248,7 @@ int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -495,6 +496,7 @@ int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -742,6 +744,7 @@ int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -1264,5 +1267,7 @@ constinit const Kernel kernel_recurrent_step_backward =
     {{baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
       TT_AVX512(recurrent_step_backward)}, 242, "recurrent_step_backward"};
 constinit const Kernel kernel_fft = {{baseline::fft, TT_AVX2(fft), TT_AVX512(fft)}, 243, "fft"};
+constinit const Kernel kernel_clip_unscale =
+    {{baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, 244, "clip_unscale"};
 
 }  // namespace TT_NS

@@ -249,7 +249,8 @@ extern const Kernel kernel_logcumsumexp;
 extern const Kernel kernel_recurrent_step;
 extern const Kernel kernel_recurrent_step_backward;
 extern const Kernel kernel_fft;
+extern const Kernel kernel_clip_unscale;
 
-constexpr int32_t kNumKernels = 244;
+constexpr int32_t kNumKernels = 245;
 
 }  // namespace TT_NS

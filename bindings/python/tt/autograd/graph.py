@@ -8,6 +8,7 @@ from threading import Lock
 from .._handles import NodeHandle
 from .._hooks import HookHandle
 from .._lib import result
+from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 
     from .._tensor import Tensor
 
-__all__ = ["Node", "register_multi_grad_hook"]
+__all__ = [
+    "Node",
+    "disable_saved_tensors_hooks",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
 
 
 class Node(NodeHandle):

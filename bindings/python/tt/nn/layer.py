@@ -7,7 +7,8 @@ from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
 
 from .._construct import construct
 from .._convert import pointers, wrong_kind
-from .._lib import Handle, fail, finalizer, lib, local, quick
+from .._handles import StateDictHandle
+from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
 from .._tensor import Tensor, from_address, tensor_result
 from ..autograd import no_grad
 from ..random import thread_generator
@@ -362,3 +363,74 @@ def layer_over(handle: ModuleHandle) -> Layer:
     Module.__init__(layer)
     layer._adopt(handle)
     return layer
+
+
+# ---- calls with other tensors (tt.func.functional_call) ----
+
+
+def exchange(layer: Any, state: StateDictHandle) -> None:
+    """Exchanges the tensors of the C module with those of their names in state."""
+    call("tt_module_exchange_tensors", layer._module, state)
+
+
+def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
+    """Returns the owner, the group and the name there of each parameter and buffer by its name."""
+    found = {}
+    for prefix, m in module.named_modules(remove_duplicate=False):
+        for group in ("_parameters", "_buffers"):
+            for name, t in getattr(m, group).items():
+                if t is not None:
+                    found[f"{prefix}.{name}" if prefix else name] = (m, group, name)
+    return found
+
+
+@contextmanager
+def functional_tensors(
+    module: Module, given: dict[str, Tensor], tie_weights: bool, strict: bool
+) -> Iterator[None]:
+    """Puts other tensors in the place of parameters and buffers of their names, until the end."""
+    places = places_of(module)
+    unknown = [name for name in given if name not in places]
+    if unknown:
+        raise KeyError(f"functional_call: the module has no parameter or buffer {unknown[0]!r}")
+    if tie_weights:
+        given = with_ties(places, given)
+    if strict:
+        missing = [name for name in places if name not in given]
+        if missing:
+            raise RuntimeError(f"functional_call: missing with strict=True: {', '.join(missing)}")
+    former = []
+    states: list[tuple[Any, StateDictHandle]] = []
+    try:
+        for name, t in given.items():
+            owner, group, own_name = places[name]
+            former.append((owner.__dict__[group], own_name, owner.__dict__[group][own_name]))
+            owner.__dict__[group][own_name] = t
+            if isinstance(owner, Layer):
+                state = result(StateDictHandle, "tt_state_dict_new")
+                call("tt_state_dict_set", state, own_name.encode(), t)
+                exchange(owner, state)
+                states.append((owner, state))
+        yield
+    finally:
+        for owner, state in states:
+            exchange(owner, state)
+        for tensors_of_owner, own_name, t in reversed(former):
+            tensors_of_owner[own_name] = t
+
+
+def with_ties(
+    places: dict[str, tuple[Module, str, str]], given: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Returns given with the tensors that the module has under further names, too."""
+    replaced: dict[int, Tensor] = {}
+    for name, t in given.items():
+        owner, group, own_name = places[name]
+        key = id(owner.__dict__[group][own_name])
+        if replaced.setdefault(key, t) is not t:
+            raise ValueError(f"functional_call: {name} shares its memory with another given name")
+    found = dict(given)
+    for name, (owner, group, own_name) in places.items():
+        if name not in found and id(owner.__dict__[group][own_name]) in replaced:
+            found[name] = replaced[id(owner.__dict__[group][own_name])]
+    return found

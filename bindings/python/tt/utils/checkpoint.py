@@ -1,21 +1,31 @@
 """Activation checkpointing: results inside a function are computed again in backward, not kept.
 
-It is PyTorch's reentrant kind: backward() adds the gradients of parameters that the function uses;
-autograd.grad returns those of its arguments only, and create_graph is refused.
+With use_reentrant=False, what operators inside the function save for backward is computed again
+when backward first asks for it: gradients of any kind are as without a checkpoint. Otherwise
+backward runs a backward of its own: backward() adds the gradients of parameters that the function
+uses; autograd.grad returns those of its arguments only, and create_graph is refused.
 """
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from .. import _ops as ops
 from .._tensor import Tensor
+from .._tree import with_tensors, without_tensors
+from ..amp.autocast_mode import (
+    autocast,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_enabled,
+)
 from ..autograd import Function, backward, enable_grad, is_grad_enabled
+from ..autograd._saved import saved_tensors_hooks
 from ..errors import AutogradError
 from ..random import get_rng_state, set_rng_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
+    from typing import Any, Callable, Iterable, Iterator
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
 
@@ -47,7 +57,8 @@ def checkpoint(
     context_fn: returns two context managers: around the first call and around the second one.
     determinism_check: "default": raises CheckpointError if the second results have other shapes or
         dtypes; "none": does not look.
-    use_reentrant, debug and early_stop are ignored.
+    use_reentrant: see above. early_stop: the second call ends as soon as it has computed what
+        backward needs. debug is ignored.
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(
@@ -61,6 +72,11 @@ def checkpoint(
     call.function, call.arguments = function, without_tensors((args, kwargs), tensors)
     call.rng = get_rng_state() if preserve_rng_state else None
     call.context, call.checked = second, determinism_check == "default"
+    call.autocast = autocast_modes()
+    if use_reentrant is False:
+        frame = Frame(call, tensors, early_stop)
+        with first, saved_tensors_hooks(frame.pack, frame.unpack):
+            return function(*args, **kwargs)
     # the graph needs an input with a gradient: parameters that the function uses are not seen
     watched = ops.empty((0,)).requires_grad_()
     with first:
@@ -77,6 +93,22 @@ class Recomputed:
     rng: Tensor | None
     context: Any
     checked: bool
+    autocast: list[autocast]
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """The modes of the second call."""
+        before = get_rng_state()
+        try:
+            if self.rng is not None:
+                set_rng_state(self.rng)
+            with ExitStack() as modes:
+                for mode in (enable_grad(), *self.autocast, self.context):
+                    modes.enter_context(mode)
+                yield
+        finally:
+            if self.rng is not None:
+                set_rng_state(before)
 
     def __call__(self, tensors: list[Tensor], found: list[Tensor]) -> Any:
         """Calls the function with tensors. Adds those of its results to found. Returns the
@@ -85,40 +117,82 @@ class Recomputed:
         return without_tensors(self.function(*args, **kwargs), found)
 
 
-class Place:
-    """Where a tensor is taken out of a structure. index: its number."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
-def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
-    """Returns a structure of lists, tuples and dicts with changed leaves."""
-    if isinstance(structure, tuple):
-        items = [mapped(x, change) for x in structure]
-        return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)
-    if type(structure) is list:
-        return [mapped(x, change) for x in structure]
-    if type(structure) is dict:
-        return {key: mapped(x, change) for key, x in structure.items()}
-    return change(structure)
+def autocast_modes() -> list[autocast]:
+    """Returns the modes of autocast that are on now."""
+    return [
+        autocast(kind, get_autocast_dtype(kind), True, is_autocast_cache_enabled())
+        for kind in ("cpu", "cuda")
+        if is_autocast_enabled(kind)
+    ]
 
 
-def without_tensors(structure: Any, tensors: list[Tensor]) -> Any:
-    """Returns the structure with places instead of tensors, which are added to tensors."""
-
-    def change(x: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return x
-        tensors.append(x)
-        return Place(len(tensors) - 1)
-
-    return mapped(structure, change)
+class Computed(BaseException):
+    """Ends the second call: all that backward needs is there."""
 
 
-def with_tensors(structure: Any, tensors: list[Tensor]) -> Any:
-    """Returns the structure with its tensors instead of places."""
-    return mapped(structure, lambda x: tensors[x.index] if isinstance(x, Place) else x)
+class Frame:
+    """A call whose operators keep the numbers of tensors instead of tensors.
+
+    saved: (shape, dtype) of each. found: number -> the tensor of the second call, until backward
+    has read it; recent: those that it has read last.
+    """
+
+    RECENT = 8
+
+    def __init__(self, call: Recomputed, arguments: list[Tensor], early_stop: bool) -> None:
+        self.call, self.arguments, self.early_stop = call, arguments, early_stop
+        self.saved: list[Any] = []
+        self.found: dict[int, Tensor] = {}
+        self.recent: dict[int, Tensor] = {}
+
+    def pack(self, t: Tensor) -> int:
+        self.saved.append((tuple(t.shape), t.dtype))
+        return len(self.saved) - 1
+
+    def unpack(self, number: int) -> Tensor:
+        if number in self.recent:
+            return self.recent[number]
+        if number not in self.found:
+            self.compute()
+        t = self.recent[number] = self.found.pop(number)
+        if len(self.recent) > self.RECENT:
+            del self.recent[next(iter(self.recent))]
+        return t
+
+    def compute(self) -> None:
+        """Calls the function again, and keeps what its operators save."""
+        self.found.clear()
+        number = 0
+
+        def keep(t: Tensor) -> Tensor:
+            nonlocal number
+            if number < len(self.saved):
+                self.found[number] = self.checked(t, number)
+            number += 1
+            if self.early_stop and number == len(self.saved):
+                raise Computed
+            return t
+
+        leaves = [t.detach().requires_grad_(t.requires_grad) for t in self.arguments]
+        try:
+            with self.call.again(), saved_tensors_hooks(keep, lambda t: t):
+                self.call(leaves, [])
+        except Computed:
+            return
+        if number != len(self.saved):
+            raise CheckpointError(
+                f"checkpoint: the function saved {len(self.saved)} tensors for backward, and "
+                f"{number} when it was computed again"
+            )
+
+    def checked(self, t: Tensor, number: int) -> Tensor:
+        again = (tuple(t.shape), t.dtype)
+        if self.call.checked and again != self.saved[number]:
+            raise CheckpointError(
+                f"checkpoint: the function saved {self.saved[number]} as tensor {number}, and "
+                f"{again} when it was computed again"
+            )
+        return t
 
 
 class Checkpoint(Function):
@@ -144,15 +218,8 @@ class Checkpoint(Function):
         needed = ctx.needs_input_grad[2:]
         leaves = [t.detach().requires_grad_(n) for t, n in zip(ctx.saved_tensors, needed)]
         results: list[Tensor] = []
-        before = get_rng_state()
-        try:
-            if call.rng is not None:
-                set_rng_state(call.rng)
-            with enable_grad(), call.context:
-                call(leaves, results)
-        finally:
-            if call.rng is not None:
-                set_rng_state(before)
+        with call.again():
+            call(leaves, results)
         found = [(tuple(r.shape), r.dtype) for r in results]
         if call.checked and found != ctx.shapes:
             raise CheckpointError(

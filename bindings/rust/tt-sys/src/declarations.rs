@@ -25,6 +25,9 @@ pub type tt_node_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut
     grads: *const *mut tt_tensor, n: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
 pub type tt_accumulate_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
     leaf: *const tt_tensor) -> tt_status>;
+pub type tt_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    inputs: *const *const tt_tensor, n: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64)
+    -> tt_status>;
 pub type tt_optim_closure = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
     loss: *mut *mut tt_tensor) -> tt_status>;
 pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
@@ -3350,6 +3353,28 @@ pub struct tt_function_def {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_vmap_opts {
+    pub set: u64,
+    pub in_dims: *const i64,
+    pub n_in_dims: i64,
+    pub out_dims: *const i64,
+    pub n_out_dims: i64,
+    pub randomness: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_saved_tensors_def {
+    pub struct_size: usize,
+    pub user: *mut c_void,
+    pub pack: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, t: *const tt_tensor,
+        packed: *mut *mut c_void) -> tt_status>,
+    pub unpack: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+        packed: *mut c_void, out: *mut *mut tt_tensor) -> tt_status>,
+    pub drop_packed: Option<unsafe extern "C" fn(packed: *mut c_void)>,
+    pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_op_def {
     pub struct_size: usize,
     pub schema: *const c_char,
@@ -3507,8 +3532,8 @@ zeroed! {
     tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts
     tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts
     tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
-    tt_backward_opts tt_grad_opts tt_function_def tt_op_def tt_clip_grad_norm_opts tt_profile_row
-    tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
+    tt_clip_grad_norm_opts tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -4701,6 +4726,9 @@ pub const TT_GRAD_GRAD_OUTPUTS: u64 = 1;
 pub const TT_GRAD_RETAIN_GRAPH: u64 = 2;
 pub const TT_GRAD_CREATE_GRAPH: u64 = 4;
 pub const TT_GRAD_ALLOW_UNUSED: u64 = 8;
+pub const TT_VMAP_IN_DIMS: u64 = 1;
+pub const TT_VMAP_OUT_DIMS: u64 = 2;
+pub const TT_VMAP_RANDOMNESS: u64 = 4;
 pub const TT_CLIP_GRAD_NORM_NORM_TYPE: u64 = 1;
 pub const TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE: u64 = 2;
 pub const TT_EVENT_OP: i32 = 1;
@@ -7613,6 +7641,39 @@ extern "C" {
         n: i64) -> tt_status;
     pub fn tt_function_saved(c: *mut tt_ctx, f: *mut tt_function, i: i64, out: *mut *mut tt_tensor)
         -> tt_status;
+    pub fn tt_vjp(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
+        n_inputs: i64, cotangents: *const *const tt_tensor, n_cotangents: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64, grads: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_jvp(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
+        tangents: *const *const tt_tensor, n_inputs: i64, outs: *mut *mut tt_tensor,
+        products: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_jacobian(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
+        n_inputs: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_hessian(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
+        n_inputs: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_vmap(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
+        n_inputs: i64, opts: *const tt_vmap_opts, outs: *mut *mut tt_tensor, cap: i64,
+        n_outs: *mut i64) -> tt_status;
+    pub fn tt_functional_call(c: *mut tt_ctx, m: *mut tt_module, with: *const tt_state_dict,
+        inputs: *const *const tt_tensor, n: i64, outs: *mut *mut tt_tensor, cap: i64,
+        n_outs: *mut i64) -> tt_status;
+    pub fn tt_module_exchange_tensors(c: *mut tt_ctx, m: *mut tt_module, with: *mut tt_state_dict)
+        -> tt_status;
+    pub fn tt_saved_tensors_push(c: *mut tt_ctx, def: *const tt_saved_tensors_def) -> tt_status;
+    pub fn tt_saved_tensors_pop(c: *mut tt_ctx) -> tt_status;
+    pub fn tt_autocast_push(c: *mut tt_ctx, type_: tt_device_type, enabled: i32, dtype: tt_dtype,
+        cache: i32) -> tt_status;
+    pub fn tt_autocast_pop(c: *mut tt_ctx) -> tt_status;
+    pub fn tt_autocast_clear_cache(c: *mut tt_ctx) -> tt_status;
+    pub fn tt_autocast_enabled(c: *const tt_ctx, type_: tt_device_type) -> i32;
+    pub fn tt_autocast_dtype(c: *const tt_ctx, type_: tt_device_type) -> tt_dtype;
+    pub fn tt_autocast_cache_enabled(c: *const tt_ctx) -> i32;
     pub fn tt_manifest() -> *const c_char;
     pub fn tt_op_find(c: *mut tt_ctx, name: *const c_char, out: *mut *const tt_op) -> tt_status;
     pub fn tt_op_name(op: *const tt_op) -> *const c_char;
@@ -7657,6 +7718,8 @@ extern "C" {
         opts: *const tt_clip_grad_norm_opts, total: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_clip_grad_value_(c: *mut tt_ctx, params: *const *mut tt_tensor, n: i64,
         clip_value: f64) -> tt_status;
+    pub fn tt_unscale_grads_(c: *mut tt_ctx, params: *const *mut tt_tensor, n: i64, factor: f64,
+        found_inf: *mut i32) -> tt_status;
     pub fn tt_scheduler_retain(s: *mut tt_scheduler);
     pub fn tt_scheduler_release(s: *mut tt_scheduler);
     pub fn tt_lr_lambda(c: *mut tt_ctx, optimizer: *mut tt_optimizer, fn_: tt_lr_lambda_fn,

@@ -90,6 +90,7 @@ mod optimizer;
 mod scalar;
 mod tensor;
 mod transfer;
+mod transform;
 mod watch;
 
 pub use autograd::*;
@@ -109,6 +110,7 @@ pub use module::*;
 pub use scalar::*;
 pub use tensor::*;
 pub use transfer::*;
+pub use transform::*;
 pub use watch::*;
 
 /// What generated code uses.

@@ -472,6 +472,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_grad_opts, set, grad_outputs, n_grad_outputs, retain_graph, create_graph,
         allow_unused);
     layout!(out, tt_function_def, struct_size, name, user, forward, backward, drop);
+    layout!(out, tt_vmap_opts, set, in_dims, n_in_dims, out_dims, n_out_dims, randomness);
+    layout!(out, tt_saved_tensors_def, struct_size, user, pack, unpack, drop_packed, drop);
     layout!(out, tt_op_def, struct_size, schema, user, compute, backward, drop);
     layout!(out, tt_clip_grad_norm_opts, set, norm_type, error_if_nonfinite);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
@@ -1670,6 +1672,9 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_GRAD_RETAIN_GRAPH);
     constant!(out, TT_GRAD_CREATE_GRAPH);
     constant!(out, TT_GRAD_ALLOW_UNUSED);
+    constant!(out, TT_VMAP_IN_DIMS);
+    constant!(out, TT_VMAP_OUT_DIMS);
+    constant!(out, TT_VMAP_RANDOMNESS);
     constant!(out, TT_CLIP_GRAD_NORM_NORM_TYPE);
     constant!(out, TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE);
     constant!(out, TT_EVENT_OP);

@@ -69,6 +69,17 @@ pub(crate) unsafe extern "C" fn tt_accumulate_hook<T: Fn(&Tensor) -> Result<()>>
     })
 }
 
+pub(crate) unsafe extern "C" fn tt_fn<T: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>>(
+    user: *mut c_void, ctx: *mut sys::tt_ctx, inputs: *const *const sys::tt_tensor, n: i64,
+    outs: *mut *mut sys::tt_tensor, cap: i64, n_outs: *mut i64) -> sys::tt_status {
+    // SAFETY: `user` is ours, and what tt lends is valid during the call.
+    guarded(ctx, || unsafe {
+        let given = closure::<T>(user)(tensors(inputs, n))?;
+        *n_outs = given.len() as i64;
+        give(given, outs, cap)
+    })
+}
+
 pub(crate) unsafe extern "C" fn tt_optim_closure<T: FnMut() -> Result<Tensor>>(user: *mut c_void,
     ctx: *mut sys::tt_ctx, loss: *mut *mut sys::tt_tensor) -> sys::tt_status {
     // SAFETY: `user` is ours, and what tt lends is valid during the call.

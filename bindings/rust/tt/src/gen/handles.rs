@@ -842,6 +842,13 @@ impl Module {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_module_remove_hook(c, self.raw(), id)) }
     }
+    /// Exchanges the parameters and buffers of a module with the tensors of their names in a state
+    /// dict, all or none. A second call with the same state dict restores them. Only this thread
+    /// may use the module meanwhile.
+    pub fn exchange_tensors(&self, with: &StateDict) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_module_exchange_tensors(c, self.raw(), with.raw())) }
+    }
 }
 
 impl SafeTensors {

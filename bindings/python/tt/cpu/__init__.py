@@ -1,7 +1,13 @@
 """The CPU as a device, by the names of torch.cpu."""
 from __future__ import annotations
 
-__all__ = ["current_device", "device_count", "is_available", "set_device", "synchronize"]
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import amp as amp
+
+__all__ = ["amp", "current_device", "device_count", "is_available", "set_device", "synchronize"]
 
 
 def is_available() -> bool:
@@ -25,3 +31,11 @@ def set_device(device: object) -> None:
 
 def synchronize(device: object = None) -> None:
     """Does nothing: operators on the CPU are complete when they return."""
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name != "amp":
+            raise AttributeError(f"module 'tt.cpu' has no attribute '{name}'")
+        return import_module(".amp", __name__)

@@ -6,17 +6,20 @@ needs a device raises DeviceError.
 """
 from __future__ import annotations
 
-from . import runtime
-from . import random as _random
-from ._types import device as Device
-from .errors import DeviceError
-from .errors import OutOfMemoryError as OutOfMemoryError
+from importlib import import_module
+
+from .. import runtime
+from .. import random as _random
+from .._types import device as Device
+from ..errors import DeviceError
+from ..errors import OutOfMemoryError as OutOfMemoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Union
 
-    from ._tensor import Tensor
+    from .._tensor import Tensor
+    from . import amp as amp
 
     AnyDevice = Union[Device, str, int, None]
 
@@ -182,3 +185,11 @@ class Stream:
 def current_stream(device: AnyDevice = None) -> Stream:
     """Returns the stream of a device. Raises DeviceError without it."""
     return Stream(device)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name != "amp":
+            raise AttributeError(f"module 'tt.cuda' has no attribute '{name}'")
+        return import_module(".amp", __name__)

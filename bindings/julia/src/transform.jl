@@ -1,0 +1,133 @@
+# Transforms of functions of tensors, and mixed precision.
+
+"Calls a transform of C with a function, which gets tensors and returns one or several."
+function transformed(call, f)
+    poll()
+    return call(entry_fn(), hold(inputs -> f(inputs...)), drop())
+end
+
+const RESULTS = 1024  # of a function in C
+"Takes the first n tensors that C has written."
+taken(list, n) = [wrap_or_nothing(list[i]) for i in 1:n]
+one_or_all(list) = length(list) == 1 ? list[1] : (list...,)
+
+"""
+    TT.vjp(f, x…; cotangents=nothing)
+
+The results of f(x…) beside the products of cotangents (one per result) and the Jacobian matrices,
+as (val = …, grad = …) with a gradient per x. Without cotangents f returns a tensor of one element.
+"""
+function vjp(f, x::Tensor...; cotangents=nothing)
+    list, v = handles(x), cotangents === nothing ? nothing : listed(cotangents)
+    weights = v === nothing ? Ptr{Cvoid}[] : handles(v)
+    outs, n, grads = fill(C_NULL, RESULTS), Ref(Int64(0)), fill(C_NULL, length(list))
+    transformed((fn, user, drop) -> check(GC.@preserve x v C.tt_vjp(ctx(), fn, user, drop, list,
+        length(list), weights, length(weights), outs, RESULTS, n, grads)), f)
+    return (val = one_or_all(taken(outs, n[])), grad = (taken(grads, length(grads))...,))
+end
+
+"""
+    TT.jvp(f, x, tangents)
+
+The results of f(x…) beside their derivatives in the direction of tangents, one per item of x, as
+(val = …, tangent = …).
+"""
+function jvp(f, x, tangents)
+    x, tangents = map(listed, (x, tangents))
+    list, v = handles(x), handles(tangents)
+    length(list) == length(v) ||
+        throw(DimensionMismatch("$(length(list)) inputs, $(length(v)) tangents"))
+    outs, n, products = fill(C_NULL, RESULTS), Ref(Int64(0)), fill(C_NULL, RESULTS)
+    transformed((fn, user, drop) -> check(GC.@preserve x tangents C.tt_jvp(ctx(), fn, user, drop,
+        list, v, length(list), outs, products, RESULTS, n)), f)
+    return (val = one_or_all(taken(outs, n[])), tangent = one_or_all(taken(products, n[])))
+end
+
+"A transform that gives matrices: a vector, or a matrix of them for several inputs or results."
+function matrices(transform, f, x)
+    list = handles(x)
+    cap = length(list) * RESULTS
+    outs, n = fill(C_NULL, cap), Ref(Int64(0))
+    transformed((fn, user, drop) -> check(GC.@preserve x transform(ctx(), fn, user, drop, list,
+        length(list), outs, cap, n)), f)
+    found = taken(outs, n[])
+    return length(found) == 1 ? found[1] : permutedims(reshape(found, length(list), :))
+end
+
+"""
+    TT.jacobian(f, x…)
+
+The Jacobian matrix of f(x…), of the result's dims and those of x; for several results or x a matrix
+of them, with a row for each result.
+"""
+jacobian(f, x::Tensor...) = matrices(C.tt_jacobian, f, x)
+
+"""
+    TT.hessian(f, x…)
+
+The second derivatives of f(x…), a tensor of one element; for several x a matrix of them.
+"""
+hessian(f, x::Tensor...) = matrices(C.tt_hessian, f, x)
+
+"""
+    TT.vmap(f, x…; dims=1)
+
+Calls f, a function of one sample, once for all samples: `dims` is the dimension of samples of each
+x, or a tuple with one for each, `nothing` where each sample gets the whole x. Results have the
+samples in front.
+"""
+function vmap(f, x::Tensor...; dims=1)
+    list = handles(x)
+    every = dims isa Integer ? fill(dims, length(list)) : collect(dims)
+    numbers = Int64[d === nothing ? typemin(Int64) : d - 1 for d in every]
+    outs, n = fill(C_NULL, RESULTS), Ref(Int64(0))
+    GC.@preserve numbers begin
+        opts = Ref(C.tt_vmap_opts(C.TT_VMAP_IN_DIMS, pointer(numbers), length(numbers), C_NULL, 0, 0))
+        transformed((fn, user, drop) -> check(GC.@preserve x C.tt_vmap(ctx(), fn, user, drop, list,
+            length(list), opts, outs, RESULTS, n)), f)
+    end
+    return one_or_all(taken(outs, n[]))
+end
+
+"""
+    TT.functional_call(m, tensors, x…)
+
+Calls a module with other tensors in the place of the parameters and buffers of their names;
+tensors: a StateDict.
+"""
+function functional_call(m::Module, tensors::StateDict, x::Union{Tensor, Nothing}...)
+    outs = list_out((outs, cap, n) -> GC.@preserve x C.tt_functional_call(ctx(), m, tensors,
+        handles(x), length(x), outs, cap, n))
+    return one_or_all(outs)
+end
+
+"""
+    TT.autocast(; dtype=nothing, device=:cpu, enabled=true, cache=true) do … end
+
+Mixed precision for tensors on a type of device, :cpu or :cuda: matrix products and convolutions
+compute in dtype, BFloat16 on the CPU by default; losses in Float32. Backward belongs behind the
+block. cache: casts of parameters are kept until the outermost block ends.
+"""
+function autocast(f; dtype=nothing, device::Symbol=:cpu, enabled::Bool=true, cache::Bool=true)
+    device in (:cpu, :cuda) || throw(ArgumentError("autocast: device must be :cpu or :cuda"))
+    code = dtype === nothing ? 0 : dtype_code(dtype)
+    check(C.tt_autocast_push(ctx(), device === :cpu ? 1 : 2, enabled, code, cache))
+    try
+        return f()
+    finally
+        check(C.tt_autocast_pop(ctx()))
+    end
+end
+
+"""
+    TT.unscale_grads!(params, factor)
+
+Multiplies the gradients of params by factor. Whether one of them had an element that is inf or nan.
+"""
+function unscale_grads!(params, factor::Real)
+    params = listed(params)
+    found = Ref(Int32(0))
+    check(GC.@preserve params C.tt_unscale_grads_(ctx(), handles(params), length(params), factor,
+        found))
+    return found[] != 0
+end

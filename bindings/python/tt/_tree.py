@@ -1,0 +1,66 @@
+"""Structures of lists, tuples and dicts: their leaves as a list, and back."""
+from __future__ import annotations
+
+from ._tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Sequence
+
+
+class Place:
+    """Where a leaf is taken out of a structure. index: its number."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
+    """Returns a structure of lists, tuples and dicts with changed leaves."""
+    if isinstance(structure, tuple):
+        items = [mapped(x, change) for x in structure]
+        return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)
+    if type(structure) is list:
+        return [mapped(x, change) for x in structure]
+    if isinstance(structure, dict):
+        return type(structure)((key, mapped(x, change)) for key, x in structure.items())
+    return change(structure)
+
+
+def without_tensors(structure: Any, tensors: list[Tensor]) -> Any:
+    """Returns the structure with places instead of tensors, which are added to tensors."""
+
+    def change(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        tensors.append(x)
+        return Place(len(tensors) - 1)
+
+    return mapped(structure, change)
+
+
+def with_tensors(structure: Any, tensors: Sequence[Any]) -> Any:
+    """Returns the structure with its tensors instead of places."""
+    return mapped(structure, lambda x: tensors[x.index] if isinstance(x, Place) else x)
+
+
+def broadcast(prefix: Any, structure: Any, what: str) -> list[Any]:
+    """Returns the leaf of prefix that belongs to each tensor of the structure.
+
+    A leaf of prefix stands for all leaves of the part of the structure in its place. Raises
+    ValueError if prefix has another structure.
+    """
+    if isinstance(prefix, (tuple, list)) and isinstance(structure, (tuple, list)):
+        if len(prefix) != len(structure):
+            raise ValueError(f"{what} has length {len(prefix)}: must be {len(structure)}")
+        parts = [broadcast(p, s, what) for p, s in zip(prefix, structure)]
+        return [leaf for part in parts for leaf in part]
+    if isinstance(prefix, dict) and isinstance(structure, dict):
+        if set(prefix) != set(structure):
+            raise ValueError(f"{what} has the keys {list(prefix)}: must be {list(structure)}")
+        return [leaf for key in structure for leaf in broadcast(prefix[key], structure[key], what)]
+    if isinstance(prefix, (tuple, list, dict)):
+        raise ValueError(f"{what} is {prefix!r} where the function has one value")
+    tensors: list[Tensor] = []
+    without_tensors(structure, tensors)
+    return [prefix] * len(tensors)

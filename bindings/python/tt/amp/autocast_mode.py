@@ -1,0 +1,195 @@
+"""autocast, and functions with a gradient of their own under it."""
+from __future__ import annotations
+
+import warnings
+from ctypes import c_int32
+from functools import wraps
+
+from .._lib import call, local, quick
+from .._tensor import Tensor
+from .._tree import mapped
+from .._types import DTYPES, bfloat16, float16
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+
+    from typing_extensions import Self
+
+    from .._types import dtype as Dtype
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+TYPES = {"cpu": 1, "cuda": 2}  # tt_device_type
+
+
+def type_code(device_type: str, function: str) -> c_int32:
+    """Returns C's number of a type of device. Raises RuntimeError if autocast does not know it."""
+    if not isinstance(device_type, str):
+        raise TypeError(
+            f"{function}: device_type is {type(device_type).__name__}: must be a str such as 'cpu'"
+        )
+    if device_type not in TYPES:
+        raise RuntimeError(
+            f"{function}: device_type is {device_type!r}: autocast is for 'cpu' and 'cuda'"
+        )
+    return c_int32(TYPES[device_type])
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Returns whether autocast knows a type of device."""
+    return device_type in TYPES
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Returns whether autocast is on for a type of device. In backward it is off."""
+    code = type_code(device_type, "is_autocast_enabled")
+    return bool(quick.tt_autocast_enabled(local.ctx, code))
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Is is_autocast_enabled("cpu")."""
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_dtype(device_type: str) -> Dtype:
+    """Returns the dtype that autocast computes in on a type of device."""
+    code = type_code(device_type, "get_autocast_dtype")
+    return DTYPES[quick.tt_autocast_dtype(local.ctx, code)]
+
+
+def get_autocast_cpu_dtype() -> Dtype:
+    """Is get_autocast_dtype("cpu")."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> Dtype:
+    """Is get_autocast_dtype("cuda")."""
+    return get_autocast_dtype("cuda")
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Returns whether autocast keeps the casts of parameters until its block ends."""
+    return bool(quick.tt_autocast_cache_enabled(local.ctx))
+
+
+def clear_autocast_cache() -> None:
+    """Drops the casts of parameters that autocast keeps."""
+    call("tt_autocast_clear_cache")
+
+
+class autocast:
+    """Mixed precision in a block or, as a decorator, in a function.
+
+    Matrix products, convolutions and attention compute in dtype: bfloat16 by default on the CPU,
+    float16 on CUDA. Losses compute in float32. Other operators take what they get; float64 is left
+    alone. Backward belongs outside of the block: it computes in the dtypes of forward.
+    cache_enabled: casts of parameters are kept until the outermost block ends.
+    The mode is this thread's.
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        self.code = type_code(device_type, "autocast")
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self.cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        self.enabled = bool(enabled)
+        if self.enabled:
+            self.check()
+
+    def check(self) -> None:
+        """Warns, and switches autocast off, where it cannot compute."""
+        reason = ""
+        if self.fast_dtype not in (bfloat16, float16):
+            reason = f"dtype is {self.fast_dtype}: must be tt.bfloat16 or tt.float16"
+        elif self.device == "cuda":
+            from .. import cuda
+
+            reason = "" if cuda.is_available() else "there is no CUDA device"
+        if reason:
+            warnings.warn(f"autocast: {reason}: autocast is off", stacklevel=3)
+            self.enabled = False
+
+    def __enter__(self) -> Self:
+        number = self.fast_dtype.code if self.enabled else 0
+        call(
+            "tt_autocast_push",
+            self.code,
+            c_int32(self.enabled),
+            c_int32(number),
+            c_int32(bool(self.cache_enabled)),
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        call("tt_autocast_pop")
+
+    def __call__(self, function: F) -> F:
+        @wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return decorated  # type: ignore[return-value]
+
+
+def casted(structure: Any, device_type: str, dtype: Dtype) -> Any:
+    """Returns a structure whose floating tensors on a type of device, but float64, have the
+    dtype."""
+
+    def change(x: Any) -> Any:
+        if not isinstance(x, Tensor) or not x.dtype.is_floating_point:
+            return x
+        suitable = x.device.type == device_type and x.dtype.name != "float64"
+        return x.to(dtype) if suitable else x
+
+    return mapped(structure, change)
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Dtype | None = None) -> Any:
+    """Decorates the forward of a Function that is called under autocast.
+
+    cast_inputs: floating tensors among its arguments get this dtype, and forward runs without
+    autocast. Otherwise forward runs with the autocast of its call. custom_bwd decorates its
+    backward.
+    """
+    if fwd is None:
+        return lambda f: custom_fwd(f, device_type=device_type, cast_inputs=cast_inputs)
+    type_code(device_type, "custom_fwd")
+
+    @wraps(fwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        args[0]._dtype = get_autocast_dtype(device_type)
+        on = is_autocast_enabled(device_type)
+        args[0]._fwd_used_autocast = on and cast_inputs is None
+        if cast_inputs is None or not on:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(
+                *casted(args, device_type, cast_inputs), **casted(kwargs, device_type, cast_inputs)
+            )
+
+    return decorated
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """Decorates the backward of a Function whose forward has custom_fwd: it runs with the autocast
+    of forward."""
+    if bwd is None:
+        return lambda f: custom_bwd(f, device_type=device_type)
+    type_code(device_type, "custom_bwd")
+
+    @wraps(bwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorated

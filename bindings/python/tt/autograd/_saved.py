@@ -1,0 +1,112 @@
+"""Hooks on the tensors that operators keep for backward."""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_int32, c_size_t, c_void_p, cast, sizeof
+from threading import local as thread_local
+
+from .._hooks import give, guarded
+from .._lib import call, drop, for_good, keep, kept
+from .._tensor import Tensor, borrow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
+
+    from typing_extensions import Self
+
+
+class Disabled(thread_local):
+    """Why hooks cannot be used on this thread now; None: they can."""
+
+    message: str | None = None
+
+
+disabled = Disabled()
+
+
+class Definition(Structure):
+    """tt_saved_tensors_def"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("user", c_void_p),
+        ("pack", c_void_p),
+        ("unpack", c_void_p),
+        ("drop_packed", c_void_p),
+        ("drop", c_void_p),
+    ]
+
+
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
+def pack(user: int, ctx: int, t: int, packed: Any) -> int:
+    def body() -> None:
+        packed[0] = keep(kept[user].pack_hook(borrow(t)))
+
+    return guarded(body)
+
+
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
+def unpack(user: int, ctx: int, packed: int, out: Any) -> int:
+    def body() -> None:
+        found = kept[user].unpack_hook(kept[packed])
+        if not isinstance(found, Tensor):
+            raise TypeError(f"unpack_hook must return a Tensor, not {type(found).__name__}")
+        give(found, out, 1, "unpack_hook")
+
+    return guarded(body)
+
+
+for_good(pack)
+for_good(unpack)
+
+
+class saved_tensors_hooks:
+    """In the block, operators keep pack_hook(t) instead of a tensor t that backward needs, and
+    backward reads unpack_hook(of that), a tensor of t's shape and dtype.
+
+    pack_hook must not change t. Blocks may be nested: the innermost one counts.
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> Self:
+        if disabled.message is not None:
+            raise RuntimeError(disabled.message)
+        table = Definition(
+            struct_size=sizeof(Definition),
+            user=keep(self),
+            pack=cast(pack, c_void_p),
+            unpack=cast(unpack, c_void_p),
+            drop_packed=cast(drop, c_void_p),
+            drop=cast(drop, c_void_p),
+        )
+        call("tt_saved_tensors_push", byref(table))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        call("tt_saved_tensors_pop")
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """In the block, tensors that backward needs are kept on the CPU. pin_memory and device_type are
+    ignored."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(
+            lambda t: (t.device, t.to("cpu", copy=True)), lambda packed: packed[1].to(packed[0])
+        )
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """In the block, the use of saved_tensors_hooks is a RuntimeError with this message."""
+    before = disabled.message
+    disabled.message = error_message
+    try:
+        yield
+    finally:
+        disabled.message = before

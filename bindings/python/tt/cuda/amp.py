@@ -1,0 +1,50 @@
+"""Mixed precision by the names of torch.cuda.amp, which is older than tt.amp."""
+from __future__ import annotations
+
+from .. import amp
+from ..amp.autocast_mode import custom_bwd as custom_bwd_of
+from ..amp.autocast_mode import custom_fwd as custom_fwd_of
+from .._types import float16
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._types import dtype as Dtype
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+
+class autocast(amp.autocast):
+    """Is tt.amp.autocast("cuda")."""
+
+    def __init__(
+        self, enabled: bool = True, dtype: Dtype = float16, cache_enabled: bool = True
+    ) -> None:
+        super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """Is tt.amp.GradScaler("cuda")."""
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__(
+            "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
+        )
+
+
+def custom_fwd(fwd: Any = None, *, cast_inputs: Dtype | None = None) -> Any:
+    """Is tt.amp.custom_fwd for "cuda"."""
+    return custom_fwd_of(fwd, device_type="cuda", cast_inputs=cast_inputs)
+
+
+def custom_bwd(bwd: Any = None) -> Any:
+    """Is tt.amp.custom_bwd for "cuda"."""
+    return custom_bwd_of(bwd, device_type="cuda")

@@ -1,0 +1,643 @@
+"""Transforms of functions of tensors, as torch.func: gradients, Jacobian matrices, vmap, and calls
+of modules with other parameters.
+
+Transforms may be nested. Arguments and results may hold tensors in lists, tuples and dicts.
+"""
+from __future__ import annotations
+
+import threading
+from ctypes import byref, c_int64, c_void_p
+from functools import wraps
+from struct import Struct
+
+from . import _ops as ops
+from . import _convert as convert
+from ._callbacks import tt_fn
+from ._lib import call, drop, keep
+from ._tensor import Tensor, from_address
+from ._tree import broadcast, mapped, with_tensors, without_tensors
+from .autograd import enable_grad
+from .autograd import grad as gradients
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Sequence, Union
+
+    from .nn.module import Module
+
+    Argnums = Union[int, tuple[int, ...]]
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
+MAX_RESULTS = 1024  # of a function in C
+MAX_MATRICES = 65536
+NOT_BATCHED = -(2**63)
+VMAP_OPTIONS = Struct("QPqPqi0q").pack  # tt_vmap_opts
+RANDOMNESS = {"error": 0, "same": 1, "different": 2}
+
+
+class Depth(threading.local):
+    """How many vmaps are running on this thread."""
+
+    vmap = 0
+
+
+depth = Depth()
+
+
+def addresses(found: Any) -> list[Tensor | None]:
+    """Returns the tensors of an array that C has filled."""
+    return [from_address(address) if address else None for address in found]
+
+
+class Flat:
+    """A Python function as one of lists of tensors, for C.
+
+    arguments: the structure with places for its tensors. result: the structure of what func
+    returned; aux: what it returned besides.
+    """
+
+    def __init__(self, func: Callable[..., Any], arguments: Any, has_aux: bool = False) -> None:
+        self.func, self.arguments, self.has_aux = func, arguments, has_aux
+        self.result: Any = None
+        self.aux: Any = None
+
+    def __call__(self, tensors: tuple[Tensor, ...]) -> list[Tensor]:
+        args, kwargs = with_tensors(self.arguments, tensors)
+        found = self.func(*args, **kwargs)
+        if self.has_aux:
+            if not (isinstance(found, tuple) and len(found) == 2):
+                raise RuntimeError("with has_aux the function must return a tuple (result, aux)")
+            found, self.aux = found
+        results: list[Tensor] = []
+        self.result = without_tensors(found, results)
+        self.number = len(results)
+        if self.has_aux:
+            self.aux = without_tensors(self.aux, results)
+        return results
+
+    def user(self) -> tuple[Any, Any, Any]:
+        """Returns C's three arguments for this function."""
+        return tt_fn, c_void_p(keep(self)), drop
+
+    def results_of(self, found: Sequence[Any]) -> Any:
+        """Returns the result with tensors in their places."""
+        return with_tensors(self.result, found)
+
+
+def selected(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, ...]:
+    """Returns the positions that argnums names."""
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not numbers:
+        raise ValueError(f"{name}: argnums is empty")
+    found = []
+    for i in numbers:
+        if not -len(args) <= i < len(args):
+            raise ValueError(
+                f"{name}: argnums is {argnums!r}, but there are {len(args)} positional arguments"
+            )
+        found.append(i % len(args))
+    if len(set(found)) != len(found):
+        raise ValueError(f"{name}: argnums is {argnums!r}: its items must differ")
+    return tuple(found)
+
+
+class Call:
+    """One call of a transform with respect to some of its arguments.
+
+    tensors: those of the selected arguments; structure: these, with places.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: Argnums,
+        has_aux: bool,
+        name: str,
+    ) -> None:
+        numbers = selected(args, argnums, name)
+        self.tensors: list[Tensor] = []
+        parts = [without_tensors(args[i], self.tensors) for i in numbers]
+        for i, part in zip(numbers, parts):
+            if isinstance(args[i], (int, float, complex)):
+                raise TypeError(
+                    f"{name}: argument {i} is {type(args[i]).__name__}: must hold tensors"
+                )
+        if not self.tensors:
+            raise ValueError(f"{name}: the arguments {numbers} hold no tensors")
+        self.structure = tuple(parts) if isinstance(argnums, tuple) else parts[0]
+        given: list[Any] = list(args)
+
+        def with_selected(*selection: Any) -> Any:
+            for i, part in zip(numbers, selection):
+                given[i] = part
+            return func(*given, **kwargs)
+
+        self.flat = Flat(with_selected, (tuple(parts), {}), has_aux)
+
+
+def run_vjp(
+    flat: Flat, tensors: Sequence[Tensor], cotangents: Sequence[Tensor | None]
+) -> tuple[list[Any], list[Any]]:
+    """Calls tt_vjp. Returns its results and its gradients."""
+    outs, n = (c_void_p * MAX_RESULTS)(), c_int64()
+    grads = (c_void_p * len(tensors))()
+    call(
+        "tt_vjp",
+        *flat.user(),
+        convert.pointers(tensors),
+        convert.length(tensors),
+        convert.pointers(cotangents),
+        convert.length(cotangents),
+        outs,
+        c_int64(MAX_RESULTS),
+        byref(n),
+        grads,
+    )
+    return addresses(outs[: n.value]), addresses(grads)
+
+
+def run_jvp(
+    flat: Flat, tensors: Sequence[Tensor], tangents: Sequence[Tensor | None]
+) -> tuple[list[Any], list[Any]]:
+    """Calls tt_jvp. Returns its results and the products."""
+    outs, products, n = (c_void_p * MAX_RESULTS)(), (c_void_p * MAX_RESULTS)(), c_int64()
+    call(
+        "tt_jvp",
+        *flat.user(),
+        convert.pointers(tensors),
+        convert.pointers(tangents),
+        convert.length(tensors),
+        outs,
+        products,
+        c_int64(MAX_RESULTS),
+        byref(n),
+    )
+    return addresses(outs[: n.value]), addresses(products[: n.value])
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Returns a function that returns (the gradient of func, func's result).
+
+    argnums: the arguments of the gradient; a tuple gives a tuple of gradients. has_aux: func
+    returns (result, aux), and the value is that pair.
+    """
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        c = Call(func, args, kwargs, argnums, has_aux, "grad")
+
+        def one_number(tensors: tuple[Tensor, ...]) -> list[Tensor]:
+            results = c.flat(tensors)
+            if c.flat.number != 1 or c.flat.result.__class__.__name__ != "Place":
+                raise RuntimeError("grad: the function must return one Tensor, of one element")
+            if results[0].ndim or not results[0].dtype.is_floating_point:
+                raise RuntimeError(
+                    f"grad: the function returned {results[0].dtype} of shape "
+                    f"{tuple(results[0].shape)}: must be a floating number without dimensions"
+                )
+            return results
+
+        outs, grads = run_vjp(Wrapped(one_number), c.tensors, ())
+        found = with_tensors(c.structure, grads)
+        value = outs[0]
+        return found, (value, with_tensors(c.flat.aux, outs)) if has_aux else value
+
+    return wrapper
+
+
+class Wrapped(Flat):
+    """A function of lists of tensors as it is."""
+
+    def __init__(self, function: Callable[[Any], list[Tensor]]) -> None:
+        self.function = function
+
+    def __call__(self, tensors: tuple[Tensor, ...]) -> list[Tensor]:
+        return self.function(tensors)
+
+
+def grad(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Returns a function that returns the gradient of func, which returns one number.
+
+    argnums: the arguments of the gradient; a tuple gives a tuple of gradients. has_aux: func
+    returns (result, aux), and the new function (gradient, aux).
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return wrapper
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Returns (func(*primals), a function that multiplies cotangents and the Jacobian matrices).
+
+    The new function takes cotangents in the structure of the result, and returns a tuple with a
+    product for each of primals. has_aux: func returns (result, aux), and aux is returned as third.
+    """
+    if depth.vmap:
+        return recomputed_vjp(func, primals, has_aux)
+    tensors: list[Tensor] = []
+    structure = without_tensors(primals, tensors)
+    flat = Flat(func, (structure, {}), has_aux)
+    with enable_grad():
+        given = [t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in tensors]
+        results = flat(tuple(given))
+
+    def product(cotangents: Any, *more: Any) -> tuple[Any, ...]:
+        weights: list[Tensor] = []
+        structure_of_weights = (cotangents, *more) if more else cotangents
+        without_tensors(structure_of_weights, weights)
+        check_cotangents(weights, results[: flat.number])
+        pairs = [(r, w) for r, w in zip(results, weights) if r.requires_grad]
+        outside = any(t.requires_grad for t in (*tensors, *weights))
+        found: Sequence[Any] = [None] * len(given)
+        if pairs:
+            found = gradients(
+                [r for r, _ in pairs],
+                given,
+                [w for _, w in pairs],
+                retain_graph=True,
+                create_graph=outside,
+                allow_unused=True,
+            )
+        filled = [ops.zeros_like(t) if g is None else g for g, t in zip(found, given)]
+        return with_tensors(structure, filled)
+
+    outside = any(t.requires_grad for t in tensors)
+    shown = results if outside else [r.detach() for r in results]
+    output = flat.results_of(shown)
+    return (output, product, with_tensors(flat.aux, shown)) if has_aux else (output, product)
+
+
+def check_cotangents(weights: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    if len(weights) != len(results):
+        raise RuntimeError(
+            f"vjp: there are {len(weights)} cotangents for {len(results)} results: must be equal"
+        )
+    for i, (w, r) in enumerate(zip(weights, results)):
+        if w.shape != r.shape:
+            raise RuntimeError(
+                f"vjp: cotangent {i} is {tuple(w.shape)}: must have its result's shape "
+                f"{tuple(r.shape)}"
+            )
+
+
+def recomputed_vjp(func: Callable[..., Any], primals: Any, has_aux: bool) -> Any:
+    """vjp inside vmap, where C tracks the samples: each product calls func again."""
+    tensors: list[Tensor] = []
+    structure = without_tensors(primals, tensors)
+    flat = Flat(func, (structure, {}), has_aux)
+    outs = flat(tuple(tensors))
+
+    def product(*cotangents: Any) -> tuple[Any, ...]:
+        weights: list[Tensor] = []
+        without_tensors(cotangents, weights)
+        check_cotangents(weights, outs[: flat.number])
+        _, grads = run_vjp(Flat(func, (structure, {}), has_aux), tensors, weights)
+        return with_tensors(structure, grads)
+
+    output = flat.results_of(outs)
+    return (output, product, with_tensors(flat.aux, outs)) if has_aux else (output, product)
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Returns (func(*primals), the derivative in the direction of tangents).
+
+    primals, tangents: tuples of arguments of equal structure. has_aux: func returns (result, aux),
+    and aux is returned as third. strict is ignored.
+    """
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise TypeError("jvp: primals and tangents must be tuples of arguments")
+    given: list[Tensor] = []
+    structure = without_tensors(primals, given)
+    directions: list[Tensor] = []
+    without_tensors(tangents, directions)
+    if len(directions) != len(given):
+        raise RuntimeError(
+            f"jvp: tangents hold {len(directions)} tensors, primals {len(given)}: must be equal"
+        )
+    flat = Flat(func, (structure, {}), has_aux)
+    outs, products = run_jvp(flat, given, directions)
+    output, product = flat.results_of(outs), flat.results_of(products)
+    return (output, product, with_tensors(flat.aux, outs)) if has_aux else (output, product)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Returns (func(*primals), a function that returns the derivative in the direction of its
+    arguments). Each call of that function calls func again."""
+
+    def directional(*tangents: Any) -> Any:
+        return jvp(func, primals, tangents)[1]
+
+    return func(*primals), directional
+
+
+def detached(structure: Any) -> Any:
+    return mapped(structure, lambda x: x.detach() if isinstance(x, Tensor) else x)
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Returns a function that returns the Jacobian matrices of func: in the structure of its
+    result, with the structure of the arguments in the place of each tensor. It takes a backward
+    pass per element of the result. has_aux: func returns (result, aux). chunk_size is ignored."""
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        c = Call(func, args, kwargs, argnums, has_aux, "jacrev")
+        aux: list[Any] = []
+
+        def without_aux(tensors: tuple[Tensor, ...]) -> list[Tensor]:
+            results = c.flat(tensors)
+            if has_aux:
+                aux.append(detached(with_tensors(c.flat.aux, results)))
+            return results[: c.flat.number]
+
+        outs, n = (c_void_p * MAX_MATRICES)(), c_int64()
+        call(
+            "tt_jacobian",
+            *Wrapped(without_aux).user(),
+            convert.pointers(c.tensors),
+            convert.length(c.tensors),
+            outs,
+            c_int64(MAX_MATRICES),
+            byref(n),
+        )
+        matrices, size = addresses(outs[: n.value]), len(c.tensors)
+        rows = [matrices[i : i + size] for i in range(0, len(matrices), size)]
+        found = c.flat.results_of([with_tensors(c.structure, row) for row in rows])
+        return (found, aux[0]) if has_aux else found
+
+    return wrapper
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """Is jacrev, but takes two backward passes per element of the arguments, which is less where
+    func has more elements in its result. randomness is ignored."""
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        c = Call(func, args, kwargs, argnums, has_aux, "jacfwd")
+        columns: list[list[list[Tensor]]] = []  # [input][element][result]
+        outs: list[Any] = []
+        for k, t in enumerate(c.tensors):
+            columns.append([])
+            for i in range(t.numel()):
+                tangents: list[Any] = [None] * len(c.tensors)
+                unit = ops.zeros(t.numel(), dtype=t.dtype, device=t.device)
+                unit[i] = 1
+                tangents[k] = unit.reshape(t.shape)
+                outs, products = run_jvp(c.flat, c.tensors, tangents)
+                columns[k].append(products)
+        if not outs:
+            outs = c.flat(tuple(c.tensors))
+        results = []
+        for r in range(c.flat.number):
+            row = []
+            for k, t in enumerate(c.tensors):
+                shape = tuple(outs[r].shape) + tuple(t.shape)
+                if columns[k]:
+                    row.append(ops.stack([p[r] for p in columns[k]], -1).reshape(shape))
+                else:
+                    row.append(ops.zeros(shape, dtype=t.dtype, device=t.device))
+            results.append(with_tensors(c.structure, row))
+        found = c.flat.results_of(results)
+        return (found, detached(with_tensors(c.flat.aux, outs))) if has_aux else found
+
+    return wrapper
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Returns a function that returns the matrices of second derivatives of func."""
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+# ---- vmap ----
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Returns a function that calls func, a function of one sample, for a batch of samples at once.
+
+    in_dims: the dimension of samples of the arguments, None: each sample gets the whole argument; a
+    number, or a structure of numbers like that of the arguments. out_dims: where it is in the
+    result. randomness: "error", "same" (numbers for all samples) or "different". chunk_size: at
+    most so many samples at once.
+    An operator that has no rule for samples is called for each of them. func cannot read elements
+    of its tensors, as item() does.
+    """
+    if randomness not in RANDOMNESS:
+        raise ValueError(
+            f"vmap: randomness is {randomness!r}: must be 'error', 'different' or 'same'"
+        )
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"vmap: chunk_size is {chunk_size}: must be at least 1")
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        tensors: list[Tensor] = []
+        structure = without_tensors((args, kwargs), tensors)
+        dims = dims_of(in_dims, args, kwargs)
+        size = batch_size(dims, tensors)
+        if chunk_size is None or size <= chunk_size:
+            return run_vmap(func, structure, tensors, dims, out_dims, randomness)
+        parts = []
+        for start in range(0, size, chunk_size):
+            n = min(chunk_size, size - start)
+            some = [t if d is None else t.narrow(d, start, n) for t, d in zip(tensors, dims)]
+            parts.append(run_vmap(func, structure, some, dims, out_dims, randomness))
+        return joined(parts, out_dims)
+
+    return wrapper
+
+
+def dims_of(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
+    """Returns the dimension of samples of each tensor."""
+    if isinstance(in_dims, list):
+        in_dims = tuple(in_dims)
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(f"vmap: in_dims is {in_dims!r}: must be an int or a tuple")
+    if isinstance(in_dims, tuple) and len(in_dims) != len(args):
+        raise ValueError(
+            f"vmap: in_dims has length {len(in_dims)}: must be the number of positional arguments, "
+            f"{len(args)}"
+        )
+    found = broadcast(in_dims, args, "vmap: in_dims")
+    return found + broadcast(0, kwargs, "vmap: in_dims")
+
+
+def batch_size(dims: Sequence[int | None], tensors: Sequence[Tensor]) -> int:
+    """Returns the number of samples. Raises ValueError if tensors differ in it."""
+    sizes = set()
+    for t, d in zip(tensors, dims):
+        if d is None:
+            continue
+        if not isinstance(d, int) or isinstance(d, bool):
+            raise ValueError(f"vmap: in_dims has {d!r}: must be integers or None")
+        if not -t.ndim <= d < t.ndim:
+            raise ValueError(f"vmap: in_dims has {d} for a tensor of shape {tuple(t.shape)}")
+        sizes.add(t.shape[d])
+    if not sizes:
+        raise ValueError("vmap: at least one argument must have a dimension of samples")
+    if len(sizes) > 1:
+        raise ValueError(f"vmap: arguments have {sorted(sizes)} samples: must be equal")
+    return sizes.pop()
+
+
+def run_vmap(
+    func: Callable[..., Any],
+    structure: Any,
+    tensors: Sequence[Tensor],
+    dims: Sequence[int | None],
+    out_dims: Any,
+    randomness: str,
+) -> Any:
+    """Calls tt_vmap."""
+    flat = Flat(func, structure)
+
+    def counted(given: tuple[Tensor, ...]) -> list[Tensor]:
+        depth.vmap += 1
+        try:
+            return flat(given)
+        finally:
+            depth.vmap -= 1
+
+    held: list[Any] = []
+    numbers = [NOT_BATCHED if d is None else d for d in dims]
+    options = VMAP_OPTIONS(
+        0b101, *convert.list_field(numbers, "vmap", "in_dims", held), 0, 0, RANDOMNESS[randomness]
+    )
+    outs, n = (c_void_p * MAX_RESULTS)(), c_int64()
+    call(
+        "tt_vmap",
+        *Wrapped(counted).user(),
+        convert.pointers(tensors),
+        convert.length(tensors),
+        options,
+        outs,
+        c_int64(MAX_RESULTS),
+        byref(n),
+    )
+    results: list[Any] = addresses(outs[: n.value])
+    places = broadcast(out_dims, with_tensors(flat.result, results), "vmap: out_dims")
+    for i, d in enumerate(places):
+        if d is None:
+            results[i] = results[i].select(0, 0)
+        elif d:
+            results[i] = results[i].movedim(0, d)
+    return flat.results_of(results)
+
+
+def joined(parts: Sequence[Any], out_dims: Any) -> Any:
+    """Returns the results of chunks as one."""
+    lists: list[list[Tensor]] = []
+    structure: Any = None
+    for part in parts:
+        tensors: list[Tensor] = []
+        structure = without_tensors(part, tensors)
+        lists.append(tensors)
+    places = broadcast(out_dims, parts[0], "vmap: out_dims")
+    columns = zip(places, *lists)
+    return with_tensors(
+        structure, [c[0] if d is None else ops.cat(list(c), d) for d, *c in columns]
+    )
+
+
+# ---- modules ----
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Calls a module with other tensors in the place of its parameters and buffers.
+
+    parameter_and_buffer_dicts: tensors by name, as in named_parameters(); or a tuple of such dicts.
+    args: the argument, or a tuple of them. tie_weights: a tensor also replaces those that the
+    module shares under other names. strict: all parameters and buffers must be given.
+    The module itself does not change, but for its running statistics.
+    """
+    from .nn.layer import functional_tensors
+
+    dicts = parameter_and_buffer_dicts
+    given: dict[str, Tensor] = {}
+    for part in [dicts] if isinstance(dicts, dict) else dicts:
+        for name, t in part.items():
+            if name in given:
+                raise ValueError(f"functional_call: {name} is in two dicts")
+            given[name] = t
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with functional_tensors(module, given, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the parameters and the buffers of models of one class, stacked by name, for vmap over
+    functional_call."""
+    if not models:
+        raise RuntimeError("stack_module_state: there are no models")
+    if len({type(m) for m in models}) > 1:
+        raise RuntimeError("stack_module_state: all models must be of the same class")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError("stack_module_state: all models must be in the same training mode")
+    params = [dict(m.named_parameters()) for m in models]
+    buffers = [dict(m.named_buffers()) for m in models]
+    stacked: dict[str, Any] = {}
+    for name in params[0]:
+        parts = [p[name] for p in params]
+        found = ops.stack([p.detach() for p in parts])
+        stacked[name] = found.requires_grad_(parts[0].requires_grad)
+    return stacked, {name: ops.stack([b[name] for b in buffers]) for name in buffers[0]}

@@ -1,0 +1,315 @@
+//! Transforms of functions of tensors, and mixed precision.
+use crate::callback::{drop_user, user};
+use crate::error::{Error, Result};
+use crate::generated::callbacks;
+use crate::handle::*;
+use crate::{DType, Module, StateDict, Status, Tensor};
+use std::borrow::Borrow;
+use std::os::raw::c_void;
+use std::ptr::null_mut;
+use tt_sys as sys;
+
+const MAX_RESULTS: usize = 1024;
+const MAX_MATRICES: usize = 65536;
+
+type Drop = Option<unsafe extern "C" fn(*mut c_void)>;
+type Outs = *mut *mut sys::tt_tensor;
+type Inputs = *const *const sys::tt_tensor;
+
+/// Hands a function of tensors to `run`, as C takes it.
+fn with_function<R>(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    run: impl FnOnce(sys::tt_fn, *mut c_void, Drop) -> R,
+) -> R {
+    fn go<T: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>, R>(
+        f: T,
+        run: impl FnOnce(sys::tt_fn, *mut c_void, Drop) -> R,
+    ) -> R {
+        run(Some(callbacks::tt_fn::<T>), user(f), Some(drop_user::<T>))
+    }
+    let optional = move |inputs: &[Option<Tensor>]| {
+        let inputs: Vec<Tensor> = inputs.iter().flatten().cloned().collect();
+        Ok(f(&inputs)?.into_iter().map(Some).collect())
+    };
+    go(optional, run)
+}
+
+/// Takes what C has written into a list.
+///
+/// # Safety
+/// The first n items are references of ours, or null.
+unsafe fn taken(list: &[*mut sys::tt_tensor], n: i64) -> Vec<Option<Tensor>> {
+    // SAFETY: the caller's.
+    list[..n as usize].iter().map(|t| unsafe { owned(*t) }).collect()
+}
+
+/// Calls `f` once. Returns its results, and for each input the product of the cotangents of the
+/// results and the Jacobian matrices; None for integers. Without cotangents the first result must
+/// have one element, and its cotangent is 1.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0]);
+/// let (y, g) = tt::vjp(|x| Ok(vec![x[0].pow_scalar(3)?.sum()?]), &[&x], &[])?;
+/// assert_eq!(y[0].item::<f64>()?, 9.0);
+/// assert_eq!(g[0].as_ref().unwrap().to_vec::<f64>()?, [3.0, 12.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn vjp(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+    cotangents: &[Option<&Tensor>],
+) -> Result<(Vec<Tensor>, Vec<Option<Tensor>>)> {
+    let (x, v) = (raw_list(inputs), opt_list(cotangents));
+    let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
+    let mut grads = vec![null_mut(); x.len()];
+    with_function(f, |fun, user, drop| {
+        // SAFETY: the lists are as long as said, and their handles are live.
+        unsafe {
+            call(|c| {
+                sys::tt_vjp(
+                    c,
+                    fun,
+                    user,
+                    drop,
+                    x.as_ptr() as Inputs,
+                    x.len() as i64,
+                    v.as_ptr() as Inputs,
+                    v.len() as i64,
+                    outs.as_mut_ptr(),
+                    MAX_RESULTS as i64,
+                    &mut n,
+                    grads.as_mut_ptr(),
+                )
+            })
+        }
+    })?;
+    // SAFETY: C has given these references.
+    unsafe { Ok((taken(&outs, n).into_iter().flatten().collect(), taken(&grads, x.len() as i64))) }
+}
+
+/// Calls `f` once. Returns its results, and for each the derivative in the direction of the tangents
+/// of the inputs; None for integers. A tangent that is None is 0.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0]);
+/// let v = tt::Tensor::from([1.0, -1.0]);
+/// let (_, d) = tt::jvp(|x| Ok(vec![x[0].pow_scalar(3)?]), &[&x], &[Some(&v)])?;
+/// assert_eq!(d[0].as_ref().unwrap().to_vec::<f64>()?, [3.0, -12.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn jvp(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+    tangents: &[Option<&Tensor>],
+) -> Result<(Vec<Tensor>, Vec<Option<Tensor>>)> {
+    if tangents.len() != inputs.len() {
+        return Err(Error::new(
+            Status::InvalidArg,
+            format!("{} tangents for {} inputs", tangents.len(), inputs.len()),
+        ));
+    }
+    let (x, v) = (raw_list(inputs), opt_list(tangents));
+    let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
+    let mut products = vec![null_mut(); MAX_RESULTS];
+    with_function(f, |fun, user, drop| {
+        // SAFETY: the lists are as long as said, and their handles are live.
+        unsafe {
+            call(|c| {
+                sys::tt_jvp(
+                    c,
+                    fun,
+                    user,
+                    drop,
+                    x.as_ptr() as Inputs,
+                    v.as_ptr() as Inputs,
+                    x.len() as i64,
+                    outs.as_mut_ptr(),
+                    products.as_mut_ptr(),
+                    MAX_RESULTS as i64,
+                    &mut n,
+                )
+            })
+        }
+    })?;
+    // SAFETY: C has given these references.
+    unsafe { Ok((taken(&outs, n).into_iter().flatten().collect(), taken(&products, n))) }
+}
+
+/// A transform that gives matrices: one row of them per result or input, one item per input.
+fn matrices(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+    transform: unsafe extern "C" fn(
+        *mut sys::tt_ctx,
+        sys::tt_fn,
+        *mut c_void,
+        Drop,
+        Inputs,
+        i64,
+        Outs,
+        i64,
+        *mut i64,
+    ) -> sys::tt_status,
+) -> Result<Vec<Vec<Tensor>>> {
+    let x = raw_list(inputs);
+    let (mut outs, mut n) = (vec![null_mut(); MAX_MATRICES], 0i64);
+    let (list, size) = (x.as_ptr() as Inputs, x.len() as i64);
+    let cap = MAX_MATRICES as i64;
+    with_function(f, |fun, user, drop| {
+        // SAFETY: the lists are as long as said, and their handles are live.
+        unsafe {
+            call(|c| transform(c, fun, user, drop, list, size, outs.as_mut_ptr(), cap, &mut n))
+        }
+    })?;
+    // SAFETY: C has given these references.
+    let found: Vec<Tensor> = unsafe { taken(&outs, n) }.into_iter().flatten().collect();
+    Ok(found.chunks(x.len()).map(<[Tensor]>::to_vec).collect())
+}
+
+/// Returns the Jacobian matrices of `f`: for each result one per input, of the shape of the result
+/// and that of the input.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0]);
+/// let j = tt::jacobian(|x| Ok(vec![x[0].pow_scalar(3)?]), &[&x])?;
+/// assert_eq!(j[0][0].to_vec::<f64>()?, [3.0, 0.0, 0.0, 12.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn jacobian(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+) -> Result<Vec<Vec<Tensor>>> {
+    matrices(f, inputs, sys::tt_jacobian)
+}
+
+/// Returns the matrices of second derivatives of `f`, whose first result has one element: for each
+/// input one per input.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0]);
+/// let h = tt::hessian(|x| Ok(vec![x[0].pow_scalar(3)?.sum()?]), &[&x])?;
+/// assert_eq!(h[0][0].to_vec::<f64>()?, [6.0, 0.0, 0.0, 12.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn hessian(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+) -> Result<Vec<Vec<Tensor>>> {
+    matrices(f, inputs, sys::tt_hessian)
+}
+
+/// Calls `f`, a function of one sample, once for all samples. `in_dims` has the dimension of samples
+/// of each input; None: each sample gets the whole input. Results have the samples in front.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2])?;
+/// let g = tt::vmap(
+///     |x| Ok(vec![tt::vjp(|x| Ok(vec![x[0].pow_scalar(3)?.sum()?]), x, &[])?.1[0].clone().unwrap()]),
+///     &[&x],
+///     &[Some(0)],
+/// )?;
+/// assert_eq!(g[0].to_vec::<f64>()?, [3.0, 12.0, 27.0, 48.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn vmap(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+    in_dims: &[Option<i64>],
+) -> Result<Vec<Tensor>> {
+    let x = raw_list(inputs);
+    let dims: Vec<i64> = in_dims.iter().map(|d| d.unwrap_or(i64::MIN)).collect();
+    // SAFETY: a struct of numbers and pointers, for which zeros are valid.
+    let mut opts: sys::tt_vmap_opts = unsafe { std::mem::zeroed() };
+    opts.set = 1;
+    opts.in_dims = dims.as_ptr();
+    opts.n_in_dims = dims.len() as i64;
+    let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
+    with_function(f, |fun, user, drop| {
+        // SAFETY: the lists are as long as said, and their handles are live.
+        unsafe {
+            call(|c| {
+                sys::tt_vmap(
+                    c,
+                    fun,
+                    user,
+                    drop,
+                    x.as_ptr() as Inputs,
+                    x.len() as i64,
+                    &opts,
+                    outs.as_mut_ptr(),
+                    MAX_RESULTS as i64,
+                    &mut n,
+                )
+            })
+        }
+    })?;
+    // SAFETY: C has given these references.
+    Ok(unsafe { taken(&outs, n) }.into_iter().flatten().collect())
+}
+
+/// # Calls with other tensors
+impl Module {
+    /// Calls the module with other tensors in the place of the parameters and buffers of their
+    /// names.
+    pub fn functional_call(
+        &self,
+        with: &StateDict,
+        inputs: &[impl Borrow<Tensor>],
+    ) -> Result<Vec<Tensor>> {
+        let x = raw_list(inputs);
+        let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
+        // SAFETY: the lists are as long as said, and their handles are live.
+        unsafe {
+            call(|c| {
+                sys::tt_functional_call(
+                    c,
+                    self.raw(),
+                    with.raw(),
+                    x.as_ptr() as Inputs,
+                    x.len() as i64,
+                    outs.as_mut_ptr(),
+                    MAX_RESULTS as i64,
+                    &mut n,
+                )
+            })?;
+            Ok(taken(&outs, n).into_iter().flatten().collect())
+        }
+    }
+}
+
+/// Calls `f` under autocast for tensors on the CPU or, if `cuda`, on CUDA devices: matrix products
+/// and convolutions compute in `dtype`, losses in float32. Casts of parameters are kept meanwhile.
+/// Backward belongs behind it.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0f32, 2.0]).reshape(&[1, 2])?;
+/// let y = tt::autocast(tt::DType::BF16, false, || x.matmul(&x.t()?))?;
+/// assert_eq!(y.dtype(), tt::DType::BF16);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn autocast<R>(dtype: DType, cuda: bool, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    struct Pop;
+    impl std::ops::Drop for Pop {
+        fn drop(&mut self) {
+            // SAFETY: the matching push has succeeded. Nothing can be told of a failure here.
+            let _ = unsafe { call(|c| sys::tt_autocast_pop(c)) };
+        }
+    }
+    let kind = if cuda { sys::TT_CUDA } else { sys::TT_CPU };
+    // SAFETY: plain numbers.
+    unsafe { call(|c| sys::tt_autocast_push(c, kind as _, 1, dtype as _, 1))? };
+    let _pop = Pop;
+    f()
+}
+
+/// Multiplies the gradients of the parameters by `factor`. Returns whether one of them had an
+/// element that is inf or nan: a scaled loss of mixed precision then skips its step.
+pub fn unscale_grads(params: &[impl Borrow<Tensor>], factor: f64) -> Result<bool> {
+    let list = raw_list::<Tensor>(params);
+    let mut found = 0;
+    // SAFETY: the list is as long as said, and its handles are live.
+    unsafe {
+        call(|c| sys::tt_unscale_grads_(c, list.as_ptr(), list.len() as i64, factor, &mut found))?
+    };
+    Ok(found != 0)
+}

@@ -1,0 +1,281 @@
+#include "modes/vmap.h"
+
+#include "autograd/saved.h"
+#include "modes/vmap_call.h"
+#include "ops/gen/ops.h"
+
+namespace TT_NS {
+
+namespace {
+
+// Calls f(tensor) for each tensor among the arguments; f may exchange it.
+template <class F> void for_each_tensor(const Value& v, F f) {
+  if (v.kind == Value::kTensor) f(*v.tensor);
+  if (v.kind == Value::kTensorList)
+    for (int64_t k = 0; k < v.n; k++)
+      if (v.tensors[k]) f(*v.tensors[k]);
+  if (v.kind == Value::kIndices)
+    for (int64_t k = 0; k < v.n; k++)
+      if (v.indices[k].kind == TT_IDX_TENSOR)
+        f(*reinterpret_cast<const Tensor*>(v.indices[k].tensor));
+}
+
+uint64_t keys_of_args(const BatchCall& b, const Value* args) {
+  uint64_t keys = 0;
+  for (int32_t i = 0; i < b.n_args(); i++)
+    for_each_tensor(args[i], [&](const Tensor& t) { keys |= t.keys; });
+  return keys;
+}
+
+void call(const BatchCall& b, const Value* args, TensorList& outs) {
+  const Ctx& c = ctx();
+  const OpInfo& op = *b.c.op;
+  const uint64_t keys = (keys_of_args(b, args) | c.include) & ~c.exclude & op.mask;
+  op.call_boxed({keys, &op}, args, outs);
+}
+
+const VmapLevel& innermost_level(const Call& c, const Value* args) {
+  const Tensor* found = nullptr;
+  for (int32_t i = 0; i < c.op->schema->n_args; i++)
+    for_each_tensor(args[i], [&](const Tensor& t) {
+      if (is_batched(t) && (!found || find_meta(t)->level > find_meta(*found)->level)) found = &t;
+    });
+  return level_of(*found);
+}
+
+bool mutates(const OpSchema& schema) {
+  for (int32_t i = 0; i < schema.n_args; i++)
+    if (schema.args[i].mutates) return true;
+  return false;
+}
+
+// An operator may write into samples, not into a tensor that all samples share.
+void check_targets(const BatchCall& b) {
+  for (int32_t i = 0; i < b.n_args(); i++) {
+    if (!b.schema().args[i].mutates || b.args[i].kind != Value::kTensor) continue;
+    if (!b.is_batched_here(b.args[i]))
+      fail_arg(TT_INVALID_ARG, b.schema().args[i].name,
+               "in vmap, {} would write the values of each sample into a tensor of shape {} that "
+               "all samples share: use the form that returns its result",
+               b.schema().call, b.args[i].tensor->sizes());
+  }
+}
+
+void vmap_slot(Call c, const Value* args, TensorList& outs) {
+  const BatchCall b{c, args, innermost_level(c, args), outs};
+  const OpSchema& schema = b.schema();
+  const bool in_place = mutates(schema);
+  if (in_place) check_targets(b);
+  if (schema.random) {
+    if (b.level.randomness == kRandomError)
+      fail(
+          TT_INVALID_ARG,
+          "{} draws random numbers in vmap: set randomness to the same or to different numbers for "
+          "all samples",
+          schema.call);
+    if (schema.kind == OpKind::kComposite && b.level.randomness == kRandomSame)
+      return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
+    return call_for_each(b);
+  }
+  if (schema.kind == OpKind::kElementwise) return call_aligned(b);
+  if (schema.kind == OpKind::kComposite && !in_place)
+    return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
+  const BatchRule rule = find_batch_rule(schema.name);
+  if (rule && rule(b)) return;
+  call_for_each(b);
+}
+
+// The arguments of a call for one sample, or aligned.
+struct OtherArgs {
+  SmallVec<Value, 16> values;
+  SmallVec<TensorRef, 8> owned;
+  SmallVec<SmallVec<const Tensor*, 8>, 1> lists;
+  SmallVec<SmallVec<tt_index, 4>, 1> indices;
+
+  // change(t): the tensor to take instead.
+  template <class F> OtherArgs(const BatchCall& b, F change) {
+    lists.reserve(b.n_args());
+    indices.reserve(b.n_args());
+    const auto other = [&](const Tensor& t) {
+      owned.push_back(change(t));
+      return owned.back().get();
+    };
+    for (int32_t i = 0; i < b.n_args(); i++) {
+      Value v = b.args[i];
+      if (v.kind == Value::kTensor) {
+        v.tensor = other(*v.tensor);
+      } else if (v.kind == Value::kTensorList) {
+        lists.push_back({});
+        for (int64_t k = 0; k < v.n; k++)
+          lists.back().push_back(v.tensors[k] ? other(*v.tensors[k]) : nullptr);
+        v.tensors = lists.back().data();
+      } else if (v.kind == Value::kIndices) {
+        indices.push_back({});
+        for (int64_t k = 0; k < v.n; k++) {
+          indices.back().push_back(v.indices[k]);
+          tt_index& at = indices.back().back();
+          if (at.kind == TT_IDX_TENSOR)
+            at.tensor = reinterpret_cast<const tt_tensor*>(
+                other(*reinterpret_cast<const Tensor*>(at.tensor)));
+        }
+        v.indices = indices.back().data();
+      }
+      values.push_back(v);
+    }
+  }
+};
+
+}  // namespace
+
+void wrap_results(const BatchCall& b, TensorList&& all) {
+  b.outs.reserve(b.outs.size() + all.size());
+  for (const TensorRef& t : all) b.outs.push_back(new_batched(*t, b.level));
+}
+
+void call_and_wrap(const BatchCall& b, const Value* args) {
+  TensorList found;
+  call(b, args, found);
+  wrap_results(b, std::move(found));
+}
+
+void call_for_each(const BatchCall& b) {
+  SmallVec<TensorList, 3> parts;  // of each result
+  if (!b.level.size)
+    fail(TT_NOT_IMPLEMENTED, "{} has no rule for vmap over 0 samples", b.schema().call);
+  Generator* generator = ctx().gen;
+  for (int32_t i = 0; i < b.n_args(); i++)
+    if (b.args[i].kind == Value::kGenerator) generator = b.args[i].generator;
+  const bool same_numbers = b.schema().random && b.level.randomness == kRandomSame;
+  const Rng before = same_numbers ? generator->state() : Rng();
+  for (int64_t k = 0; k < b.level.size; k++) {
+    if (same_numbers) generator->set(before);
+    const OtherArgs sample(b, [&](const Tensor& t) {
+      const TensorRef all = batch_at(t, b.level);
+      return all ? op::select(*all, 0, k) : TensorRef::share(&t);
+    });
+    TensorList found;
+    call(b, sample.values.data(), found);
+    if (!k) parts.resize(found.size());
+    if (found.size() != parts.size())
+      fail(TT_NOT_IMPLEMENTED, "{} gives samples of a vmap different numbers of results",
+           b.schema().call);
+    for (int64_t i = 0; i < found.size(); i++) parts[i].push_back(std::move(found[i]));
+  }
+  TensorList all;
+  for (const TensorList& p : parts) all.push_back(op::stack(Borrowed(p), 0));
+  wrap_results(b, std::move(all));
+}
+
+namespace {
+
+// Facts of the tensors of an elementwise call.
+struct Operands {
+  int64_t ndim = 0;            // the largest number of dimensions of a sample
+  Dtype dtype = Dtype::kNone;  // of those with dimensions
+};
+
+Operands operands_of(const BatchCall& b) {
+  Operands o;
+  for (int32_t i = 0; i < b.n_args(); i++)
+    for_each_tensor(b.args[i], [&](const Tensor& t) {
+      o.ndim = max<int64_t>(o.ndim, t.ndim);
+      if (t.ndim) o.dtype = o.dtype == Dtype::kNone ? t.dtype : promote(o.dtype, t.dtype);
+    });
+  return o;
+}
+
+// All samples of t with dimensions of size 1 behind the first one, so that their others meet those
+// of the other operands. A sample without dimensions is weak in promotion, the batch would not be.
+TensorRef aligned(const Tensor& t, const TensorRef& all, const Operands& o) {
+  TensorRef found = all;
+  const bool weak = !t.ndim && o.dtype != Dtype::kNone && t.dtype != o.dtype;
+  if (weak && category(t.dtype) <= category(o.dtype) && t.dtype != Dtype::kBool)
+    found = op::to_dtype(*found, o.dtype);
+  if (t.ndim == o.ndim) return found;
+  Shape sizes(found->sizes().slice(0, 1));
+  for (int64_t d = t.ndim; d < o.ndim; d++) sizes.push_back(1);
+  sizes.append(t.sizes());
+  return op::view(*found, sizes);
+}
+
+}  // namespace
+
+void call_aligned(const BatchCall& b) {
+  const Operands o = operands_of(b);
+  const OtherArgs whole(b, [&](const Tensor& t) {
+    const TensorRef all = batch_at(t, b.level);
+    return all ? aligned(t, all, o) : TensorRef::share(&t);
+  });
+  call_and_wrap(b, whole.values.data());
+}
+
+namespace {
+
+struct RunningLevel : VmapLevel {
+  RunningLevel(int64_t n, int32_t random) : VmapLevel{ctx().vmap, new_id(), n, random} {
+    ctx().vmap = this;
+  }
+  ~RunningLevel() { ctx().vmap = outer; }
+  RunningLevel(const RunningLevel&) = delete;
+  static int64_t new_id() {
+    static int64_t last = 0;
+    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+  }
+};
+
+int64_t dim_of(Ints dims, int64_t i) { return dims.n ? dims[i] : 0; }
+
+int64_t batch_size(TensorSpan inputs, Ints dims) {
+  int64_t size = -1;
+  for (int64_t i = 0; i < inputs.n; i++) {
+    if (dim_of(dims, i) == kNotBatched) continue;
+    if (!inputs[i]->ndim)
+      fail_arg(TT_SHAPE, "inputs", "inputs[{}] has no dimensions: it cannot hold samples", i);
+    const int64_t n = inputs[i]->size(wrap_dim(dim_of(dims, i), inputs[i]->ndim, "in_dims"));
+    if (size >= 0 && n != size)
+      fail_arg(TT_SHAPE, "inputs", "inputs[{}] has {} samples, another one {}: must be equal", i, n,
+               size);
+    size = n;
+  }
+  if (size < 0) fail_arg(TT_INVALID_ARG, "in_dims", "no input has a dimension of samples");
+  return size;
+}
+
+TensorRef with_dim_at(const Tensor& t, int64_t from, int64_t to) {
+  if (from == to) return TensorRef::share(&t);
+  return op::movedim(t, {&from, 1}, {&to, 1});
+}
+
+}  // namespace
+
+TensorList vmap(const TensorFunction& f, TensorSpan inputs, const VmapOptions& o) {
+  if (o.in_dims.n && o.in_dims.n != inputs.n)
+    fail_arg(TT_INVALID_ARG, "in_dims", "in_dims has length {}: must be {}", o.in_dims.n, inputs.n);
+  if (o.randomness < kRandomError || o.randomness > kRandomDifferent)
+    fail_arg(TT_INVALID_ARG, "randomness", "randomness is {}: must be 0, 1 or 2", o.randomness);
+  const int64_t size = batch_size(inputs, o.in_dims);
+  __atomic_store_n(&fallbacks[kKeyVmap], &vmap_slot, __ATOMIC_RELAXED);
+  const RunningLevel level(size, o.randomness);
+  TensorList given;
+  for (int64_t i = 0; i < inputs.n; i++) {
+    const int64_t dim = dim_of(o.in_dims, i);
+    if (dim == kNotBatched) {
+      given.push_back(TensorRef::share(inputs[i]));
+    } else {
+      const int64_t wrapped = wrap_dim(dim, inputs[i]->ndim, "in_dims");
+      given.push_back(new_batched(*with_dim_at(*inputs[i], wrapped, 0), level));
+    }
+  }
+  const TensorList results = f.call(f.self, Borrowed(given));
+  if (o.out_dims.n && o.out_dims.n != results.size())
+    fail_arg(TT_INVALID_ARG, "out_dims", "out_dims has length {}: the function has {} results",
+             o.out_dims.n, results.size());
+  TensorList outs;
+  for (int64_t i = 0; i < results.size(); i++) {
+    const TensorRef all = whole_batch(*results[i], level);
+    outs.push_back(with_dim_at(*all, 0, wrap_dim(dim_of(o.out_dims, i), all->ndim, "out_dims")));
+  }
+  return outs;
+}
+
+}  // namespace TT_NS

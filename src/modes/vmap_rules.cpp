@@ -1,0 +1,7 @@
+#include "modes/vmap_call.h"
+
+namespace TT_NS {
+
+BatchRule find_batch_rule(const char*) { return nullptr; }
+
+}  // namespace TT_NS

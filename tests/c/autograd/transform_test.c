@@ -1,0 +1,360 @@
+/* Transforms of functions, hooks on saved tensors, autocast: tt_vjp, tt_jvp, tt_jacobian,
+   tt_hessian, tt_vmap, tt_functional_call, tt_saved_tensors_*, tt_autocast_*. */
+#include "harness.h"
+
+/* What the callback does besides computing, and what it saw. */
+typedef struct Function {
+  int calls, drops;
+  tt_status fail; /* returned at the end */
+  int64_t n_outs; /* set instead of the true one; 0: the true one */
+  const tt_tensor* captured;
+} Function;
+
+static void count_drop(void* user) { ((Function*)user)->drops++; }
+
+/* y = x^3 a, of two inputs, and x; a captured tensor multiplies y. */
+static tt_status cube(void* user, tt_ctx* ctx, const tt_tensor* const* in, int64_t n,
+                      tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  Function* f = (Function*)user;
+  tt_tensor *square = NULL, *third = NULL, *product = NULL;
+  tt_status s;
+  (void)cap;
+  f->calls++;
+  *n_outs = f->n_outs ? f->n_outs : 1;
+  if ((s = tt_mul(ctx, in[0], in[0], &square)) != TT_OK) return s;
+  s = tt_mul(ctx, square, in[0], &third);
+  if (!s) s = tt_mul(ctx, third, in[n - 1], &product);
+  if (!s && f->captured) {
+    tt_tensor* other = NULL;
+    s = tt_mul(ctx, product, f->captured, &other);
+    tt_tensor_release(product);
+    product = other;
+  }
+  tt_tensor_release(square);
+  tt_tensor_release(third);
+  outs[0] = product;
+  return s ? s : f->fail;
+}
+/* The sum of cube's result. */
+static tt_status cube_sum(void* user, tt_ctx* ctx, const tt_tensor* const* in, int64_t n,
+                          tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  tt_tensor* y = NULL;
+  tt_status s = cube(user, ctx, in, n, &y, cap, n_outs);
+  if (!s) s = tt_sum(ctx, y, NULL, outs);
+  tt_tensor_release(y);
+  return s;
+}
+
+static void test_products(void** state) {
+  Function f = {0};
+  tt_tensor *x = numbers(TT_F64, DATA(1, 2)), *a = numbers(TT_F64, DATA(3, 5));
+  tt_tensor *v = numbers(TT_F64, DATA(1, -1)), *outs[2], *grads[2], *products[2];
+  const tt_tensor *in[2], *none[2] = {NULL, NULL}, *cotangent;
+  int64_t n = 0;
+  (void)state;
+  in[0] = x;
+  in[1] = a;
+  cotangent = v;
+  OK(tt_vjp(c, cube, &f, count_drop, in, 2, &cotangent, 1, outs, 2, &n, grads));
+  assert_int_equal(n, 1);
+  VALUES(outs[0], 3, 40);
+  VALUES(grads[0], 9, -60);
+  VALUES(grads[1], 1, -8);
+  OK(tt_jvp(c, cube, &f, count_drop, in, (const tt_tensor*[]){v, NULL}, 2, outs, products, 2, &n));
+  VALUES(products[0], 9, -60);
+  OK(tt_jvp(c, cube, &f, count_drop, in, none, 2, outs, products, 2, &n));
+  VALUES(products[0], 0, 0);
+  assert_int_equal(tt_tensor_requires_grad(outs[0]), 0);
+  OK(tt_vjp(c, cube_sum, &f, count_drop, in, 2, NULL, 0, outs, 2, &n, grads));
+  VALUES(outs[0], 43);
+  VALUES(grads[0], 9, 60);
+  assert_int_equal(f.drops, 4);
+}
+
+static void test_matrices(void** state) {
+  Function f = {0};
+  tt_tensor *x = numbers(TT_F64, DATA(1, 2)), *outs[4];
+  const tt_tensor* in = x;
+  int64_t n = 0;
+  (void)state;
+  OK(tt_jacobian(c, cube, &f, NULL, &in, 1, outs, 4, &n));
+  HAS_SHAPE(outs[0], 2, 2);
+  VALUES(outs[0], 4, 0, 0, 32);
+  OK(tt_hessian(c, cube_sum, &f, NULL, &in, 1, outs, 4, &n));
+  HAS_SHAPE(outs[0], 2, 2);
+  VALUES(outs[0], 12, 0, 0, 48);
+  FAILS(tt_jacobian(c, cube, &f, NULL, &in, 1, outs, 0, &n), TT_BUFFER_TOO_SMALL, "outs");
+  assert_int_equal(n, 1);
+}
+
+/* A result that depends on tensors of the caller is recorded for them; others are not. */
+static void test_what_is_recorded(void** state) {
+  Function f = {0};
+  const double values[] = {2, 3};
+  tt_tensor *w = leaf(values, 2), *x = numbers(TT_F64, DATA(1, 2)), *outs[1], *grads[1];
+  const tt_tensor* in = x;
+  int64_t n = 0;
+  int32_t before = 0;
+  (void)state;
+  OK(tt_vjp(c, cube_sum, &f, NULL, &in, 1, NULL, 0, outs, 1, &n, grads));
+  assert_int_equal(tt_tensor_requires_grad(grads[0]), 0);
+  f.captured = w;
+  OK(tt_vjp(c, cube_sum, &f, NULL, &in, 1, NULL, 0, outs, 1, &n, grads));
+  VALUES(grads[0], 8, 96);
+  VALUES(derive(grads[0], w, 0), 4, 32);
+  OK(tt_set_grad_enabled(c, 0, &before));
+  OK(tt_vjp(c, cube_sum, &f, NULL, &in, 1, NULL, 0, outs, 1, &n, grads));
+  OK(tt_set_grad_enabled(c, 1, &before));
+  VALUES(grads[0], 8, 96);
+  assert_int_equal(tt_tensor_requires_grad(grads[0]), 0);
+}
+
+static tt_status grad_of_sample(void* user, tt_ctx* ctx, const tt_tensor* const* in, int64_t n,
+                                tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  tt_tensor *value = NULL, *grads[2] = {NULL, NULL};
+  const tt_status s = tt_vjp(ctx, cube_sum, user, NULL, in, n, NULL, 0, &value, 1, n_outs, grads);
+  tt_tensor_release(value);
+  tt_tensor_release(grads[1]);
+  *n_outs = 1;
+  outs[0] = grads[0];
+  (void)cap;
+  return s;
+}
+
+static void test_vmap(void** state) {
+  Function f = {0};
+  tt_tensor* x = make(TT_F64, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor *a = numbers(TT_F64, DATA(1, 2)), *outs[1];
+  const tt_tensor* in[2];
+  const int64_t dims[2] = {0, TT_NOT_BATCHED}, second[1] = {1};
+  tt_vmap_opts o = {TT_VMAP_IN_DIMS, dims, 2, NULL, 0, 0};
+  int64_t n = 0;
+  (void)state;
+  in[0] = x;
+  in[1] = a;
+  OK(tt_vmap(c, cube, &f, count_drop, in, 2, &o, outs, 1, &n));
+  VALUES(outs[0], 1, 16, 27, 128, 125, 432);
+  assert_int_equal(f.calls, 1);
+  OK(tt_vmap(c, grad_of_sample, &f, count_drop, in, 2, &o, outs, 1, &n));
+  VALUES(outs[0], 3, 24, 27, 96, 75, 216);
+  o.set |= TT_VMAP_OUT_DIMS;
+  o.out_dims = second;
+  o.n_out_dims = 1;
+  OK(tt_vmap(c, cube, &f, count_drop, in, 2, &o, outs, 1, &n));
+  HAS_SHAPE(outs[0], 2, 3);
+  o.n_in_dims = 1;
+  FAILS(tt_vmap(c, cube, &f, count_drop, in, 2, &o, outs, 1, &n), TT_INVALID_ARG, "in_dims");
+  assert_int_equal(f.drops, 4);
+}
+
+static void test_functions_that_misbehave(void** state) {
+  Function f = {0};
+  tt_tensor *x = numbers(TT_F64, DATA(1, 2)), *outs[1], *grads[1];
+  const tt_tensor* in = x;
+  int64_t n = 7;
+  (void)state;
+  FAILS(tt_vjp(c, cube, &f, count_drop, &in, 1, NULL, 0, outs, 1, &n, grads), TT_SHAPE,
+        "one element");
+  FAILS(tt_vjp(c, NULL, &f, count_drop, &in, 1, NULL, 0, outs, 1, &n, grads), TT_INVALID_ARG, "fn");
+  FAILS(tt_vjp(c, cube, &f, count_drop, &in, 1, &in, -1, outs, 1, &n, grads), TT_INVALID_ARG,
+        "cotangents");
+  FAILS(tt_vjp(c, cube, &f, count_drop, NULL, 0, NULL, 0, outs, 1, &n, grads), TT_INVALID_ARG,
+        "inputs");
+  f.fail = TT_IO;
+  FAILS(tt_jacobian(c, cube, &f, count_drop, &in, 1, outs, 1, &n), TT_CALLBACK, "the function");
+  f.fail = TT_OK;
+  f.n_outs = 5000;
+  FAILS(tt_jacobian(c, cube, &f, count_drop, &in, 1, outs, 1, &n), TT_CALLBACK, "n_outs");
+  f.n_outs = 2; /* the second is NULL */
+  FAILS(tt_jacobian(c, cube, &f, count_drop, &in, 1, outs, 1, &n), TT_CALLBACK, "result 1");
+  assert_null(outs[0]);
+  assert_int_equal(n, 0);
+  assert_int_equal(f.drops, 7);
+}
+
+static void test_functional_call(void** state) {
+  tt_module* m = NULL;
+  tt_state_dict* with = NULL;
+  tt_tensor* outs[1];
+  tt_tensor* x = make(TT_F32, SHAPE(1, 2), DATA(1, 2));
+  const tt_tensor* in = x;
+  int64_t n = 0;
+  (void)state;
+  OK(tt_nn_linear(c, 2, 1, NULL, &m));
+  OK(tt_state_dict_new(c, &with));
+  OK(tt_state_dict_set(c, with, "weight", make(TT_F32, SHAPE(1, 2), DATA(3, 4))));
+  OK(tt_state_dict_set(c, with, "bias", numbers(TT_F32, DATA(5))));
+  OK(tt_functional_call(c, m, with, &in, 1, outs, 1, &n));
+  VALUES(outs[0], 16);
+  OK(tt_state_dict_set(c, with, "other", numbers(TT_F32, DATA(5))));
+  FAILS(tt_functional_call(c, m, with, &in, 1, outs, 1, &n), TT_INVALID_ARG, "other");
+  tt_state_dict_release(with);
+  tt_module_release(m);
+}
+
+/* ---- hooks on saved tensors ---- */
+
+typedef struct Packing {
+  int packed, unpacked, dropped, drops;
+  int wrong_shape;
+} Packing;
+static Packing* counted; /* for drop_packed, which has no user */
+
+static tt_status pack(void* user, tt_ctx* ctx, const tt_tensor* t, void** packed) {
+  tt_tensor* copy = NULL;
+  const tt_status s = tt_clone(ctx, t, NULL, &copy);
+  if (s) return s;
+  ((Packing*)user)->packed++;
+  *packed = copy;
+  return TT_OK;
+}
+static tt_status unpack(void* user, tt_ctx* ctx, void* packed, tt_tensor** out) {
+  Packing* p = (Packing*)user;
+  p->unpacked++;
+  if (p->wrong_shape) return tt_unsqueeze(ctx, (tt_tensor*)packed, 0, out);
+  tt_tensor_retain((tt_tensor*)packed);
+  *out = (tt_tensor*)packed;
+  return TT_OK;
+}
+static void drop_packed(void* packed) {
+  counted->dropped++;
+  tt_tensor_release((tt_tensor*)packed);
+}
+static void drop_packing(void* user) { ((Packing*)user)->drops++; }
+
+static void test_saved_tensors(void** state) {
+  static Packing p; /* lives longer than the graph */
+  const double values[] = {0.5, 2};
+  tt_saved_tensors_def def = {sizeof def, &p, pack, unpack, drop_packed, drop_packing};
+  tt_tensor *x = leaf(values, 2), *y = NULL, *z = NULL, *g = NULL;
+  (void)state;
+  counted = &p;
+  FAILS(tt_saved_tensors_pop(c), TT_INVALID_ARG, NULL);
+  OK(tt_saved_tensors_push(c, &def));
+  OK(tt_mul(c, x, x, &y));
+  OK(tt_mul(c, y, x, &z));
+  OK(tt_saved_tensors_pop(c));
+  assert_int_equal(p.packed, 4);
+  g = derive(z, x, 1);
+  VALUES(g, 0.75, 12);
+  VALUES(derive(g, x, 0), 3, 12);
+  p.wrong_shape = 1;
+  FAILS(tt_grad(c, (const tt_tensor*[]){sum_of(z)}, 1, (const tt_tensor*[]){x}, 1, NULL, &g),
+        TT_CALLBACK, "unpack hook");
+  assert_true(p.unpacked > 4);
+}
+
+/* ---- autocast ---- */
+
+static void test_autocast(void** state) {
+  tt_tensor *a = make(TT_F32, SHAPE(1, 2), DATA(1, 2)), *b = make(TT_F32, SHAPE(2, 1), DATA(3, 4));
+  tt_tensor *y = NULL, *loss = NULL;
+  (void)state;
+  FAILS(tt_autocast_pop(c), TT_INVALID_ARG, NULL);
+  FAILS(tt_autocast_push(c, TT_META, 1, 0, 1), TT_INVALID_ARG, "type");
+  FAILS(tt_autocast_push(c, TT_CPU, 1, TT_I32, 1), TT_DTYPE, "dtype");
+  OK(tt_autocast_push(c, TT_CPU, 1, 0, 1));
+  assert_int_equal(tt_autocast_dtype(c, TT_CPU), TT_BF16);
+  OK(tt_matmul(c, a, b, &y));
+  assert_int_equal(tt_tensor_dtype(y), TT_BF16);
+  OK(tt_mse_loss(c, y, y, NULL, &loss));
+  assert_int_equal(tt_tensor_dtype(loss), TT_F32);
+  OK(tt_autocast_push(c, TT_CPU, 0, 0, 1));
+  assert_int_equal(tt_autocast_enabled(c, TT_CPU), 0);
+  OK(tt_matmul(c, a, b, &y));
+  assert_int_equal(tt_tensor_dtype(y), TT_F32);
+  OK(tt_autocast_pop(c));
+  OK(tt_autocast_push(c, TT_CPU, 1, TT_F16, 1));
+  OK(tt_matmul(c, a, b, &y));
+  assert_int_equal(tt_tensor_dtype(y), TT_F16);
+  OK(tt_autocast_pop(c));
+  OK(tt_autocast_pop(c));
+  assert_int_equal(tt_autocast_enabled(c, TT_CPU), 0);
+}
+
+/* The cast of a weight is made once for two uses, and again when the weight or the grad mode has
+   changed, or backward has run through it. */
+static void test_casts_of_weights(void** state) {
+  tt_tensor *x = make(TT_F32, SHAPE(1, 1), DATA(2)), *w32 = NULL, *y = NULL;
+  int32_t before = 0;
+  int k;
+  (void)state;
+  w32 = make(TT_F32, SHAPE(1, 1), DATA(3));
+  OK(tt_requires_grad_(c, w32, 1));
+  OK(tt_autocast_push(c, TT_CPU, 1, 0, 1));
+  OK(tt_set_grad_enabled(c, 0, &before));
+  OK(tt_matmul(c, x, w32, &y));
+  OK(tt_set_grad_enabled(c, 1, &before));
+  for (k = 0; k < 2; k++) {
+    OK(tt_matmul(c, x, w32, &y));
+    assert_int_equal(tt_tensor_requires_grad(y), 1);
+    OK(tt_backward(c, y, NULL));
+  }
+  VALUES(grad_of(w32), 4);
+  OK(tt_set_grad_enabled(c, 0, &before));
+  OK(tt_mul_f64_(c, w32, 2));
+  OK(tt_set_grad_enabled(c, 1, &before));
+  OK(tt_matmul(c, x, w32, &y));
+  VALUES(y, 12);
+  OK(tt_autocast_pop(c));
+}
+
+static void test_unscale(void** state) {
+  const double values[] = {1, 2};
+  tt_tensor *x = leaf(values, 2), *other = leaf(values, 2);
+  tt_tensor* params[2];
+  int32_t found = 7;
+  (void)state;
+  params[0] = x;
+  params[1] = other;
+  OK(tt_unscale_grads_(c, params, 2, 0.5, &found));
+  assert_int_equal(found, 0);
+  OK(tt_tensor_set_grad(c, x, numbers(TT_F64, DATA(4, -8))));
+  OK(tt_unscale_grads_(c, params, 2, 0.5, &found));
+  assert_int_equal(found, 0);
+  VALUES(grad_of(x), 2, -4);
+  OK(tt_tensor_set_grad(c, other, numbers(TT_F64, DATA(1, 1.0 / 0.0))));
+  OK(tt_unscale_grads_(c, params, 2, 0.5, &found));
+  assert_int_equal(found, 1);
+}
+
+/* Whatever allocation fails, nothing leaks and the modes are as before. */
+static void test_out_of_memory(void** state) {
+  int k;
+  (void)state;
+  for (k = 1;; k++) {
+    Function f = {0};
+    static Packing p;
+    tt_saved_tensors_def def = {sizeof def, &p, pack, unpack, drop_packed, drop_packing};
+    const tt_tensor* in = make(TT_F64, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6));
+    tt_tensor *outs[1] = {NULL}, *y = NULL;
+    int64_t n = 0;
+    tt_status s;
+    counted = &p;
+    host.fail_at = host.calls + k;
+    host.fail_n = 1;
+    s = tt_vmap(c, grad_of_sample, &f, count_drop, &in, 1, NULL, outs, 1, &n);
+    if (!s) s = tt_hessian(c, cube_sum, &f, count_drop, &in, 1, outs, 1, &n);
+    if (!s && (s = tt_saved_tensors_push(c, &def)) == TT_OK) {
+      s = tt_mul(c, in, in, &y);
+      OK(tt_saved_tensors_pop(c));
+    }
+    if (!s && (s = tt_autocast_push(c, TT_CPU, 1, 0, 1)) == TT_OK) OK(tt_autocast_pop(c));
+    host.fail_at = 0;
+    if (!s) break;
+    assert_int_equal(s, f.calls && s == TT_CALLBACK ? TT_CALLBACK : TT_OOM);
+    assert_true(k < 3000);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_products),         SCOPED(test_matrices),
+      SCOPED(test_what_is_recorded), SCOPED(test_vmap),
+      SCOPED(test_functional_call),  SCOPED(test_functions_that_misbehave),
+      SCOPED(test_saved_tensors),    SCOPED(test_autocast),
+      SCOPED(test_casts_of_weights), SCOPED(test_unscale),
+      SCOPED(test_out_of_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+"""tt.func: gradients, Jacobian matrices, vmap and functional_call, nested as PyTorch's users do."""
+import copy
+
+import pytest
+
+import tt
+from tt import func, nn
+
+close = tt.testing.assert_close
+
+
+def randn(*shape):
+    return tt.randn(*shape, dtype=tt.float64)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    tt.manual_seed(0)
+
+
+def product(x, w):
+    return (x @ w).tanh()
+
+
+# ---- gradients ----
+
+
+def test_grad_of_structures():
+    params = {"w": randn(3), "parts": [randn(3), randn(3)]}
+
+    def f(p, scale):
+        return (p["w"] ** 2 * scale + p["parts"][1] * p["parts"][0]).sum()
+
+    found = func.grad(f)(params, 3.0)
+    close(found["w"], 6 * params["w"])
+    close(found["parts"], [params["parts"][1], params["parts"][0]])
+    both = func.grad(lambda a, b: (a * b).sum(), argnums=(0, 1))(*params["parts"])
+    close(both, (params["parts"][1], params["parts"][0]))
+    g, value = func.grad_and_value(lambda a: (a**2).sum())(params["w"])
+    close((g, value), (2 * params["w"], (params["w"] ** 2).sum()))
+    g, aux = func.grad(lambda a: ((a**2).sum(), {"twice": a * 2}), has_aux=True)(params["w"])
+    close(aux["twice"], 2 * params["w"])
+    assert not aux["twice"].requires_grad and not g.requires_grad
+
+
+def test_gradients_may_be_nested():
+    x = randn(4)
+    third = func.grad(lambda t: func.grad(lambda u: func.grad(lambda v: v**4)(u))(t))
+    close(third(x[0]), 24 * x[0])
+    close(func.hessian(lambda t: (t**3).sum())(x), tt.diag(6 * x))
+    hvp = func.jvp(func.grad(lambda t: (t**3).sum()), (x,), (tt.ones_like(x),))[1]
+    close(hvp, 6 * x)
+
+
+def test_captured_parameters_get_gradients():
+    w = randn(3).requires_grad_()
+    x = randn(3)
+    found = func.grad(lambda t: (t**2 * w).sum())(x)
+    found.sum().backward()
+    close(w.grad, 2 * x)
+    with tt.no_grad():
+        assert not func.grad(lambda t: (t**2 * w).sum())(x).requires_grad
+    y = x.clone().requires_grad_()
+    func.grad(lambda t: (t**3).sum())(y).sum().backward()
+    close(y.grad, 6 * x)
+
+
+def test_matrices_and_products():
+    x, w = randn(3, 4), randn(4, 2)
+    rev = func.jacrev(product, argnums=(0, 1))(x, w)
+    assert [m.shape for m in rev] == [(3, 2, 3, 4), (3, 2, 4, 2)]
+    close(func.jacfwd(product, argnums=(0, 1))(x, w), rev)
+    out, back = func.vjp(product, x, w)
+    v = randn(3, 2)
+    close(back(v), (tt.tensordot(v, rev[0], 2), tt.tensordot(v, rev[1], 2)))
+    out, forward = func.jvp(product, (x, w), (x, w))
+    close(forward, tt.tensordot(rev[0], x, 2) + tt.tensordot(rev[1], w, 2))
+    close(func.linearize(product, x, w)[1](x, w), forward)
+    (rows,) = func.vmap(back, in_dims=0)(tt.eye(6, dtype=tt.float64).reshape(6, 3, 2))[:1]
+    close(rows.reshape(3, 2, 3, 4), rev[0])
+    matrices, aux = func.jacrev(lambda t: ({"a": t * 2}, t.sum()), has_aux=True)(x[0])
+    close(matrices["a"], 2 * tt.eye(4, dtype=tt.float64))
+    close(aux, x[0].sum())
+
+
+def test_wrong_calls():
+    x = randn(3)
+    for call, error, message in (
+        (lambda: func.grad(lambda t: t)(x), RuntimeError, "without dimensions"),
+        (lambda: func.grad(lambda t: 1.0)(x), RuntimeError, "one Tensor"),
+        (lambda: func.grad(lambda t: t.sum(), argnums=1)(x), ValueError, "argnums"),
+        (lambda: func.grad(lambda t: t)(1.0), TypeError, "tensors"),
+        (lambda: func.jvp(lambda t: t, (x,), (x[:2],)), ValueError, "tangent 0"),
+        (lambda: func.vjp(lambda t: t, x)[1](x[:2]), RuntimeError, "shape"),
+        (lambda: func.vmap(lambda t: t, in_dims=1)(x), ValueError, "in_dims"),
+        (lambda: func.vmap(lambda t: t, in_dims=None)(x), ValueError, "in_dims"),
+        (lambda: func.vmap(lambda a, b: a)(x, x[:2]), ValueError, "must be equal"),
+        (lambda: func.vmap(lambda t: t, randomness="some")(x), ValueError, "randomness"),
+        (lambda: func.grad(lambda t: 1 / 0)(x), ZeroDivisionError, ""),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+# ---- vmap ----
+
+BATCHED = [
+    lambda a, b: a * b + a,
+    lambda a, b: a @ b,
+    lambda a, b: a @ b[0],
+    lambda a, b: a.sum() * b.mean(0),
+    lambda a, b: tt.cat([a, b]).softmax(-1),
+    lambda a, b: tt.stack([a, b], 1)[:, 0, 1:],
+    lambda a, b: a.reshape(-1).unsqueeze(0).expand(2, 9).transpose(0, 1),
+    lambda a, b: nn.functional.linear(a, b, b[0]),
+    lambda a, b: nn.functional.layer_norm(a, (3,), b[0], b[1]),
+    lambda a, b: tt.where(a > 0, a, b).max(1).values,
+    lambda a, b: a.sort(0).values.cumsum(1).flip(0).roll(1, 1),
+    lambda a, b: a.var() + b.std(0) + a.amax(1),
+    lambda a, b: tt.einsum("ij,kj->ik", a, b).logsumexp(1),
+    lambda a, b: a[0, 0] * b + a.norm(),
+    lambda a, b: nn.functional.cross_entropy(a, tt.tensor([0, 2, 1])),
+    lambda a, b: (a * b).mul_(2).add_(b),
+    lambda a, b: a.tril().T.diagonal() + b.trace(),
+    lambda a, b: nn.functional.max_pool2d(a[None, None], 2),
+    lambda a, b: nn.functional.conv2d(a[None, None], b[None, None], b[0, :1], padding=1),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BATCHED)))
+def test_vmap_is_a_loop_over_samples(number):
+    f = BATCHED[number]
+    a, b = randn(4, 3, 3), randn(4, 3, 3)
+    expected = tt.stack([f(x, y) for x, y in zip(a, b)])
+    close(func.vmap(f)(a, b), expected)
+    close(func.vmap(f, in_dims=(2, 0), out_dims=-1)(a.permute(1, 2, 0), b).movedim(-1, 0), expected)
+    close(func.vmap(f, in_dims=(0, None))(a, b[0]), tt.stack([f(x, b[0]) for x in a]))
+    close(func.vmap(f, in_dims=(None, 0))(a[0], b), tt.stack([f(a[0], y) for y in b]))
+
+
+@pytest.mark.parametrize("number", range(len(BATCHED)))
+def test_gradients_of_samples(number):
+    f = BATCHED[number]
+    a, b = randn(4, 3, 3), randn(4, 3, 3)
+
+    def loss(x, y):
+        return (f(x, y) ** 2).sum()
+
+    g = func.grad(loss, argnums=(0, 1))
+    found = func.vmap(g)(a, b)
+    expected = [g(x, y) for x, y in zip(a, b)]
+    for k in (0, 1):
+        close(found[k], tt.stack([e[k] for e in expected]))
+    found = func.vmap(g, in_dims=(0, None))(a, b[0])
+    close(found[1], tt.stack([g(x, b[0])[1] for x in a]))
+
+
+def test_vmap_may_be_nested():
+    a, b = randn(3, 2), randn(4, 2)
+    outer = func.vmap(func.vmap(lambda x, y: x @ y, in_dims=(None, 0)), in_dims=(0, None))
+    close(outer(a, b), a @ b.T)
+    hessians = func.vmap(func.hessian(lambda x: (x**3).sum()))(a)
+    close(hessians, tt.stack([tt.diag(6 * x) for x in a]))
+    inner = func.grad(lambda x: func.vmap(lambda r: (r**2).sum())(x).sum())(a)
+    close(inner, 2 * a)
+
+
+def test_vmap_of_structures_and_chunks():
+    x = randn(5, 2)
+    found = func.vmap(lambda d, k: {"out": d["x"] * k, "n": tt.ones(3)}, in_dims=({"x": 0}, None))(
+        {"x": x}, 2.0
+    )
+    close(found["out"], 2 * x)
+    assert found["n"].shape == (5, 3)
+    close(func.vmap(lambda r: r.sum(), chunk_size=2)(x), x.sum(1))
+    close(func.vmap(lambda r, k=None: r * k, chunk_size=2)(x, k=x), x * x)
+    close(tt.vmap(lambda r: (r, r[0]), out_dims=(1, None))(x)[0], x.T)
+
+
+def test_random_numbers_in_vmap():
+    x = tt.zeros(4, 3)
+
+    def draw(r):
+        return r + tt.rand_like(r)
+
+    with pytest.raises(ValueError, match="randomness"):
+        func.vmap(draw)(x)
+    same = func.vmap(draw, randomness="same")(x)
+    assert bool((same == same[0]).all())
+    different = func.vmap(draw, randomness="different")(x)
+    assert different.unique().numel() == 12
+
+
+def test_what_a_sample_cannot_do():
+    x, kept = randn(3, 2), []
+    with pytest.raises(ValueError, match="all samples share"):
+        func.vmap(lambda r: tt.zeros(2, dtype=tt.float64).add_(r))(x)
+    with pytest.raises(RuntimeError, match="vmap"):
+        func.vmap(lambda r: r.sum().item())(x)
+    func.vmap(lambda r: kept.append(r) or r)(x)
+    with pytest.raises(ValueError, match="has ended"):
+        kept[0] + 1
+
+
+# ---- modules ----
+
+
+def test_functional_call_uses_other_tensors():
+    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 1)).eval()
+    other = copy.deepcopy(model)
+    with tt.no_grad():
+        for p in other.parameters():
+            p.mul_(2).add_(0.1)
+    x = tt.randn(3, 4)
+    params = {name: p.detach().clone() for name, p in other.named_parameters()}
+    before = model(x)
+    close(func.functional_call(model, params, x), other(x))
+    close(model(x), before)
+    grads = func.grad(lambda p: func.functional_call(model, p, (x,)).sum())(params)
+    other(x).sum().backward()
+    for name, p in other.named_parameters():
+        close(grads[name], p.grad)
+    with pytest.raises(KeyError, match="none"):
+        func.functional_call(model, {"none": x}, x)
+    with pytest.raises(RuntimeError, match="strict"):
+        func.functional_call(model, {"0.bias": params["0.bias"]}, x, strict=True)
+    attention = nn.MultiheadAttention(4, 2)
+    zeros = {name: tt.zeros_like(p) for name, p in attention.named_parameters()}
+    y = tt.randn(2, 1, 4)
+    assert func.functional_call(attention, zeros, (y, y, y))[0].count_nonzero().item() == 0
+
+
+def test_tied_weights_are_replaced_together():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    model, x = Tied(), tt.ones(1, 2)
+    given = {"a.weight": tt.eye(2), "a.bias": tt.zeros(2), "b.bias": tt.zeros(2)}
+    close(func.functional_call(model, given, x), x)
+    assert not func.functional_call(model, given, x, tie_weights=False).equal(x)
+
+
+def test_ensembles_and_gradients_per_sample():
+    models = [nn.Linear(3, 2) for _ in range(4)]
+    params, buffers = func.stack_module_state(models)
+    x, y = tt.randn(5, 3), tt.tensor([0, 1, 1, 0, 1])
+
+    def call(p, b, data):
+        return func.functional_call(models[0], (p, b), (data,))
+
+    found = func.vmap(call, in_dims=(0, 0, None))(params, buffers, x)
+    close(found, tt.stack([m(x) for m in models]))
+
+    def loss(p, data, target):
+        out = func.functional_call(models[0], p, (data.unsqueeze(0),))
+        return nn.functional.cross_entropy(out, target.unsqueeze(0))
+
+    one = {name: p.detach() for name, p in models[0].named_parameters()}
+    grads = func.vmap(func.grad(loss), in_dims=(None, 0, 0))(one, x, y)
+    for i in range(5):
+        models[0].zero_grad()
+        nn.functional.cross_entropy(models[0](x[i : i + 1]), y[i : i + 1]).backward()
+        for name, p in models[0].named_parameters():
+            close(grads[name][i], p.grad)
