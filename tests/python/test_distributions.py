@@ -269,6 +269,9 @@ def makers():
             T64(0.7), T64([0.2 * k, 0.3, 0.5])
         ),
         "RelaxedBernoulli": lambda k: D.RelaxedBernoulli(T64(0.7), T64([0.2 * k, 0.3, 0.5])),
+        "MVN": lambda k: D.MultivariateNormal(
+            T64([0.0, 1.0, 2.0]) * k, T64([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.5]])
+        ),
         "T1": lambda k: D.TransformedDistribution(
             N(T64([0.0, 1.0, 0.4]) * k, T64([1.0, 2.0, 0.5])),
             [t.ExpTransform(), t.AffineTransform(T64(0.0), T64(2.0))],
@@ -397,3 +400,30 @@ def test_transforms_and_their_inverses(name):
         near(found.detach(), tt.stack([g[i] for i, g in enumerate(slopes)]).abs().log())
     elif name == "IndependentTransform":
         near(found.detach(), sum(g[i].abs().log() for i, g in enumerate(slopes)))
+
+
+def test_forms_of_the_multivariate_normal():
+    loc, tril = T64([1.0, -1.0]), T64([[2.0, 0.0], [0.5, 1.0]])
+    covariance = tril @ tril.mT
+    forms = (
+        D.MultivariateNormal(loc, scale_tril=tril),
+        D.MultivariateNormal(loc, covariance),
+        D.MultivariateNormal(loc, precision_matrix=tt.linalg.inv(covariance)),
+    )
+    x = T64([[0.3, 0.4], [1.0, 2.0]])
+    for d in forms:
+        near(d.log_prob(x), forms[0].log_prob(x))
+        near(d.covariance_matrix, covariance)
+        near(d.precision_matrix @ covariance, tt.eye(2, dtype=tt.float64))
+        assert d.expand((3,)).sample((2,)).shape == (2, 3, 2)
+    leaf = tril.clone().requires_grad_()
+    D.MultivariateNormal(loc, scale_tril=leaf).rsample((5,)).sum().backward()
+    assert leaf.grad is not None
+    for wrong in (
+        lambda: D.MultivariateNormal(loc),
+        lambda: D.MultivariateNormal(loc, covariance, scale_tril=tril),
+        lambda: D.MultivariateNormal(loc, -covariance),
+        lambda: D.MultivariateNormal(loc, tt.eye(3)),
+    ):
+        with pytest.raises(ValueError):
+            wrong()

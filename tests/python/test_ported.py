@@ -23,6 +23,7 @@ SHORT = {
     "reinforce": 10,
     "siamese": 20,
     "sine_lstm": 8,
+    "super_resolution": 20,
     "word_lm": 20,
 }
 

@@ -11,7 +11,7 @@ from math import e, inf, nan, pi
 from .._dlpack import from_dlpack
 from .._types import Size, device, dtype
 from .._types import BY_NAME
-from . import linalg
+from . import fft, linalg
 from ._creation import (
     arange,
     asarray,

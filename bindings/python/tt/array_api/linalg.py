@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from .. import _ops as ops
-from .. import linalg as _module
+from .. import linalg as _linalg
 from .._limits import finfo
 from .._tensor import Tensor
 from ._dtypes import promoted
@@ -41,7 +41,6 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
-_linalg: Any = _module
 EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
 QRResult = namedtuple("QRResult", "Q R")
 SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")

@@ -123,9 +123,7 @@ def has_positive_diagonal(x: Tensor) -> Tensor:
 
 
 def is_positive_definite(x: Tensor) -> Tensor:
-    from .. import linalg as module
-
-    linalg: Any = module
+    from .. import linalg
 
     symmetric = ((x - x.mT).abs() <= 1e-6 + 1e-5 * x.abs()).flatten(-2).all(-1)
     return symmetric & (linalg.cholesky_ex(x)[1] == 0)

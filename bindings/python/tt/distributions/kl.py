@@ -4,7 +4,7 @@ from __future__ import annotations
 from math import inf, log, pi
 
 from .. import _ops as ops
-from .. import linalg as _module
+from .. import linalg
 from .._tensor import Tensor
 from .bernoulli import Bernoulli
 from .categorical import Categorical
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 __all__ = ["kl_divergence", "register_kl"]
-linalg: Any = _module
 FORMULAS: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 
 

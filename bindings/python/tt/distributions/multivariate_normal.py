@@ -4,7 +4,7 @@ from __future__ import annotations
 from math import log, pi
 
 from .. import _ops as ops
-from .. import linalg as _module
+from .. import linalg
 from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .distribution import Shape
 
 __all__ = ["MultivariateNormal"]
-linalg: Any = _module
 
 
 class MultivariateNormal(Distribution):
