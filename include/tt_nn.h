@@ -99,6 +99,342 @@ tt_status tt_nn_softmin(tt_ctx *c, const tt_nn_softmin_opts *opts, tt_module **o
 /* Softmax over the channels at each position of images (N, C, H, W) or (C, H, W). */
 tt_status tt_nn_softmax2d(tt_ctx *c, tt_module **out);
 
+/* Computes x if x >= 0, else slope * x, elementwise. In training, the slope of each element is
+   drawn from [lower, upper); in evaluation, it is (lower + upper) / 2.
+     lower: smallest slope
+     upper: upper bound of the slopes
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_rrelu_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lower; /* smallest slope; default: 0.125 */
+  double upper; /* upper bound of the slopes; default: 0.3333333333333333 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_rrelu_opts;
+#define TT_NN_RRELU_LOWER (UINT64_C(1) << 0)
+#define TT_NN_RRELU_UPPER (UINT64_C(1) << 1)
+#define TT_NN_RRELU_INPLACE (UINT64_C(1) << 2)
+tt_status tt_nn_rrelu(tt_ctx *c, const tt_nn_rrelu_opts *opts, tt_module **out);
+
+/* In training, zeroes each channel of each sample with probability p and scales the others by 1
+   / (1 - p). In evaluation, returns its input.
+     p: probability of a channel to be zeroed, in [0, 1]
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_dropout1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of a channel to be zeroed, in [0, 1]; default: 0.5 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_dropout1d_opts;
+#define TT_NN_DROPOUT1D_P (UINT64_C(1) << 0)
+#define TT_NN_DROPOUT1D_INPLACE (UINT64_C(1) << 1)
+tt_status tt_nn_dropout1d(tt_ctx *c, const tt_nn_dropout1d_opts *opts, tt_module **out);
+
+/* In training, zeroes each channel of each sample with probability p and scales the others by 1
+   / (1 - p). In evaluation, returns its input.
+     p: probability of a channel to be zeroed, in [0, 1]
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_dropout2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of a channel to be zeroed, in [0, 1]; default: 0.5 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_dropout2d_opts;
+#define TT_NN_DROPOUT2D_P (UINT64_C(1) << 0)
+#define TT_NN_DROPOUT2D_INPLACE (UINT64_C(1) << 1)
+tt_status tt_nn_dropout2d(tt_ctx *c, const tt_nn_dropout2d_opts *opts, tt_module **out);
+
+/* In training, zeroes each channel of each sample with probability p and scales the others by 1
+   / (1 - p). In evaluation, returns its input.
+     p: probability of a channel to be zeroed, in [0, 1]
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_dropout3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of a channel to be zeroed, in [0, 1]; default: 0.5 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_dropout3d_opts;
+#define TT_NN_DROPOUT3D_P (UINT64_C(1) << 0)
+#define TT_NN_DROPOUT3D_INPLACE (UINT64_C(1) << 1)
+tt_status tt_nn_dropout3d(tt_ctx *c, const tt_nn_dropout3d_opts *opts, tt_module **out);
+
+/* In training, sets each element to the negative saturation of SELU with probability p, and
+   scales and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its
+   input.
+     p: probability of a element to be dropped, in [0, 1]
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_alpha_dropout_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of a element to be dropped, in [0, 1]; default: 0.5 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_alpha_dropout_opts;
+#define TT_NN_ALPHA_DROPOUT_P (UINT64_C(1) << 0)
+#define TT_NN_ALPHA_DROPOUT_INPLACE (UINT64_C(1) << 1)
+tt_status tt_nn_alpha_dropout(tt_ctx *c, const tt_nn_alpha_dropout_opts *opts, tt_module **out);
+
+/* In training, sets each channel to the negative saturation of SELU with probability p, and
+   scales and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its
+   input.
+     p: probability of a channel to be dropped, in [0, 1]
+     inplace: whether to write the result into the input */
+typedef struct tt_nn_feature_alpha_dropout_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double p; /* probability of a channel to be dropped, in [0, 1]; default: 0.5 */
+  int32_t inplace; /* whether to write the result into the input; default: false */
+} tt_nn_feature_alpha_dropout_opts;
+#define TT_NN_FEATURE_ALPHA_DROPOUT_P (UINT64_C(1) << 0)
+#define TT_NN_FEATURE_ALPHA_DROPOUT_INPLACE (UINT64_C(1) << 1)
+tt_status tt_nn_feature_alpha_dropout(tt_ctx *c, const tt_nn_feature_alpha_dropout_opts *opts,
+                                      tt_module **out);
+
+/* Computes input1 . weight[k] . input2 + bias[k] for each output k. weight and bias are
+   initialized uniformly in [-s, s] with s = 1/sqrt(in1_features).
+     in1_features: size of the last dimension of input1; at least 1
+     in2_features: size of the last dimension of input2
+     out_features: size of the last dimension of the result
+     bias: whether to learn an additive bias
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_bilinear_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t bias; /* whether to learn an additive bias; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_bilinear_opts;
+#define TT_NN_BILINEAR_BIAS (UINT64_C(1) << 0)
+#define TT_NN_BILINEAR_DEVICE (UINT64_C(1) << 1)
+#define TT_NN_BILINEAR_DTYPE (UINT64_C(1) << 2)
+tt_status tt_nn_bilinear(tt_ctx *c, int64_t in1_features, int64_t in2_features,
+                         int64_t out_features, const tt_nn_bilinear_opts *opts, tt_module **out);
+
+/* Looks up rows of weight by index and combines those of each bag: by their sum, mean or
+   maximum. weight is initialized from the standard normal distribution.
+     num_embeddings: number of rows, so that indices are in [0, num_embeddings)
+     embedding_dim: size of a row
+     max_norm: rows that are looked up are first rescaled in place to at most this norm
+     norm_type: the p of the p-norm for max_norm
+     scale_grad_by_freq: whether to divide the gradient of a row by how often the input has it
+     mode: how the rows of a bag are combined
+     sparse: must be false: gradients are dense
+     include_last_offset: whether the last offset is the end of the last bag
+     padding_idx: index of a row that is left out of bags and initialized to 0; negative counts
+       from the end
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_embedding_bag_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double max_norm; /* rows that are looked up are first rescaled in place to at most this norm;
+                      default: none */
+  double norm_type; /* the p of the p-norm for max_norm; default: 2.0 */
+  int32_t scale_grad_by_freq; /* whether to divide the gradient of a row by how often the input has
+                                 it; default: false */
+  int32_t mode; /* how the rows of a bag are combined; default: "mean" */
+  int32_t sparse; /* must be false: gradients are dense; default: false */
+  int32_t include_last_offset; /* whether the last offset is the end of the last bag; default: false
+                                  */
+  int64_t padding_idx; /* index of a row that is left out of bags and initialized to 0; negative
+                          counts from the end; default: none */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_embedding_bag_opts;
+#define TT_NN_EMBEDDING_BAG_MAX_NORM (UINT64_C(1) << 0)
+#define TT_NN_EMBEDDING_BAG_NORM_TYPE (UINT64_C(1) << 1)
+#define TT_NN_EMBEDDING_BAG_SCALE_GRAD_BY_FREQ (UINT64_C(1) << 2)
+#define TT_NN_EMBEDDING_BAG_MODE (UINT64_C(1) << 3)
+#define TT_NN_EMBEDDING_BAG_SPARSE (UINT64_C(1) << 4)
+#define TT_NN_EMBEDDING_BAG_INCLUDE_LAST_OFFSET (UINT64_C(1) << 5)
+#define TT_NN_EMBEDDING_BAG_PADDING_IDX (UINT64_C(1) << 6)
+#define TT_NN_EMBEDDING_BAG_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_EMBEDDING_BAG_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_embedding_bag(tt_ctx *c, int64_t num_embeddings, int64_t embedding_dim,
+                              const tt_nn_embedding_bag_opts *opts, tt_module **out);
+
+/* Connectionist temporal classification: minus the log probability of the target sequence,
+   summed over all its alignments to log_probs: Graves et al., 2006.
+     blank: class of the blank
+     reduction: none: the loss of each sequence; mean: the mean of the losses divided by their
+       target_lengths; sum: their sum
+     zero_infinity: whether infinite losses, of targets that are too long, and their gradients
+       become 0 */
+typedef struct tt_nn_ctc_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t blank; /* class of the blank; default: 0 */
+  int32_t reduction; /* none: the loss of each sequence; mean: the mean of the losses divided by
+                        their target_lengths; sum: their sum; default: "mean" */
+  int32_t zero_infinity; /* whether infinite losses, of targets that are too long, and their
+                            gradients become 0; default: false */
+} tt_nn_ctc_loss_opts;
+#define TT_NN_CTC_LOSS_BLANK (UINT64_C(1) << 0)
+#define TT_NN_CTC_LOSS_REDUCTION (UINT64_C(1) << 1)
+#define TT_NN_CTC_LOSS_ZERO_INFINITY (UINT64_C(1) << 2)
+tt_status tt_nn_ctc_loss(tt_ctx *c, const tt_nn_ctc_loss_opts *opts, tt_module **out);
+
+/* Negative log likelihood of targets from normal distributions with means input and variances
+   var: 0.5 * (log(var) + (input - target)^2 / var).
+     full: whether to add the constant 0.5 * log(2 pi)
+     eps: smallest variance by which is divided
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_gaussian_nll_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t full; /* whether to add the constant 0.5 * log(2 pi); default: false */
+  double eps; /* smallest variance by which is divided; default: 1e-6 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_gaussian_nll_loss_opts;
+#define TT_NN_GAUSSIAN_NLL_LOSS_FULL (UINT64_C(1) << 0)
+#define TT_NN_GAUSSIAN_NLL_LOSS_EPS (UINT64_C(1) << 1)
+#define TT_NN_GAUSSIAN_NLL_LOSS_REDUCTION (UINT64_C(1) << 2)
+tt_status tt_nn_gaussian_nll_loss(tt_ctx *c, const tt_nn_gaussian_nll_loss_opts *opts,
+                                  tt_module **out);
+
+/* Negative log likelihood of targets from Poisson distributions: exp(input) - target * input, or
+   input - target * log(input + eps) without log_input.
+     log_input: whether input is the logarithm of the mean
+     full: whether to add Stirling's approximation of log(target!)
+     eps: added to input, so that its logarithm exists
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_poisson_nll_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t log_input; /* whether input is the logarithm of the mean; default: true */
+  int32_t full; /* whether to add Stirling's approximation of log(target!); default: false */
+  double eps; /* added to input, so that its logarithm exists; default: 1e-8 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_poisson_nll_loss_opts;
+#define TT_NN_POISSON_NLL_LOSS_LOG_INPUT (UINT64_C(1) << 0)
+#define TT_NN_POISSON_NLL_LOSS_FULL (UINT64_C(1) << 1)
+#define TT_NN_POISSON_NLL_LOSS_EPS (UINT64_C(1) << 2)
+#define TT_NN_POISSON_NLL_LOSS_REDUCTION (UINT64_C(1) << 3)
+tt_status tt_nn_poisson_nll_loss(tt_ctx *c, const tt_nn_poisson_nll_loss_opts *opts,
+                                 tt_module **out);
+
+/* Computes 1 - cos(input1, input2) where target is 1, and max(0, cos(input1, input2) - margin)
+   where it is -1.
+     margin: cosine up to which pairs with target -1 cost nothing, in [-1, 1]
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_cosine_embedding_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* cosine up to which pairs with target -1 cost nothing, in [-1, 1]; default: 0.0
+                    */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_cosine_embedding_loss_opts;
+#define TT_NN_COSINE_EMBEDDING_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_NN_COSINE_EMBEDDING_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_nn_cosine_embedding_loss(tt_ctx *c, const tt_nn_cosine_embedding_loss_opts *opts,
+                                      tt_module **out);
+
+/* Computes max(0, -target * (input1 - input2) + margin), where target is 1 if input1 should be
+   larger, else -1.
+     margin: by how much the inputs should differ
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_margin_ranking_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* by how much the inputs should differ; default: 0.0 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_margin_ranking_loss_opts;
+#define TT_NN_MARGIN_RANKING_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_NN_MARGIN_RANKING_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_nn_margin_ranking_loss(tt_ctx *c, const tt_nn_margin_ranking_loss_opts *opts,
+                                    tt_module **out);
+
+/* Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of
+   the difference.
+     margin: how much farther the negative should be; positive
+     p: exponent of the norm
+     eps: added to differences, so that the gradient exists
+     swap: whether to take d(positive, negative) where that is less than d(anchor, negative)
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_triplet_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* how much farther the negative should be; positive; default: 1.0 */
+  double p; /* exponent of the norm; default: 2.0 */
+  double eps; /* added to differences, so that the gradient exists; default: 1e-6 */
+  int32_t swap; /* whether to take d(positive, negative) where that is less than d(anchor,
+                   negative); default: false */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_triplet_margin_loss_opts;
+#define TT_NN_TRIPLET_MARGIN_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_NN_TRIPLET_MARGIN_LOSS_P (UINT64_C(1) << 1)
+#define TT_NN_TRIPLET_MARGIN_LOSS_EPS (UINT64_C(1) << 2)
+#define TT_NN_TRIPLET_MARGIN_LOSS_SWAP (UINT64_C(1) << 3)
+#define TT_NN_TRIPLET_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 4)
+tt_status tt_nn_triplet_margin_loss(tt_ctx *c, const tt_nn_triplet_margin_loss_opts *opts,
+                                    tt_module **out);
+
+/* Computes input where target is 1, and max(0, margin - input) where it is -1.
+     margin: input from which elements with target -1 cost nothing
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_hinge_embedding_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double margin; /* input from which elements with target -1 cost nothing; default: 1.0 */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_hinge_embedding_loss_opts;
+#define TT_NN_HINGE_EMBEDDING_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_NN_HINGE_EMBEDDING_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_nn_hinge_embedding_loss(tt_ctx *c, const tt_nn_hinge_embedding_loss_opts *opts,
+                                     tt_module **out);
+
+/* Computes the sum over the other classes i of max(0, margin - input[target] + input[i])^p,
+   divided by the number of classes.
+     p: 1 or 2
+     margin: by how much the target's score should exceed the others
+     weight: weight of each class
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_multi_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t p; /* 1 or 2; default: 1 */
+  double margin; /* by how much the target's score should exceed the others; default: 1.0 */
+  const tt_tensor *weight; /* weight of each class; default: none */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_multi_margin_loss_opts;
+#define TT_NN_MULTI_MARGIN_LOSS_P (UINT64_C(1) << 0)
+#define TT_NN_MULTI_MARGIN_LOSS_MARGIN (UINT64_C(1) << 1)
+#define TT_NN_MULTI_MARGIN_LOSS_WEIGHT (UINT64_C(1) << 2)
+#define TT_NN_MULTI_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 3)
+tt_status tt_nn_multi_margin_loss(tt_ctx *c, const tt_nn_multi_margin_loss_opts *opts,
+                                  tt_module **out);
+
+/* Computes the sum over targets j and other classes i of max(0, 1 - (input[j] - input[i])),
+   divided by the number of classes. Targets are the classes in a row of target, up to the first
+   negative number.
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_multi_label_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_multi_label_margin_loss_opts;
+#define TT_NN_MULTI_LABEL_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 0)
+tt_status tt_nn_multi_label_margin_loss(tt_ctx *c, const tt_nn_multi_label_margin_loss_opts *opts,
+                                        tt_module **out);
+
+/* Binary cross entropy between logits and targets 0 or 1 of several classes, averaged over the
+   classes.
+     weight: weight of each class
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_multi_label_soft_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *weight; /* weight of each class; default: none */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_multi_label_soft_margin_loss_opts;
+#define TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_WEIGHT (UINT64_C(1) << 0)
+#define TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 1)
+tt_status tt_nn_multi_label_soft_margin_loss(tt_ctx *c,
+                                             const tt_nn_multi_label_soft_margin_loss_opts *opts,
+                                             tt_module **out);
+
+/* Computes log(1 + exp(-target * input)), where target is 1 or -1.
+     reduction: none: the loss of each element; mean: their mean; sum: their sum */
+typedef struct tt_nn_soft_margin_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
+                        "mean" */
+} tt_nn_soft_margin_loss_opts;
+#define TT_NN_SOFT_MARGIN_LOSS_REDUCTION (UINT64_C(1) << 0)
+tt_status tt_nn_soft_margin_loss(tt_ctx *c, const tt_nn_soft_margin_loss_opts *opts,
+                                 tt_module **out);
+
 /* Calls its children in order and passes the result of each to the next. Children are added by
    tt_module_append or by name. */
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out);
@@ -1473,6 +1809,24 @@ typedef struct tt_nn_cross_map_lrn2d_opts {
 tt_status tt_nn_cross_map_lrn2d(tt_ctx *c, int64_t size, const tt_nn_cross_map_lrn2d_opts *opts,
                                 tt_module **out);
 
+/* Divides input (N, C, …) by (k + alpha / size * s)^beta, where s is the sum of the squares of
+   the size channels around each.
+     size: number of channels in a sum
+     alpha: factor of the sum
+     beta: exponent
+     k: added to the sum */
+typedef struct tt_nn_local_response_norm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double alpha; /* factor of the sum; default: 1e-4 */
+  double beta; /* exponent; default: 0.75 */
+  double k; /* added to the sum; default: 1.0 */
+} tt_nn_local_response_norm_opts;
+#define TT_NN_LOCAL_RESPONSE_NORM_ALPHA (UINT64_C(1) << 0)
+#define TT_NN_LOCAL_RESPONSE_NORM_BETA (UINT64_C(1) << 1)
+#define TT_NN_LOCAL_RESPONSE_NORM_K (UINT64_C(1) << 2)
+tt_status tt_nn_local_response_norm(tt_ctx *c, int64_t size,
+                                    const tt_nn_local_response_norm_opts *opts, tt_module **out);
+
 /* Pads the last dimension of the input with a number.
      padding: (left, right): numbers of elements added before and after the last dimension, or
        one number for all; negative numbers remove elements
@@ -1637,6 +1991,197 @@ typedef struct tt_nn_lp_pool2d_opts {
 tt_status tt_nn_lp_pool2d(tt_ctx *c, double norm_type, const int64_t *kernel_size,
                           int64_t n_kernel_size, const tt_nn_lp_pool2d_opts *opts, tt_module **out);
 
+/* Takes the p-norm of each window of input (N, C, D, H, W) or (C, D, H, W): sum(x^p)^(1/p), with
+   p = norm_type.
+     norm_type: p
+     kernel_size: size of the windows: (depth, height, width), or one number for all
+     stride: step between windows; kernel_size if absent
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input */
+typedef struct tt_nn_lp_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
+} tt_nn_lp_pool3d_opts;
+#define TT_NN_LP_POOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_LP_POOL3D_CEIL_MODE (UINT64_C(1) << 1)
+tt_status tt_nn_lp_pool3d(tt_ctx *c, double norm_type, const int64_t *kernel_size,
+                          int64_t n_kernel_size, const tt_nn_lp_pool3d_opts *opts, tt_module **out);
+
+/* Takes the maximum of each window of input (N, C, D, H, W) or (C, D, H, W).
+     kernel_size: size of the windows: (depth, height, width), or one number for all
+     stride: step between windows; kernel_size if absent
+     padding: number of -inf elements added to both ends of each spatial dimension; at most half
+       of kernel_size
+     dilation: distance between the elements of a window
+     return_indices: whether to return the indices of the maxima, too
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input */
+typedef struct tt_nn_max_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  const int64_t *padding; /* number of -inf elements added to both ends of each spatial dimension;
+                             at most half of kernel_size; default: 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* distance between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
+} tt_nn_max_pool3d_opts;
+#define TT_NN_MAX_POOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_MAX_POOL3D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_MAX_POOL3D_DILATION (UINT64_C(1) << 2)
+#define TT_NN_MAX_POOL3D_RETURN_INDICES (UINT64_C(1) << 3)
+#define TT_NN_MAX_POOL3D_CEIL_MODE (UINT64_C(1) << 4)
+tt_status tt_nn_max_pool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_max_pool3d_opts *opts, tt_module **out);
+
+/* Takes the mean of each window of input (N, C, D, H, W) or (C, D, H, W).
+     kernel_size: size of the windows: (depth, height, width), or one number for all
+     stride: step between windows; kernel_size if absent
+     padding: number of zeros added to both ends of each spatial dimension; at most half of
+       kernel_size
+     ceil_mode: whether to round output sizes up instead of down, so that the last window may
+       reach past the input
+     count_include_pad: whether the mean counts the padding
+     divisor_override: divisor of each sum instead of the number of elements */
+typedef struct tt_nn_avg_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; at most
+                             half of kernel_size; default: 0 */
+  int64_t n_padding;
+  int32_t ceil_mode; /* whether to round output sizes up instead of down, so that the last window
+                        may reach past the input; default: false */
+  int32_t count_include_pad; /* whether the mean counts the padding; default: true */
+  int64_t divisor_override; /* divisor of each sum instead of the number of elements; default: none
+                               */
+} tt_nn_avg_pool3d_opts;
+#define TT_NN_AVG_POOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_AVG_POOL3D_PADDING (UINT64_C(1) << 1)
+#define TT_NN_AVG_POOL3D_CEIL_MODE (UINT64_C(1) << 2)
+#define TT_NN_AVG_POOL3D_COUNT_INCLUDE_PAD (UINT64_C(1) << 3)
+#define TT_NN_AVG_POOL3D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
+tt_status tt_nn_avg_pool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_avg_pool3d_opts *opts, tt_module **out);
+
+/* Averages input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are chosen so
+   that the result has the spatial size output_size.
+     output_size: (depth, height, width) of the result, or one number for all; a negative number
+       (None in Python) keeps the size of the input */
+tt_status tt_nn_adaptive_avg_pool3d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    tt_module **out);
+
+/* Takes the maximum of input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are
+   chosen so that the result has the spatial size output_size.
+     output_size: (depth, height, width) of the result, or one number for all; a negative number
+       (None in Python) keeps the size of the input
+     return_indices: whether to return the indices of the maxima, too */
+typedef struct tt_nn_adaptive_max_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+} tt_nn_adaptive_max_pool3d_opts;
+#define TT_NN_ADAPTIVE_MAX_POOL3D_RETURN_INDICES (UINT64_C(1) << 0)
+tt_status tt_nn_adaptive_max_pool3d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    const tt_nn_adaptive_max_pool3d_opts *opts, tt_module **out);
+
+/* Puts maxima back where MaxPool1d with return_indices found them; the other elements are 0.
+     kernel_size: size of the windows: one number
+     stride: step between windows; kernel_size if absent
+     padding: what the pooling added */
+typedef struct tt_nn_max_unpool1d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  const int64_t *padding; /* what the pooling added; default: 0 */
+  int64_t n_padding;
+} tt_nn_max_unpool1d_opts;
+#define TT_NN_MAX_UNPOOL1D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_MAX_UNPOOL1D_PADDING (UINT64_C(1) << 1)
+tt_status tt_nn_max_unpool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                             const tt_nn_max_unpool1d_opts *opts, tt_module **out);
+
+/* Puts maxima back where MaxPool2d with return_indices found them; the other elements are 0.
+     kernel_size: size of the windows: (height, width), or one number for both
+     stride: step between windows; kernel_size if absent
+     padding: what the pooling added */
+typedef struct tt_nn_max_unpool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  const int64_t *padding; /* what the pooling added; default: 0 */
+  int64_t n_padding;
+} tt_nn_max_unpool2d_opts;
+#define TT_NN_MAX_UNPOOL2D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_MAX_UNPOOL2D_PADDING (UINT64_C(1) << 1)
+tt_status tt_nn_max_unpool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                             const tt_nn_max_unpool2d_opts *opts, tt_module **out);
+
+/* Puts maxima back where MaxPool3d with return_indices found them; the other elements are 0.
+     kernel_size: size of the windows: (depth, height, width), or one number for all
+     stride: step between windows; kernel_size if absent
+     padding: what the pooling added */
+typedef struct tt_nn_max_unpool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *stride; /* step between windows; kernel_size if absent; default: none */
+  int64_t n_stride;
+  const int64_t *padding; /* what the pooling added; default: 0 */
+  int64_t n_padding;
+} tt_nn_max_unpool3d_opts;
+#define TT_NN_MAX_UNPOOL3D_STRIDE (UINT64_C(1) << 0)
+#define TT_NN_MAX_UNPOOL3D_PADDING (UINT64_C(1) << 1)
+tt_status tt_nn_max_unpool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                             const tt_nn_max_unpool3d_opts *opts, tt_module **out);
+
+/* Takes the maximum of windows of input (N, C, H, W) or (C, H, W) whose steps are drawn at
+   random, so that the result has the spatial size output_size: Graham, 2014.
+     kernel_size: size of the windows: (height, width), or one number for both
+     output_size: spatial size of the result: (height, width), or one number for both
+     output_ratio: instead of output_size: that of the input times this number in (0, 1)
+     return_indices: whether to return the indices of the maxima, too */
+typedef struct tt_nn_fractional_max_pool2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *output_size; /* spatial size of the result: (height, width), or one number for
+                                 both; default: none */
+  int64_t n_output_size;
+  double output_ratio; /* instead of output_size: that of the input times this number in (0, 1);
+                          default: none */
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+} tt_nn_fractional_max_pool2d_opts;
+#define TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_SIZE (UINT64_C(1) << 0)
+#define TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_RATIO (UINT64_C(1) << 1)
+#define TT_NN_FRACTIONAL_MAX_POOL2D_RETURN_INDICES (UINT64_C(1) << 2)
+tt_status tt_nn_fractional_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                                      const tt_nn_fractional_max_pool2d_opts *opts,
+                                      tt_module **out);
+
+/* Takes the maximum of windows of input (N, C, D, H, W) or (C, D, H, W) whose steps are drawn at
+   random, so that the result has the spatial size output_size: Graham, 2014.
+     kernel_size: size of the windows: (depth, height, width), or one number for all
+     output_size: spatial size of the result: (depth, height, width), or one number for all
+     output_ratio: instead of output_size: that of the input times this number in (0, 1)
+     return_indices: whether to return the indices of the maxima, too */
+typedef struct tt_nn_fractional_max_pool3d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *output_size; /* spatial size of the result: (depth, height, width), or one number
+                                 for all; default: none */
+  int64_t n_output_size;
+  double output_ratio; /* instead of output_size: that of the input times this number in (0, 1);
+                          default: none */
+  int32_t return_indices; /* whether to return the indices of the maxima, too; default: false */
+} tt_nn_fractional_max_pool3d_opts;
+#define TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_SIZE (UINT64_C(1) << 0)
+#define TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_RATIO (UINT64_C(1) << 1)
+#define TT_NN_FRACTIONAL_MAX_POOL3D_RETURN_INDICES (UINT64_C(1) << 2)
+tt_status tt_nn_fractional_max_pool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                                      const tt_nn_fractional_max_pool3d_opts *opts,
+                                      tt_module **out);
+
 /* Divides a dimension into several.
      dim: dimension to divide
      unflattened_size: sizes in its place; one may be -1, which is the size that fits */
@@ -1750,6 +2295,66 @@ typedef struct tt_nn_pairwise_distance_opts {
 #define TT_NN_PAIRWISE_DISTANCE_KEEPDIM (UINT64_C(1) << 2)
 tt_status tt_nn_pairwise_distance(tt_ctx *c, const tt_nn_pairwise_distance_opts *opts,
                                   tt_module **out);
+
+/* Rearranges groups of upscale_factor^2 channels into larger images.
+     upscale_factor: factor of height and width */
+tt_status tt_nn_pixel_shuffle(tt_ctx *c, int64_t upscale_factor, tt_module **out);
+
+/* Rearranges images into downscale_factor^2 times as many smaller ones: the inverse of
+   PixelShuffle.
+     downscale_factor: divisor of height and width */
+tt_status tt_nn_pixel_unshuffle(tt_ctx *c, int64_t downscale_factor, tt_module **out);
+
+/* Divides the channels into groups and interleaves them: the first of each group, then the
+   second of each, …
+     groups: number of groups; divides C */
+tt_status tt_nn_channel_shuffle(tt_ctx *c, int64_t groups, tt_module **out);
+
+/* Copies each window of images into a column: input (N, C, H, W) gives (N, C * kernel_size[0] *
+   kernel_size[1], number of windows).
+     kernel_size: size of the windows: (height, width), or one number for both
+     dilation: distance between the elements of a window
+     padding: number of zeros added to both ends of each spatial dimension
+     stride: step between windows */
+typedef struct tt_nn_unfold_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dilation; /* distance between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; default:
+                             0 */
+  int64_t n_padding;
+  const int64_t *stride; /* step between windows; default: 1 */
+  int64_t n_stride;
+} tt_nn_unfold_opts;
+#define TT_NN_UNFOLD_DILATION (UINT64_C(1) << 0)
+#define TT_NN_UNFOLD_PADDING (UINT64_C(1) << 1)
+#define TT_NN_UNFOLD_STRIDE (UINT64_C(1) << 2)
+tt_status tt_nn_unfold(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_unfold_opts *opts, tt_module **out);
+
+/* Adds the columns of windows to images: where windows overlap, their elements are summed. It is
+   the transpose of Unfold.
+     output_size: (height, width) of the result, or one number for both
+     kernel_size: size of the windows: (height, width), or one number for both
+     dilation: distance between the elements of a window
+     padding: number of zeros added to both ends of each spatial dimension
+     stride: step between windows */
+typedef struct tt_nn_fold_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *dilation; /* distance between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  const int64_t *padding; /* number of zeros added to both ends of each spatial dimension; default:
+                             0 */
+  int64_t n_padding;
+  const int64_t *stride; /* step between windows; default: 1 */
+  int64_t n_stride;
+} tt_nn_fold_opts;
+#define TT_NN_FOLD_DILATION (UINT64_C(1) << 0)
+#define TT_NN_FOLD_PADDING (UINT64_C(1) << 1)
+#define TT_NN_FOLD_STRIDE (UINT64_C(1) << 2)
+tt_status tt_nn_fold(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                     const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_fold_opts *opts,
+                     tt_module **out);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,17 @@ void build(Module& m, const LinearArgs& a) {
   if (a.bias) m.slots[1].tensor = uniform_parameter(place, {weight, 1}, bound, "out_features");
 }
 
+void build(Module& m, const BilinearArgs& a) {
+  const Place place(a.dtype, a.device);
+  check_positive(a.in1_features, "in1_features");
+  check_size(a.in2_features, "in2_features");
+  check_size(a.out_features, "out_features");
+  const int64_t weight[3] = {a.out_features, a.in1_features, a.in2_features};
+  const double bound = fan_in_bound({weight, 2});
+  m.slots[0].tensor = uniform_parameter(place, weight, bound, "in1_features");
+  if (a.bias) m.slots[1].tensor = uniform_parameter(place, {weight, 1}, bound, "out_features");
+}
+
 void build(Module& m, const LayerNormArgs& a) {
   const Place place(a.dtype, a.device);
   if (!a.elementwise_affine) return;
@@ -43,7 +54,8 @@ void build(Module& m, const PReLUArgs& a) {
 
 // ---- embedding ----
 
-void build(Module& m, const EmbeddingArgs& a) {
+// Makes the table of rows; the one at padding_idx is 0.
+template <class A> static void build_table(Module& m, const A& a) {
   const Place place(a.dtype, a.device);
   const int64_t shape[2] = {a.num_embeddings, a.embedding_dim};
   if (a.sparse)
@@ -61,6 +73,9 @@ void build(Module& m, const EmbeddingArgs& a) {
   op::fill_(*pad, Scalar(0.0));
 }
 
+void build(Module& m, const EmbeddingArgs& a) { build_table(m, a); }
+void build(Module& m, const EmbeddingBagArgs& a) { build_table(m, a); }
+
 TensorList forward_of(Module& m, const EmbeddingArgs& a, TensorSpan in) {
   const Tensor& indices = *in[0];
   if (a.max_norm) {
@@ -68,6 +83,16 @@ TensorList forward_of(Module& m, const EmbeddingArgs& a, TensorSpan in) {
     op::embedding_renorm_(*m.slots[0].tensor, indices, *a.max_norm, a.norm_type);
   }
   return one(op::embedding(m.slot(0), indices, a.padding_idx, a.scale_grad_by_freq));
+}
+
+TensorList forward_of(Module& m, const EmbeddingBagArgs& a, TensorSpan in) {
+  const Tensor& indices = *in[0];
+  if (a.max_norm) {
+    MaskGuard no_grad(bit(kKeyAutograd));
+    op::embedding_renorm_(*m.slots[0].tensor, indices, *a.max_norm, a.norm_type);
+  }
+  return one(op::embedding_bag(m.slot(0), indices, in_opt(in, 1), a.mode, in_opt(in, 2),
+                               a.scale_grad_by_freq, a.include_last_offset, a.padding_idx));
 }
 
 // ---- softmax ----

@@ -1,4 +1,4 @@
-// Normalisation of channels and pooling.
+// Normalisation of channels.
 #include "nn/gen/layers.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
@@ -80,22 +80,6 @@ TensorList run_instance_norm(Module& m, const A& a, const Tensor& input, int64_t
                         tracks ? m.slots[kVar].tensor.get() : nullptr, m.slot_opt(kWeight),
                         m.slot_opt(kBias), m.training || !tracks, momentum, a.eps);
   return one(batched ? std::move(out) : op::reshape(*out, input.sizes()));
-}
-
-// Replaces negative numbers by the input's own sizes.
-Shape adaptive_size(const Shape& wanted, const Tensor& input, int64_t n) {
-  Shape out(wanted);
-  if (out.size() == 1)
-    while (out.size() < n) out.push_back(out[0]);
-  for (int64_t i = 0; i < out.size() && out.size() <= input.ndim; i++)
-    if (out[i] < 0) out[i] = input.size(i - out.size());
-  return out;
-}
-
-TensorList both(TensorPair p) {
-  TensorList l = one(std::move(p.first));
-  l.push_back(std::move(p.second));
-  return l;
 }
 
 }  // namespace
@@ -180,58 +164,6 @@ void build(Module& m, const RMSNormArgs& a) {
   const Place place(a.dtype, a.device);
   if (a.elementwise_affine)
     m.slots[0].tensor = parameter(place, a.normalized_shape, 1, "normalized_shape");
-}
-
-// ---- pooling ----
-
-void describe_of(const Module&, const AvgPool1dArgs& a, Text& t) {
-  put(t, "kernel_size", a.kernel_size, true);
-  put(t, "stride", a.stride, true);
-  put(t, "padding", a.padding, true);
-}
-
-TensorList forward_of(Module&, const MaxPool1dArgs& a, TensorSpan in) {
-  if (a.return_indices)
-    return both(op::max_pool1d_with_indices(*in[0], a.kernel_size, a.stride, a.padding, a.dilation,
-                                            a.ceil_mode));
-  return one(op::max_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
-}
-TensorList forward_of(Module&, const MaxPool2dArgs& a, TensorSpan in) {
-  if (a.return_indices)
-    return both(op::max_pool2d_with_indices(*in[0], a.kernel_size, a.stride, a.padding, a.dilation,
-                                            a.ceil_mode));
-  return one(op::max_pool2d(*in[0], a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode));
-}
-TensorList forward_of(Module&, const AdaptiveAvgPool1dArgs& a, TensorSpan in) {
-  return one(op::adaptive_avg_pool1d(*in[0], adaptive_size(a.output_size, *in[0], 1)));
-}
-TensorList forward_of(Module&, const AdaptiveAvgPool2dArgs& a, TensorSpan in) {
-  return one(op::adaptive_avg_pool2d(*in[0], adaptive_size(a.output_size, *in[0], 2)));
-}
-
-TensorList forward_of(Module&, const AdaptiveMaxPool1dArgs& a, TensorSpan in) {
-  TensorPair p = op::adaptive_max_pool1d(*in[0], adaptive_size(a.output_size, *in[0], 1));
-  return a.return_indices ? both(std::move(p)) : one(std::move(p.first));
-}
-TensorList forward_of(Module&, const AdaptiveMaxPool2dArgs& a, TensorSpan in) {
-  TensorPair p = op::adaptive_max_pool2d(*in[0], adaptive_size(a.output_size, *in[0], 2));
-  return a.return_indices ? both(std::move(p)) : one(std::move(p.first));
-}
-
-// The p-norms of windows from the means of x^p. By relu, the gradient of a sum of 0 is 0, not nan.
-template <class A> static TensorList norms_of_means(const A& a, const Tensor& means, int64_t dims) {
-  double n = 1;
-  for (int64_t i = 0; i < dims; i++) n *= double(a.kernel_size[a.kernel_size.size() > 1 ? i : 0]);
-  TensorRef signed_means = op::mul(*op::sign(means), *op::relu(*op::abs(means)));
-  return one(op::pow(*op::mul(*signed_means, n), 1 / a.norm_type));
-}
-TensorList forward_of(Module&, const LPPool1dArgs& a, TensorSpan in) {
-  TensorRef powers = op::pow(*in[0], a.norm_type);
-  return norms_of_means(a, *op::avg_pool1d(*powers, a.kernel_size, a.stride, {}, a.ceil_mode), 1);
-}
-TensorList forward_of(Module&, const LPPool2dArgs& a, TensorSpan in) {
-  TensorRef powers = op::pow(*in[0], a.norm_type);
-  return norms_of_means(a, *op::avg_pool2d(*powers, a.kernel_size, a.stride, {}, a.ceil_mode), 2);
 }
 
 }  // namespace TT_NS

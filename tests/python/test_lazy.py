@@ -1,4 +1,4 @@
-"""Lazy modules, the adaptive softmax, SyncBatchNorm."""
+"""Lazy modules, and the layers whose Python class has more than its C module."""
 import copy
 import pickle
 
@@ -114,3 +114,70 @@ def test_cross_map_lrn_sums_neighbouring_channels():
             near = x[:, max(0, c - side) : c + side + 1]
             expected = x[:, c] / (2 + 0.5 / size * (near * near).sum(1)) ** 0.75
             assert tt.allclose(m(x)[:, c], expected, atol=1e-6)
+
+
+# ---- layers that Python extends ----
+
+
+def test_unpooling_takes_the_size_of_the_result():
+    values, indices = nn.MaxPool2d(2, return_indices=True)(tt.randn(2, 4, 6, 6))
+    assert nn.MaxUnpool2d(2)(values, indices).shape == (2, 4, 6, 6)
+    x = tt.randn(2, 4, 7, 7)
+    values, indices = nn.MaxPool2d(2, return_indices=True)(x)
+    back = nn.MaxUnpool2d(2)(values, indices, output_size=x.shape)
+    assert back.shape == x.shape and tt.equal(back[back != 0], x[back != 0])
+
+
+def test_fractional_pooling():
+    x = tt.randn(2, 4, 6, 6)
+    m = nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.7), _random_samples=tt.rand(2, 4, 2))
+    out = m(x)
+    assert out.shape == (2, 4, 3, 4) and tt.equal(m(x), out)
+    assert tt.equal(copy.deepcopy(m)(x), out) and tt.equal(pickle.loads(pickle.dumps(m))(x), out)
+    values, indices = nn.FractionalMaxPool2d(2, output_size=3, return_indices=True)(x)
+    assert tt.equal(x.flatten(2).gather(2, indices.flatten(2)), values.flatten(2))
+    for bad in ({}, {"output_size": 2, "output_ratio": 0.5}, {"output_ratio": 1.5}):
+        with pytest.raises(ValueError):
+            nn.FractionalMaxPool2d(2, **bad)
+
+
+def test_losses_take_numbers():
+    chances = tt.randn(10, 2, 5).log_softmax(2)
+    targets = tt.tensor([[1, 2, 3], [1, 4, 2]])
+    lengths = [tt.tensor([10, 10]), tt.tensor([3, 2])]
+    by_tensors = nn.CTCLoss()(chances, targets, *lengths)
+    assert nn.CTCLoss()(chances, targets, (10, 10), [3, 2]).item() == by_tensors.item()
+    x, y = tt.randn(3), tt.randn(3)
+    loss = nn.GaussianNLLLoss()
+    assert loss(x, y, 0.5).item() == loss(x, y, tt.full((3,), 0.5)).item()
+
+
+def test_arguments_that_losses_refuse():
+    for make in (
+        lambda: nn.TripletMarginLoss(margin=0),
+        lambda: nn.TripletMarginWithDistanceLoss(margin=0),
+        lambda: nn.MultiMarginLoss(p=3),
+        lambda: nn.MultiMarginLoss(weight=tt.ones(2, 2)),
+    ):
+        with pytest.raises(ValueError):
+            make()
+
+
+def test_bags_of_a_given_table():
+    m = nn.EmbeddingBag.from_pretrained(tt.eye(4), mode="max")
+    assert m(tt.tensor([[0, 1]])).tolist() == [[1, 1, 0, 0]] and not m.weight.requires_grad
+    bounded = nn.EmbeddingBag(10, 3, mode="sum", max_norm=1.0)
+    bounded(tt.arange(10), tt.tensor([0, 5]))
+    assert (bounded.weight.norm(2.0, 1) <= 1 + 1e-5).all()
+
+
+def test_dicts_of_parameters_are_dicts():
+    m = nn.ParameterDict({"a": tt.ones(2), "b": tt.zeros(3)})
+    assert m.get("a") is m["a"] and m.get("c") is None
+    assert m.setdefault("c", tt.ones(1)) is m["c"] and isinstance(m["c"], nn.Parameter)
+    assert list(reversed(m)) == ["c", "b", "a"] and m.popitem()[0] == "c"
+    other = m.copy()
+    other |= nn.ParameterDict({"d": tt.ones(1)})
+    assert other["a"] is m["a"] and list(other) == ["a", "b", "d"] and len(m) == 2
+    assert list(m | nn.ParameterDict({"e": tt.ones(1)})) == ["a", "b", "e"]
+    assert list(m.fromkeys(["x", "y"], tt.ones(1)).state_dict()) == ["x", "y"]

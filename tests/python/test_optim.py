@@ -619,3 +619,14 @@ def test_hooks_of_one_optimizer_leave_its_class_alone():
         seen.clear()
         one.step()
         assert "before" not in seen and seen[-1] == "after"
+
+
+def test_sparse_adam_refuses_dense_gradients():
+    p = tt.nn.Parameter(tt.ones(2))
+    opt = tt.optim.SparseAdam([p])
+    assert opt.step(lambda: 3) == 3
+    p.grad = tt.ones(2)
+    with pytest.raises(RuntimeError, match="dense gradients"):
+        opt.step()
+    with pytest.raises(ValueError, match="betas"):
+        tt.optim.SparseAdam([p], betas=(1.0, 0.9))

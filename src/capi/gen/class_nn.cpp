@@ -97,6 +97,255 @@ tt_status tt_nn_softmax2d(tt_ctx *c, tt_module **out) {
     *out = reinterpret_cast<tt_module*>(construct(Softmax2dArgs{}).leak());
   });
 }
+tt_status tt_nn_rrelu(tt_ctx *c, const tt_nn_rrelu_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_rrelu", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 3);
+    const double o_lower = opts_has(opts, 0) ? double(opts->lower) : double(0.125);
+    const double o_upper = opts_has(opts, 1) ? double(opts->upper) : double(0.3333333333333333);
+    const bool o_inplace = opts_has(opts, 2) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(RReLUArgs{o_lower, o_upper, o_inplace}).leak());
+  });
+}
+tt_status tt_nn_dropout1d(tt_ctx *c, const tt_nn_dropout1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_dropout1d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_inplace = opts_has(opts, 1) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(Dropout1dArgs{o_p, o_inplace}).leak());
+  });
+}
+tt_status tt_nn_dropout2d(tt_ctx *c, const tt_nn_dropout2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_dropout2d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_inplace = opts_has(opts, 1) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(Dropout2dArgs{o_p, o_inplace}).leak());
+  });
+}
+tt_status tt_nn_dropout3d(tt_ctx *c, const tt_nn_dropout3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_dropout3d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_inplace = opts_has(opts, 1) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(Dropout3dArgs{o_p, o_inplace}).leak());
+  });
+}
+tt_status tt_nn_alpha_dropout(tt_ctx *c, const tt_nn_alpha_dropout_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_alpha_dropout", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_inplace = opts_has(opts, 1) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(AlphaDropoutArgs{o_p, o_inplace}).leak());
+  });
+}
+tt_status tt_nn_feature_alpha_dropout(tt_ctx *c, const tt_nn_feature_alpha_dropout_opts *opts,
+                                      tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_feature_alpha_dropout", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
+    const bool o_inplace = opts_has(opts, 1) ? bool(opts->inplace != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(FeatureAlphaDropoutArgs{o_p, o_inplace}).leak());
+  });
+}
+tt_status tt_nn_bilinear(tt_ctx *c, int64_t in1_features, int64_t in2_features,
+                         int64_t out_features, const tt_nn_bilinear_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_bilinear", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 3);
+    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(BilinearArgs{in1_features, in2_features,
+        out_features, o_bias, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_embedding_bag(tt_ctx *c, int64_t num_embeddings, int64_t embedding_dim,
+                              const tt_nn_embedding_bag_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_embedding_bag", [&](Ctx&) {
+    out_arg(out, "out", 11);
+    check_opts(opts, 9);
+    const Opt<double> o_max_norm = opts_has(opts, 0) ? Opt<double>(opts->max_norm) : Opt<double>();
+    const double o_norm_type = opts_has(opts, 1) ? double(opts->norm_type) : double(2.0);
+    const bool o_scale_grad_by_freq = opts_has(opts, 2) ? bool(opts->scale_grad_by_freq != 0)
+        : bool(false);
+    const int64_t o_mode = opts_has(opts, 3)
+        ? int64_t(enum_arg(opts->mode, "mode", 5, kBagModeValues)) : int64_t(1);
+    const bool o_sparse = opts_has(opts, 4) ? bool(opts->sparse != 0) : bool(false);
+    const bool o_include_last_offset = opts_has(opts, 5) ? bool(opts->include_last_offset != 0)
+        : bool(false);
+    const Opt<int64_t> o_padding_idx = opts_has(opts, 6) ? Opt<int64_t>(opts->padding_idx)
+        : Opt<int64_t>();
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 9)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 10) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(EmbeddingBagArgs{num_embeddings, embedding_dim,
+        o_max_norm, o_norm_type, o_scale_grad_by_freq, o_mode, o_sparse, o_include_last_offset,
+        o_padding_idx, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_ctc_loss(tt_ctx *c, const tt_nn_ctc_loss_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_ctc_loss", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 3);
+    const int64_t o_blank = opts_has(opts, 0) ? int64_t(opts->blank) : int64_t(0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
+    const bool o_zero_infinity = opts_has(opts, 2) ? bool(opts->zero_infinity != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(CTCLossArgs{o_blank, o_reduction,
+        o_zero_infinity}).leak());
+  });
+}
+tt_status tt_nn_gaussian_nll_loss(tt_ctx *c, const tt_nn_gaussian_nll_loss_opts *opts,
+                                  tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_gaussian_nll_loss", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 3);
+    const bool o_full = opts_has(opts, 0) ? bool(opts->full != 0) : bool(false);
+    const double o_eps = opts_has(opts, 1) ? double(opts->eps) : double(1e-6);
+    const int64_t o_reduction = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 2, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(GaussianNLLLossArgs{o_full, o_eps,
+        o_reduction}).leak());
+  });
+}
+tt_status tt_nn_poisson_nll_loss(tt_ctx *c, const tt_nn_poisson_nll_loss_opts *opts,
+                                 tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_poisson_nll_loss", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 4);
+    const bool o_log_input = opts_has(opts, 0) ? bool(opts->log_input != 0) : bool(true);
+    const bool o_full = opts_has(opts, 1) ? bool(opts->full != 0) : bool(false);
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-8);
+    const int64_t o_reduction = opts_has(opts, 3)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 3, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(PoissonNLLLossArgs{o_log_input, o_full, o_eps,
+        o_reduction}).leak());
+  });
+}
+tt_status tt_nn_cosine_embedding_loss(tt_ctx *c, const tt_nn_cosine_embedding_loss_opts *opts,
+                                      tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_cosine_embedding_loss", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(0.0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(CosineEmbeddingLossArgs{o_margin,
+        o_reduction}).leak());
+  });
+}
+tt_status tt_nn_margin_ranking_loss(tt_ctx *c, const tt_nn_margin_ranking_loss_opts *opts,
+                                    tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_margin_ranking_loss", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(0.0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(MarginRankingLossArgs{o_margin,
+        o_reduction}).leak());
+  });
+}
+tt_status tt_nn_triplet_margin_loss(tt_ctx *c, const tt_nn_triplet_margin_loss_opts *opts,
+                                    tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_triplet_margin_loss", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 5);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(1.0);
+    const double o_p = opts_has(opts, 1) ? double(opts->p) : double(2.0);
+    const double o_eps = opts_has(opts, 2) ? double(opts->eps) : double(1e-6);
+    const bool o_swap = opts_has(opts, 3) ? bool(opts->swap != 0) : bool(false);
+    const int64_t o_reduction = opts_has(opts, 4)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 4, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(TripletMarginLossArgs{o_margin, o_p, o_eps,
+        o_swap, o_reduction}).leak());
+  });
+}
+tt_status tt_nn_hinge_embedding_loss(tt_ctx *c, const tt_nn_hinge_embedding_loss_opts *opts,
+                                     tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_hinge_embedding_loss", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const double o_margin = opts_has(opts, 0) ? double(opts->margin) : double(1.0);
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(HingeEmbeddingLossArgs{o_margin,
+        o_reduction}).leak());
+  });
+}
+tt_status tt_nn_multi_margin_loss(tt_ctx *c, const tt_nn_multi_margin_loss_opts *opts,
+                                  tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_multi_margin_loss", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 4);
+    const int64_t o_p = opts_has(opts, 0) ? int64_t(opts->p) : int64_t(1);
+    const double o_margin = opts_has(opts, 1) ? double(opts->margin) : double(1.0);
+    const Tensor* o_weight = opts_has(opts, 2) ? optional_arg(opts->weight, "weight", 2) : nullptr;
+    const int64_t o_reduction = opts_has(opts, 3)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 3, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(MultiMarginLossArgs{o_p, o_margin, o_weight,
+        o_reduction}).leak());
+  });
+}
+tt_status tt_nn_multi_label_margin_loss(tt_ctx *c, const tt_nn_multi_label_margin_loss_opts *opts,
+                                        tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_multi_label_margin_loss", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    check_opts(opts, 1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(MultiLabelMarginLossArgs{o_reduction}).leak());
+  });
+}
+tt_status tt_nn_multi_label_soft_margin_loss(tt_ctx *c,
+                                             const tt_nn_multi_label_soft_margin_loss_opts *opts,
+                                             tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_multi_label_soft_margin_loss", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 2);
+    const Tensor* o_weight = opts_has(opts, 0) ? optional_arg(opts->weight, "weight", 0) : nullptr;
+    const int64_t o_reduction = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 1, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(MultiLabelSoftMarginLossArgs{o_weight,
+        o_reduction}).leak());
+  });
+}
+tt_status tt_nn_soft_margin_loss(tt_ctx *c, const tt_nn_soft_margin_loss_opts *opts,
+                                 tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_soft_margin_loss", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    check_opts(opts, 1);
+    const int64_t o_reduction = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 0, kReductionValues)) : int64_t(1);
+    *out = reinterpret_cast<tt_module*>(construct(SoftMarginLossArgs{o_reduction}).leak());
+  });
+}
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_sequential", [&](Ctx&) {
@@ -1035,6 +1284,19 @@ tt_status tt_nn_cross_map_lrn2d(tt_ctx *c, int64_t size, const tt_nn_cross_map_l
         o_k}).leak());
   });
 }
+tt_status tt_nn_local_response_norm(tt_ctx *c, int64_t size,
+                                    const tt_nn_local_response_norm_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_local_response_norm", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const double o_alpha = opts_has(opts, 0) ? double(opts->alpha) : double(1e-4);
+    const double o_beta = opts_has(opts, 1) ? double(opts->beta) : double(0.75);
+    const double o_k = opts_has(opts, 2) ? double(opts->k) : double(1.0);
+    *out = reinterpret_cast<tt_module*>(construct(LocalResponseNormArgs{size, o_alpha, o_beta,
+        o_k}).leak());
+  });
+}
 tt_status tt_nn_constant_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
                                tt_module **out) {
   if (out) *out = nullptr;
@@ -1230,6 +1492,163 @@ tt_status tt_nn_lp_pool2d(tt_ctx *c, double norm_type, const int64_t *kernel_siz
         o_ceil_mode}).leak());
   });
 }
+tt_status tt_nn_lp_pool3d(tt_ctx *c, double norm_type, const int64_t *kernel_size,
+                          int64_t n_kernel_size, const tt_nn_lp_pool3d_opts *opts,
+                          tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_lp_pool3d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 1) ? bool(opts->ceil_mode != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(construct(LPPool3dArgs{norm_type,
+        Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1)), Shape(o_stride),
+        o_ceil_mode}).leak());
+  });
+}
+tt_status tt_nn_max_pool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_max_pool3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_max_pool3d", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    const Ints o_dilation = opts_has(opts, 2) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 3) : Ints();
+    const bool o_return_indices = opts_has(opts, 3) ? bool(opts->return_indices != 0) : bool(false);
+    const bool o_ceil_mode = opts_has(opts, 4) ? bool(opts->ceil_mode != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(
+        construct(MaxPool3dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                Shape(o_stride), Shape(o_padding), Shape(o_dilation),
+                                o_return_indices, o_ceil_mode}).leak());
+  });
+}
+tt_status tt_nn_avg_pool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                           const tt_nn_avg_pool3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_avg_pool3d", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0)
+        : bool(true);
+    const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override)
+        : Opt<int64_t>();
+    *out = reinterpret_cast<tt_module*>(
+        construct(AvgPool3dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                Shape(o_stride), Shape(o_padding), o_ceil_mode, o_count_include_pad,
+                                o_divisor_override}).leak());
+  });
+}
+tt_status tt_nn_adaptive_avg_pool3d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_adaptive_avg_pool3d", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(
+        construct(AdaptiveAvgPool3dArgs{Shape(int_list_arg(output_size, n_output_size,
+        "output_size", 0))}).leak());
+  });
+}
+tt_status tt_nn_adaptive_max_pool3d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                                    const tt_nn_adaptive_max_pool3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_adaptive_max_pool3d", [&](Ctx&) {
+    out_arg(out, "out", 2);
+    check_opts(opts, 1);
+    const bool o_return_indices = opts_has(opts, 0) ? bool(opts->return_indices != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(
+        construct(AdaptiveMaxPool3dArgs{Shape(int_list_arg(output_size, n_output_size,
+        "output_size", 0)), o_return_indices}).leak());
+  });
+}
+tt_status tt_nn_max_unpool1d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                             const tt_nn_max_unpool1d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_max_unpool1d", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    *out = reinterpret_cast<tt_module*>(
+        construct(MaxUnpool1dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                  Shape(o_stride), Shape(o_padding)}).leak());
+  });
+}
+tt_status tt_nn_max_unpool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                             const tt_nn_max_unpool2d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_max_unpool2d", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    *out = reinterpret_cast<tt_module*>(
+        construct(MaxUnpool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                  Shape(o_stride), Shape(o_padding)}).leak());
+  });
+}
+tt_status tt_nn_max_unpool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                             const tt_nn_max_unpool3d_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_max_unpool3d", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    check_opts(opts, 2);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    *out = reinterpret_cast<tt_module*>(
+        construct(MaxUnpool3dArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                                  Shape(o_stride), Shape(o_padding)}).leak());
+  });
+}
+tt_status tt_nn_fractional_max_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                                      const tt_nn_fractional_max_pool2d_opts *opts,
+                                      tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_fractional_max_pool2d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Ints o_output_size = opts_has(opts, 0) ? int_list_arg(opts->output_size,
+        opts->n_output_size, "output_size", 1) : Ints();
+    const Opt<double> o_output_ratio = opts_has(opts, 1) ? Opt<double>(opts->output_ratio)
+        : Opt<double>();
+    const bool o_return_indices = opts_has(opts, 2) ? bool(opts->return_indices != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(
+        construct(FractionalMaxPool2dArgs{Shape(int_list_arg(kernel_size, n_kernel_size,
+        "kernel_size", 0)), Shape(o_output_size), o_output_ratio, o_return_indices}).leak());
+  });
+}
+tt_status tt_nn_fractional_max_pool3d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                                      const tt_nn_fractional_max_pool3d_opts *opts,
+                                      tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_fractional_max_pool3d", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Ints o_output_size = opts_has(opts, 0) ? int_list_arg(opts->output_size,
+        opts->n_output_size, "output_size", 1) : Ints();
+    const Opt<double> o_output_ratio = opts_has(opts, 1) ? Opt<double>(opts->output_ratio)
+        : Opt<double>();
+    const bool o_return_indices = opts_has(opts, 2) ? bool(opts->return_indices != 0) : bool(false);
+    *out = reinterpret_cast<tt_module*>(
+        construct(FractionalMaxPool3dArgs{Shape(int_list_arg(kernel_size, n_kernel_size,
+        "kernel_size", 0)), Shape(o_output_size), o_output_ratio, o_return_indices}).leak());
+  });
+}
 tt_status tt_nn_unflatten(tt_ctx *c, int64_t dim, const int64_t *unflattened_size,
                           int64_t n_unflattened_size, tt_module **out) {
   if (out) *out = nullptr;
@@ -1316,5 +1735,62 @@ tt_status tt_nn_pairwise_distance(tt_ctx *c, const tt_nn_pairwise_distance_opts 
     const bool o_keepdim = opts_has(opts, 2) ? bool(opts->keepdim != 0) : bool(false);
     *out = reinterpret_cast<tt_module*>(construct(PairwiseDistanceArgs{o_p, o_eps,
         o_keepdim}).leak());
+  });
+}
+tt_status tt_nn_pixel_shuffle(tt_ctx *c, int64_t upscale_factor, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_pixel_shuffle", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(construct(PixelShuffleArgs{upscale_factor}).leak());
+  });
+}
+tt_status tt_nn_pixel_unshuffle(tt_ctx *c, int64_t downscale_factor, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_pixel_unshuffle", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(construct(PixelUnshuffleArgs{downscale_factor}).leak());
+  });
+}
+tt_status tt_nn_channel_shuffle(tt_ctx *c, int64_t groups, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_channel_shuffle", [&](Ctx&) {
+    out_arg(out, "out", 1);
+    *out = reinterpret_cast<tt_module*>(construct(ChannelShuffleArgs{groups}).leak());
+  });
+}
+tt_status tt_nn_unfold(tt_ctx *c, const int64_t *kernel_size, int64_t n_kernel_size,
+                       const tt_nn_unfold_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_unfold", [&](Ctx&) {
+    out_arg(out, "out", 4);
+    check_opts(opts, 3);
+    const Ints o_dilation = opts_has(opts, 0) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 1) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 2) : Ints();
+    const Ints o_stride = opts_has(opts, 2) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        3) : Ints();
+    *out = reinterpret_cast<tt_module*>(
+        construct(UnfoldArgs{Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 0)),
+                             Shape(o_dilation), Shape(o_padding), Shape(o_stride)}).leak());
+  });
+}
+tt_status tt_nn_fold(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
+                     const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_fold_opts *opts,
+                     tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_fold", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const Ints o_dilation = opts_has(opts, 0) ? int_list_arg(opts->dilation, opts->n_dilation,
+        "dilation", 2) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 3) : Ints();
+    const Ints o_stride = opts_has(opts, 2) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        4) : Ints();
+    *out = reinterpret_cast<tt_module*>(
+        construct(FoldArgs{Shape(int_list_arg(output_size, n_output_size, "output_size", 0)),
+                           Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1)),
+                           Shape(o_dilation), Shape(o_padding), Shape(o_stride)}).leak());
   });
 }

@@ -58,6 +58,141 @@ struct Softmax2dArgs {
 };
 Ref<Module> construct(const Softmax2dArgs& a);
 
+struct RReLUArgs {
+  double lower;
+  double upper;
+  bool inplace;
+};
+Ref<Module> construct(const RReLUArgs& a);
+
+struct Dropout1dArgs {
+  double p;
+  bool inplace;
+};
+Ref<Module> construct(const Dropout1dArgs& a);
+
+struct Dropout2dArgs {
+  double p;
+  bool inplace;
+};
+Ref<Module> construct(const Dropout2dArgs& a);
+
+struct Dropout3dArgs {
+  double p;
+  bool inplace;
+};
+Ref<Module> construct(const Dropout3dArgs& a);
+
+struct AlphaDropoutArgs {
+  double p;
+  bool inplace;
+};
+Ref<Module> construct(const AlphaDropoutArgs& a);
+
+struct FeatureAlphaDropoutArgs {
+  double p;
+  bool inplace;
+};
+Ref<Module> construct(const FeatureAlphaDropoutArgs& a);
+
+struct BilinearArgs {
+  int64_t in1_features;
+  int64_t in2_features;
+  int64_t out_features;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const BilinearArgs& a);
+
+struct EmbeddingBagArgs {
+  int64_t num_embeddings;
+  int64_t embedding_dim;
+  Opt<double> max_norm;
+  double norm_type;
+  bool scale_grad_by_freq;
+  int64_t mode;
+  bool sparse;
+  bool include_last_offset;
+  Opt<int64_t> padding_idx;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const EmbeddingBagArgs& a);
+
+struct CTCLossArgs {
+  int64_t blank;
+  int64_t reduction;
+  bool zero_infinity;
+};
+Ref<Module> construct(const CTCLossArgs& a);
+
+struct GaussianNLLLossArgs {
+  bool full;
+  double eps;
+  int64_t reduction;
+};
+Ref<Module> construct(const GaussianNLLLossArgs& a);
+
+struct PoissonNLLLossArgs {
+  bool log_input;
+  bool full;
+  double eps;
+  int64_t reduction;
+};
+Ref<Module> construct(const PoissonNLLLossArgs& a);
+
+struct CosineEmbeddingLossArgs {
+  double margin;
+  int64_t reduction;
+};
+Ref<Module> construct(const CosineEmbeddingLossArgs& a);
+
+struct MarginRankingLossArgs {
+  double margin;
+  int64_t reduction;
+};
+Ref<Module> construct(const MarginRankingLossArgs& a);
+
+struct TripletMarginLossArgs {
+  double margin;
+  double p;
+  double eps;
+  bool swap;
+  int64_t reduction;
+};
+Ref<Module> construct(const TripletMarginLossArgs& a);
+
+struct HingeEmbeddingLossArgs {
+  double margin;
+  int64_t reduction;
+};
+Ref<Module> construct(const HingeEmbeddingLossArgs& a);
+
+struct MultiMarginLossArgs {
+  int64_t p;
+  double margin;
+  const Tensor* weight;
+  int64_t reduction;
+};
+Ref<Module> construct(const MultiMarginLossArgs& a);
+
+struct MultiLabelMarginLossArgs {
+  int64_t reduction;
+};
+Ref<Module> construct(const MultiLabelMarginLossArgs& a);
+
+struct MultiLabelSoftMarginLossArgs {
+  const Tensor* weight;
+  int64_t reduction;
+};
+Ref<Module> construct(const MultiLabelSoftMarginLossArgs& a);
+
+struct SoftMarginLossArgs {
+  int64_t reduction;
+};
+Ref<Module> construct(const SoftMarginLossArgs& a);
+
 struct SequentialArgs {
 };
 Ref<Module> construct(const SequentialArgs& a);
@@ -602,6 +737,14 @@ struct CrossMapLRN2dArgs {
 };
 Ref<Module> construct(const CrossMapLRN2dArgs& a);
 
+struct LocalResponseNormArgs {
+  int64_t size;
+  double alpha;
+  double beta;
+  double k;
+};
+Ref<Module> construct(const LocalResponseNormArgs& a);
+
 struct ConstantPad1dArgs {
   Shape padding;
   double value;
@@ -708,6 +851,82 @@ struct LPPool2dArgs {
 };
 Ref<Module> construct(const LPPool2dArgs& a);
 
+struct LPPool3dArgs {
+  double norm_type;
+  Shape kernel_size;
+  Shape stride;
+  bool ceil_mode;
+};
+Ref<Module> construct(const LPPool3dArgs& a);
+
+struct MaxPool3dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  Shape dilation;
+  bool return_indices;
+  bool ceil_mode;
+};
+Ref<Module> construct(const MaxPool3dArgs& a);
+
+struct AvgPool3dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+  bool ceil_mode;
+  bool count_include_pad;
+  Opt<int64_t> divisor_override;
+};
+Ref<Module> construct(const AvgPool3dArgs& a);
+
+struct AdaptiveAvgPool3dArgs {
+  Shape output_size;
+};
+Ref<Module> construct(const AdaptiveAvgPool3dArgs& a);
+
+struct AdaptiveMaxPool3dArgs {
+  Shape output_size;
+  bool return_indices;
+};
+Ref<Module> construct(const AdaptiveMaxPool3dArgs& a);
+
+struct MaxUnpool1dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+};
+Ref<Module> construct(const MaxUnpool1dArgs& a);
+
+struct MaxUnpool2dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+};
+Ref<Module> construct(const MaxUnpool2dArgs& a);
+
+struct MaxUnpool3dArgs {
+  Shape kernel_size;
+  Shape stride;
+  Shape padding;
+};
+Ref<Module> construct(const MaxUnpool3dArgs& a);
+
+struct FractionalMaxPool2dArgs {
+  Shape kernel_size;
+  Shape output_size;
+  Opt<double> output_ratio;
+  bool return_indices;
+};
+Ref<Module> construct(const FractionalMaxPool2dArgs& a);
+
+struct FractionalMaxPool3dArgs {
+  Shape kernel_size;
+  Shape output_size;
+  Opt<double> output_ratio;
+  bool return_indices;
+};
+Ref<Module> construct(const FractionalMaxPool3dArgs& a);
+
 struct UnflattenArgs {
   int64_t dim;
   Shape unflattened_size;
@@ -754,5 +973,37 @@ struct PairwiseDistanceArgs {
   bool keepdim;
 };
 Ref<Module> construct(const PairwiseDistanceArgs& a);
+
+struct PixelShuffleArgs {
+  int64_t upscale_factor;
+};
+Ref<Module> construct(const PixelShuffleArgs& a);
+
+struct PixelUnshuffleArgs {
+  int64_t downscale_factor;
+};
+Ref<Module> construct(const PixelUnshuffleArgs& a);
+
+struct ChannelShuffleArgs {
+  int64_t groups;
+};
+Ref<Module> construct(const ChannelShuffleArgs& a);
+
+struct UnfoldArgs {
+  Shape kernel_size;
+  Shape dilation;
+  Shape padding;
+  Shape stride;
+};
+Ref<Module> construct(const UnfoldArgs& a);
+
+struct FoldArgs {
+  Shape output_size;
+  Shape kernel_size;
+  Shape dilation;
+  Shape padding;
+  Shape stride;
+};
+Ref<Module> construct(const FoldArgs& a);
 
 }  // namespace TT_NS

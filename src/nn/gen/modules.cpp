@@ -184,6 +184,351 @@ TT_COLD Ref<Module> construct(const Softmax2dArgs& a) {
   return m;
 }
 
+static TensorList RReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("RReLU");
+  [[maybe_unused]] const auto& a = args_of<RReLUArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::rrelu_(x, a.lower, a.upper, m.training);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::rrelu(*in[0], a.lower, a.upper, m.training));
+}
+TT_COLD static void RReLU_describe(const Module& m, Text& t) {
+  const auto& a = args_of<RReLUArgs>(m);
+  put(t, "lower", a.lower);
+  put(t, "upper", a.upper);
+  if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
+}
+static constinit const ModuleType RReLU_type = {"RReLU", 1, 1, RReLU_forward, RReLU_describe,
+                                                copy_module<RReLUArgs>, destroy_module<RReLUArgs>,
+                                                false};
+TT_COLD Ref<Module> construct(const RReLUArgs& a) {
+  ModuleRef m = new_module(&RReLU_type, a);
+  return m;
+}
+
+static TensorList Dropout1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Dropout1d");
+  [[maybe_unused]] const auto& a = args_of<Dropout1dArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::dropout1d_(x, a.p, m.training);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::dropout1d(*in[0], a.p, m.training));
+}
+TT_COLD static void Dropout1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<Dropout1dArgs>(m);
+  put(t, "p", a.p);
+  put(t, "inplace", a.inplace);
+}
+static constinit const ModuleType Dropout1d_type = {"Dropout1d", 1, 1, Dropout1d_forward,
+                                                    Dropout1d_describe, copy_module<Dropout1dArgs>,
+                                                    destroy_module<Dropout1dArgs>, false};
+TT_COLD Ref<Module> construct(const Dropout1dArgs& a) {
+  ModuleRef m = new_module(&Dropout1d_type, a);
+  return m;
+}
+
+static TensorList Dropout2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Dropout2d");
+  [[maybe_unused]] const auto& a = args_of<Dropout2dArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::dropout2d_(x, a.p, m.training);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::dropout2d(*in[0], a.p, m.training));
+}
+TT_COLD static void Dropout2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<Dropout2dArgs>(m);
+  put(t, "p", a.p);
+  put(t, "inplace", a.inplace);
+}
+static constinit const ModuleType Dropout2d_type = {"Dropout2d", 1, 1, Dropout2d_forward,
+                                                    Dropout2d_describe, copy_module<Dropout2dArgs>,
+                                                    destroy_module<Dropout2dArgs>, false};
+TT_COLD Ref<Module> construct(const Dropout2dArgs& a) {
+  ModuleRef m = new_module(&Dropout2d_type, a);
+  return m;
+}
+
+static TensorList Dropout3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Dropout3d");
+  [[maybe_unused]] const auto& a = args_of<Dropout3dArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::dropout3d_(x, a.p, m.training);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::dropout3d(*in[0], a.p, m.training));
+}
+TT_COLD static void Dropout3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<Dropout3dArgs>(m);
+  put(t, "p", a.p);
+  put(t, "inplace", a.inplace);
+}
+static constinit const ModuleType Dropout3d_type = {"Dropout3d", 1, 1, Dropout3d_forward,
+                                                    Dropout3d_describe, copy_module<Dropout3dArgs>,
+                                                    destroy_module<Dropout3dArgs>, false};
+TT_COLD Ref<Module> construct(const Dropout3dArgs& a) {
+  ModuleRef m = new_module(&Dropout3d_type, a);
+  return m;
+}
+
+static TensorList AlphaDropout_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AlphaDropout");
+  [[maybe_unused]] const auto& a = args_of<AlphaDropoutArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::alpha_dropout_(x, a.p, m.training);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::alpha_dropout(*in[0], a.p, m.training));
+}
+TT_COLD static void AlphaDropout_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AlphaDropoutArgs>(m);
+  put(t, "p", a.p);
+  put(t, "inplace", a.inplace);
+}
+static constinit const ModuleType AlphaDropout_type = {"AlphaDropout", 1, 1, AlphaDropout_forward,
+                                                       AlphaDropout_describe,
+                                                       copy_module<AlphaDropoutArgs>,
+                                                       destroy_module<AlphaDropoutArgs>, false};
+TT_COLD Ref<Module> construct(const AlphaDropoutArgs& a) {
+  ModuleRef m = new_module(&AlphaDropout_type, a);
+  return m;
+}
+
+static TensorList FeatureAlphaDropout_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("FeatureAlphaDropout");
+  [[maybe_unused]] const auto& a = args_of<FeatureAlphaDropoutArgs>(m);
+  if (a.inplace) {
+    Tensor& x = const_cast<Tensor&>(*in[0]);
+    op::feature_alpha_dropout_(x, a.p, m.training);
+    return one(TensorRef::share(&x));
+  }
+  return one(op::feature_alpha_dropout(*in[0], a.p, m.training));
+}
+TT_COLD static void FeatureAlphaDropout_describe(const Module& m, Text& t) {
+  const auto& a = args_of<FeatureAlphaDropoutArgs>(m);
+  put(t, "p", a.p);
+  put(t, "inplace", a.inplace);
+}
+static constinit const ModuleType FeatureAlphaDropout_type = {"FeatureAlphaDropout", 1, 1,
+    FeatureAlphaDropout_forward, FeatureAlphaDropout_describe, copy_module<FeatureAlphaDropoutArgs>,
+    destroy_module<FeatureAlphaDropoutArgs>, false};
+TT_COLD Ref<Module> construct(const FeatureAlphaDropoutArgs& a) {
+  ModuleRef m = new_module(&FeatureAlphaDropout_type, a);
+  return m;
+}
+
+static TensorList Bilinear_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Bilinear");
+  [[maybe_unused]] const auto& a = args_of<BilinearArgs>(m);
+  return one(op::bilinear(*in[0], *in[1], m.slot(0), m.slot_opt(1)));
+}
+TT_COLD static void Bilinear_describe(const Module& m, Text& t) {
+  const auto& a = args_of<BilinearArgs>(m);
+  put(t, "in1_features", a.in1_features);
+  put(t, "in2_features", a.in2_features);
+  put(t, "out_features", a.out_features);
+  put(t, "bias", a.bias);
+}
+static constinit const ModuleType Bilinear_type = {"Bilinear", 2, 2, Bilinear_forward,
+                                                   Bilinear_describe, copy_module<BilinearArgs>,
+                                                   destroy_module<BilinearArgs>, false};
+TT_COLD Ref<Module> construct(const BilinearArgs& a) {
+  ModuleRef m = new_module(&Bilinear_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  build(*m, args_of<BilinearArgs>(*m));
+  return m;
+}
+
+static TensorList EmbeddingBag_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("EmbeddingBag");
+  [[maybe_unused]] const auto& a = args_of<EmbeddingBagArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void EmbeddingBag_describe(const Module& m, Text& t) {
+  const auto& a = args_of<EmbeddingBagArgs>(m);
+  put(t, nullptr, a.num_embeddings);
+  put(t, nullptr, a.embedding_dim);
+  if (a.max_norm) put(t, "max_norm", a.max_norm);
+  if (differs(a.norm_type, 2.0)) { put(t, "norm_type", a.norm_type); }
+  if (differs(a.scale_grad_by_freq, false)) { put(t, "scale_grad_by_freq", a.scale_grad_by_freq); }
+  static constexpr const char* k_mode[] = {"sum", "mean", "max"}; put(t, "mode", k_mode[a.mode]);
+  if (differs(a.sparse, false)) { put(t, "sparse", a.sparse); }
+  if (differs(a.include_last_offset, false)) {
+    put(t, "include_last_offset", a.include_last_offset);
+  }
+  if (a.padding_idx) put(t, "padding_idx", a.padding_idx);
+}
+static constinit const ModuleType EmbeddingBag_type = {"EmbeddingBag", 1, 3, EmbeddingBag_forward,
+                                                       EmbeddingBag_describe,
+                                                       copy_module<EmbeddingBagArgs>,
+                                                       destroy_module<EmbeddingBagArgs>, false};
+TT_COLD Ref<Module> construct(const EmbeddingBagArgs& a) {
+  ModuleRef m = new_module(&EmbeddingBag_type, a);
+  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  build(*m, args_of<EmbeddingBagArgs>(*m));
+  return m;
+}
+
+static TensorList CTCLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CTCLoss");
+  [[maybe_unused]] const auto& a = args_of<CTCLossArgs>(m);
+  return one(op::ctc_loss(*in[0], *in[1], *in[2], *in[3], a.blank, a.reduction, a.zero_infinity));
+}
+static constinit const ModuleType CTCLoss_type = {"CTCLoss", 4, 4, CTCLoss_forward, nullptr,
+                                                  copy_module<CTCLossArgs>,
+                                                  destroy_module<CTCLossArgs>, false};
+TT_COLD Ref<Module> construct(const CTCLossArgs& a) {
+  ModuleRef m = new_module(&CTCLoss_type, a);
+  return m;
+}
+
+static TensorList GaussianNLLLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("GaussianNLLLoss");
+  [[maybe_unused]] const auto& a = args_of<GaussianNLLLossArgs>(m);
+  return one(op::gaussian_nll_loss(*in[0], *in[1], *in[2], a.full, a.eps, a.reduction));
+}
+static constinit const ModuleType GaussianNLLLoss_type = {"GaussianNLLLoss", 3, 3,
+    GaussianNLLLoss_forward, nullptr, copy_module<GaussianNLLLossArgs>,
+    destroy_module<GaussianNLLLossArgs>, false};
+TT_COLD Ref<Module> construct(const GaussianNLLLossArgs& a) {
+  ModuleRef m = new_module(&GaussianNLLLoss_type, a);
+  return m;
+}
+
+static TensorList PoissonNLLLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("PoissonNLLLoss");
+  [[maybe_unused]] const auto& a = args_of<PoissonNLLLossArgs>(m);
+  return one(op::poisson_nll_loss(*in[0], *in[1], a.log_input, a.full, a.eps, a.reduction));
+}
+static constinit const ModuleType PoissonNLLLoss_type = {"PoissonNLLLoss", 2, 2,
+    PoissonNLLLoss_forward, nullptr, copy_module<PoissonNLLLossArgs>,
+    destroy_module<PoissonNLLLossArgs>, false};
+TT_COLD Ref<Module> construct(const PoissonNLLLossArgs& a) {
+  ModuleRef m = new_module(&PoissonNLLLoss_type, a);
+  return m;
+}
+
+static TensorList CosineEmbeddingLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("CosineEmbeddingLoss");
+  [[maybe_unused]] const auto& a = args_of<CosineEmbeddingLossArgs>(m);
+  return one(op::cosine_embedding_loss(*in[0], *in[1], *in[2], a.margin, a.reduction));
+}
+static constinit const ModuleType CosineEmbeddingLoss_type = {"CosineEmbeddingLoss", 3, 3,
+    CosineEmbeddingLoss_forward, nullptr, copy_module<CosineEmbeddingLossArgs>,
+    destroy_module<CosineEmbeddingLossArgs>, false};
+TT_COLD Ref<Module> construct(const CosineEmbeddingLossArgs& a) {
+  ModuleRef m = new_module(&CosineEmbeddingLoss_type, a);
+  return m;
+}
+
+static TensorList MarginRankingLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MarginRankingLoss");
+  [[maybe_unused]] const auto& a = args_of<MarginRankingLossArgs>(m);
+  return one(op::margin_ranking_loss(*in[0], *in[1], *in[2], a.margin, a.reduction));
+}
+static constinit const ModuleType MarginRankingLoss_type = {"MarginRankingLoss", 3, 3,
+    MarginRankingLoss_forward, nullptr, copy_module<MarginRankingLossArgs>,
+    destroy_module<MarginRankingLossArgs>, false};
+TT_COLD Ref<Module> construct(const MarginRankingLossArgs& a) {
+  ModuleRef m = new_module(&MarginRankingLoss_type, a);
+  return m;
+}
+
+static TensorList TripletMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("TripletMarginLoss");
+  [[maybe_unused]] const auto& a = args_of<TripletMarginLossArgs>(m);
+  return one(op::triplet_margin_loss(*in[0], *in[1], *in[2], a.margin, a.p, a.eps, a.swap,
+                                     a.reduction));
+}
+static constinit const ModuleType TripletMarginLoss_type = {"TripletMarginLoss", 3, 3,
+    TripletMarginLoss_forward, nullptr, copy_module<TripletMarginLossArgs>,
+    destroy_module<TripletMarginLossArgs>, false};
+TT_COLD Ref<Module> construct(const TripletMarginLossArgs& a) {
+  ModuleRef m = new_module(&TripletMarginLoss_type, a);
+  build(*m, args_of<TripletMarginLossArgs>(*m));
+  return m;
+}
+
+static TensorList HingeEmbeddingLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("HingeEmbeddingLoss");
+  [[maybe_unused]] const auto& a = args_of<HingeEmbeddingLossArgs>(m);
+  return one(op::hinge_embedding_loss(*in[0], *in[1], a.margin, a.reduction));
+}
+static constinit const ModuleType HingeEmbeddingLoss_type = {"HingeEmbeddingLoss", 2, 2,
+    HingeEmbeddingLoss_forward, nullptr, copy_module<HingeEmbeddingLossArgs>,
+    destroy_module<HingeEmbeddingLossArgs>, false};
+TT_COLD Ref<Module> construct(const HingeEmbeddingLossArgs& a) {
+  ModuleRef m = new_module(&HingeEmbeddingLoss_type, a);
+  return m;
+}
+
+static TensorList MultiMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MultiMarginLoss");
+  [[maybe_unused]] const auto& a = args_of<MultiMarginLossArgs>(m);
+  return one(op::multi_margin_loss(*in[0], *in[1], a.p, a.margin, m.slot_opt(0), a.reduction));
+}
+static constinit const ModuleType MultiMarginLoss_type = {"MultiMarginLoss", 2, 2,
+    MultiMarginLoss_forward, nullptr, copy_module<MultiMarginLossArgs>,
+    destroy_module<MultiMarginLossArgs>, false};
+TT_COLD Ref<Module> construct(const MultiMarginLossArgs& a) {
+  MultiMarginLossArgs own = a;
+  own.weight = nullptr;
+  ModuleRef m = new_module(&MultiMarginLoss_type, own);
+  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
+  build(*m, args_of<MultiMarginLossArgs>(*m));
+  return m;
+}
+
+static TensorList MultiLabelMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MultiLabelMarginLoss");
+  [[maybe_unused]] const auto& a = args_of<MultiLabelMarginLossArgs>(m);
+  return one(op::multilabel_margin_loss(*in[0], *in[1], a.reduction));
+}
+static constinit const ModuleType MultiLabelMarginLoss_type = {"MultiLabelMarginLoss", 2, 2,
+    MultiLabelMarginLoss_forward, nullptr, copy_module<MultiLabelMarginLossArgs>,
+    destroy_module<MultiLabelMarginLossArgs>, false};
+TT_COLD Ref<Module> construct(const MultiLabelMarginLossArgs& a) {
+  ModuleRef m = new_module(&MultiLabelMarginLoss_type, a);
+  return m;
+}
+
+static TensorList MultiLabelSoftMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MultiLabelSoftMarginLoss");
+  [[maybe_unused]] const auto& a = args_of<MultiLabelSoftMarginLossArgs>(m);
+  return one(op::multilabel_soft_margin_loss(*in[0], *in[1], m.slot_opt(0), a.reduction));
+}
+static constinit const ModuleType MultiLabelSoftMarginLoss_type = {"MultiLabelSoftMarginLoss", 2, 2,
+    MultiLabelSoftMarginLoss_forward, nullptr, copy_module<MultiLabelSoftMarginLossArgs>,
+    destroy_module<MultiLabelSoftMarginLossArgs>, false};
+TT_COLD Ref<Module> construct(const MultiLabelSoftMarginLossArgs& a) {
+  MultiLabelSoftMarginLossArgs own = a;
+  own.weight = nullptr;
+  ModuleRef m = new_module(&MultiLabelSoftMarginLoss_type, own);
+  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
+  return m;
+}
+
+static TensorList SoftMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("SoftMarginLoss");
+  [[maybe_unused]] const auto& a = args_of<SoftMarginLossArgs>(m);
+  return one(op::soft_margin_loss(*in[0], *in[1], a.reduction));
+}
+static constinit const ModuleType SoftMarginLoss_type = {"SoftMarginLoss", 2, 2,
+    SoftMarginLoss_forward, nullptr, copy_module<SoftMarginLossArgs>,
+    destroy_module<SoftMarginLossArgs>, false};
+TT_COLD Ref<Module> construct(const SoftMarginLossArgs& a) {
+  ModuleRef m = new_module(&SoftMarginLoss_type, a);
+  return m;
+}
+
 static constinit const ModuleType Sequential_type = {"Sequential", 1, 1, nullptr, nullptr,
                                                      copy_module<SequentialArgs>,
                                                      destroy_module<SequentialArgs>, true};
@@ -1471,6 +1816,26 @@ TT_COLD Ref<Module> construct(const CrossMapLRN2dArgs& a) {
   return m;
 }
 
+static TensorList LocalResponseNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LocalResponseNorm");
+  [[maybe_unused]] const auto& a = args_of<LocalResponseNormArgs>(m);
+  return one(op::local_response_norm(*in[0], a.size, a.alpha, a.beta, a.k));
+}
+TT_COLD static void LocalResponseNorm_describe(const Module& m, Text& t) {
+  const auto& a = args_of<LocalResponseNormArgs>(m);
+  put(t, nullptr, a.size);
+  put(t, "alpha", a.alpha);
+  put(t, "beta", a.beta);
+  put(t, "k", a.k);
+}
+static constinit const ModuleType LocalResponseNorm_type = {"LocalResponseNorm", 1, 1,
+    LocalResponseNorm_forward, LocalResponseNorm_describe, copy_module<LocalResponseNormArgs>,
+    destroy_module<LocalResponseNormArgs>, false};
+TT_COLD Ref<Module> construct(const LocalResponseNormArgs& a) {
+  ModuleRef m = new_module(&LocalResponseNorm_type, a);
+  return m;
+}
+
 static TensorList ConstantPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("ConstantPad1d");
   [[maybe_unused]] const auto& a = args_of<ConstantPad1dArgs>(m);
@@ -1827,7 +2192,7 @@ TT_COLD Ref<Module> construct(const AdaptiveMaxPool2dArgs& a) {
 static TensorList LPPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("LPPool1d");
   [[maybe_unused]] const auto& a = args_of<LPPool1dArgs>(m);
-  return forward_of(m, a, in);
+  return one(op::lp_pool1d(*in[0], a.norm_type, a.kernel_size, a.stride, a.ceil_mode));
 }
 TT_COLD static void LPPool1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<LPPool1dArgs>(m);
@@ -1850,7 +2215,7 @@ TT_COLD Ref<Module> construct(const LPPool1dArgs& a) {
 static TensorList LPPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("LPPool2d");
   [[maybe_unused]] const auto& a = args_of<LPPool2dArgs>(m);
-  return forward_of(m, a, in);
+  return one(op::lp_pool2d(*in[0], a.norm_type, a.kernel_size, a.stride, a.ceil_mode));
 }
 TT_COLD static void LPPool2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<LPPool2dArgs>(m);
@@ -1867,6 +2232,230 @@ TT_COLD Ref<Module> construct(const LPPool2dArgs& a) {
   check_given(own.kernel_size, "kernel_size");
   if (own.stride.empty()) own.stride = own.kernel_size;
   ModuleRef m = new_module(&LPPool2d_type, own);
+  return m;
+}
+
+static TensorList LPPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LPPool3d");
+  [[maybe_unused]] const auto& a = args_of<LPPool3dArgs>(m);
+  return one(op::lp_pool3d(*in[0], a.norm_type, a.kernel_size, a.stride, a.ceil_mode));
+}
+TT_COLD static void LPPool3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<LPPool3dArgs>(m);
+  put(t, "norm_type", a.norm_type);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "ceil_mode", a.ceil_mode);
+}
+static constinit const ModuleType LPPool3d_type = {"LPPool3d", 1, 1, LPPool3d_forward,
+                                                   LPPool3d_describe, copy_module<LPPool3dArgs>,
+                                                   destroy_module<LPPool3dArgs>, false};
+TT_COLD Ref<Module> construct(const LPPool3dArgs& a) {
+  LPPool3dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&LPPool3d_type, own);
+  return m;
+}
+
+static TensorList MaxPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MaxPool3d");
+  [[maybe_unused]] const auto& a = args_of<MaxPool3dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void MaxPool3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<MaxPool3dArgs>(m);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "padding", a.padding);
+  put(t, "dilation", a.dilation);
+  put(t, "ceil_mode", a.ceil_mode);
+}
+static constinit const ModuleType MaxPool3d_type = {"MaxPool3d", 1, 1, MaxPool3d_forward,
+                                                    MaxPool3d_describe, copy_module<MaxPool3dArgs>,
+                                                    destroy_module<MaxPool3dArgs>, false};
+TT_COLD Ref<Module> construct(const MaxPool3dArgs& a) {
+  MaxPool3dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&MaxPool3d_type, own);
+  return m;
+}
+
+static TensorList AvgPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AvgPool3d");
+  [[maybe_unused]] const auto& a = args_of<AvgPool3dArgs>(m);
+  return one(op::avg_pool3d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode,
+                            a.count_include_pad, a.divisor_override));
+}
+TT_COLD static void AvgPool3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AvgPool3dArgs>(m);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "stride", a.stride);
+  put(t, "padding", a.padding);
+}
+static constinit const ModuleType AvgPool3d_type = {"AvgPool3d", 1, 1, AvgPool3d_forward,
+                                                    AvgPool3d_describe, copy_module<AvgPool3dArgs>,
+                                                    destroy_module<AvgPool3dArgs>, false};
+TT_COLD Ref<Module> construct(const AvgPool3dArgs& a) {
+  AvgPool3dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  ModuleRef m = new_module(&AvgPool3d_type, own);
+  return m;
+}
+
+static TensorList AdaptiveAvgPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AdaptiveAvgPool3d");
+  [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool3dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void AdaptiveAvgPool3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AdaptiveAvgPool3dArgs>(m);
+  put(t, "output_size", a.output_size);
+}
+static constinit const ModuleType AdaptiveAvgPool3d_type = {"AdaptiveAvgPool3d", 1, 1,
+    AdaptiveAvgPool3d_forward, AdaptiveAvgPool3d_describe, copy_module<AdaptiveAvgPool3dArgs>,
+    destroy_module<AdaptiveAvgPool3dArgs>, false};
+TT_COLD Ref<Module> construct(const AdaptiveAvgPool3dArgs& a) {
+  AdaptiveAvgPool3dArgs own = a;
+  check_given(own.output_size, "output_size");
+  ModuleRef m = new_module(&AdaptiveAvgPool3d_type, own);
+  return m;
+}
+
+static TensorList AdaptiveMaxPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("AdaptiveMaxPool3d");
+  [[maybe_unused]] const auto& a = args_of<AdaptiveMaxPool3dArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void AdaptiveMaxPool3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<AdaptiveMaxPool3dArgs>(m);
+  put(t, "output_size", a.output_size);
+}
+static constinit const ModuleType AdaptiveMaxPool3d_type = {"AdaptiveMaxPool3d", 1, 1,
+    AdaptiveMaxPool3d_forward, AdaptiveMaxPool3d_describe, copy_module<AdaptiveMaxPool3dArgs>,
+    destroy_module<AdaptiveMaxPool3dArgs>, false};
+TT_COLD Ref<Module> construct(const AdaptiveMaxPool3dArgs& a) {
+  AdaptiveMaxPool3dArgs own = a;
+  check_given(own.output_size, "output_size");
+  ModuleRef m = new_module(&AdaptiveMaxPool3d_type, own);
+  return m;
+}
+
+static TensorList MaxUnpool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MaxUnpool1d");
+  [[maybe_unused]] const auto& a = args_of<MaxUnpool1dArgs>(m);
+  return one(op::max_unpool1d(*in[0], *in[1], a.kernel_size, a.stride, a.padding));
+}
+TT_COLD static void MaxUnpool1d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<MaxUnpool1dArgs>(m);
+  put(t, "kernel_size", a.kernel_size, true);
+  put(t, "stride", a.stride, true);
+  put(t, "padding", a.padding, true);
+}
+static constinit const ModuleType MaxUnpool1d_type = {"MaxUnpool1d", 2, 2, MaxUnpool1d_forward,
+                                                      MaxUnpool1d_describe,
+                                                      copy_module<MaxUnpool1dArgs>,
+                                                      destroy_module<MaxUnpool1dArgs>, false};
+TT_COLD Ref<Module> construct(const MaxUnpool1dArgs& a) {
+  MaxUnpool1dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  expand(own.kernel_size, 1, "kernel_size");
+  expand(own.stride, 1, "stride");
+  expand(own.padding, 1, "padding");
+  ModuleRef m = new_module(&MaxUnpool1d_type, own);
+  return m;
+}
+
+static TensorList MaxUnpool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MaxUnpool2d");
+  [[maybe_unused]] const auto& a = args_of<MaxUnpool2dArgs>(m);
+  return one(op::max_unpool2d(*in[0], *in[1], a.kernel_size, a.stride, a.padding));
+}
+TT_COLD static void MaxUnpool2d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<MaxUnpool2dArgs>(m);
+  put(t, "kernel_size", a.kernel_size, true);
+  put(t, "stride", a.stride, true);
+  put(t, "padding", a.padding, true);
+}
+static constinit const ModuleType MaxUnpool2d_type = {"MaxUnpool2d", 2, 2, MaxUnpool2d_forward,
+                                                      MaxUnpool2d_describe,
+                                                      copy_module<MaxUnpool2dArgs>,
+                                                      destroy_module<MaxUnpool2dArgs>, false};
+TT_COLD Ref<Module> construct(const MaxUnpool2dArgs& a) {
+  MaxUnpool2dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  expand(own.kernel_size, 2, "kernel_size");
+  expand(own.stride, 2, "stride");
+  expand(own.padding, 2, "padding");
+  ModuleRef m = new_module(&MaxUnpool2d_type, own);
+  return m;
+}
+
+static TensorList MaxUnpool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("MaxUnpool3d");
+  [[maybe_unused]] const auto& a = args_of<MaxUnpool3dArgs>(m);
+  return one(op::max_unpool3d(*in[0], *in[1], a.kernel_size, a.stride, a.padding));
+}
+TT_COLD static void MaxUnpool3d_describe(const Module& m, Text& t) {
+  const auto& a = args_of<MaxUnpool3dArgs>(m);
+  put(t, "kernel_size", a.kernel_size, true);
+  put(t, "stride", a.stride, true);
+  put(t, "padding", a.padding, true);
+}
+static constinit const ModuleType MaxUnpool3d_type = {"MaxUnpool3d", 2, 2, MaxUnpool3d_forward,
+                                                      MaxUnpool3d_describe,
+                                                      copy_module<MaxUnpool3dArgs>,
+                                                      destroy_module<MaxUnpool3dArgs>, false};
+TT_COLD Ref<Module> construct(const MaxUnpool3dArgs& a) {
+  MaxUnpool3dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride = own.kernel_size;
+  expand(own.kernel_size, 3, "kernel_size");
+  expand(own.stride, 3, "stride");
+  expand(own.padding, 3, "padding");
+  ModuleRef m = new_module(&MaxUnpool3d_type, own);
+  return m;
+}
+
+static TensorList FractionalMaxPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("FractionalMaxPool2d");
+  [[maybe_unused]] const auto& a = args_of<FractionalMaxPool2dArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType FractionalMaxPool2d_type = {"FractionalMaxPool2d", 1, 1,
+    FractionalMaxPool2d_forward, nullptr, copy_module<FractionalMaxPool2dArgs>,
+    destroy_module<FractionalMaxPool2dArgs>, false};
+TT_COLD Ref<Module> construct(const FractionalMaxPool2dArgs& a) {
+  FractionalMaxPool2dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  ModuleRef m = new_module(&FractionalMaxPool2d_type, own);
+  build(*m, args_of<FractionalMaxPool2dArgs>(*m));
+  return m;
+}
+
+static TensorList FractionalMaxPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("FractionalMaxPool3d");
+  [[maybe_unused]] const auto& a = args_of<FractionalMaxPool3dArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType FractionalMaxPool3d_type = {"FractionalMaxPool3d", 1, 1,
+    FractionalMaxPool3d_forward, nullptr, copy_module<FractionalMaxPool3dArgs>,
+    destroy_module<FractionalMaxPool3dArgs>, false};
+TT_COLD Ref<Module> construct(const FractionalMaxPool3dArgs& a) {
+  FractionalMaxPool3dArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  ModuleRef m = new_module(&FractionalMaxPool3d_type, own);
+  build(*m, args_of<FractionalMaxPool3dArgs>(*m));
   return m;
 }
 
@@ -1959,6 +2548,110 @@ static constinit const ModuleType PairwiseDistance_type = {"PairwiseDistance", 2
     destroy_module<PairwiseDistanceArgs>, false};
 TT_COLD Ref<Module> construct(const PairwiseDistanceArgs& a) {
   ModuleRef m = new_module(&PairwiseDistance_type, a);
+  return m;
+}
+
+static TensorList PixelShuffle_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("PixelShuffle");
+  [[maybe_unused]] const auto& a = args_of<PixelShuffleArgs>(m);
+  return one(op::pixel_shuffle(*in[0], a.upscale_factor));
+}
+TT_COLD static void PixelShuffle_describe(const Module& m, Text& t) {
+  const auto& a = args_of<PixelShuffleArgs>(m);
+  put(t, "upscale_factor", a.upscale_factor);
+}
+static constinit const ModuleType PixelShuffle_type = {"PixelShuffle", 1, 1, PixelShuffle_forward,
+                                                       PixelShuffle_describe,
+                                                       copy_module<PixelShuffleArgs>,
+                                                       destroy_module<PixelShuffleArgs>, false};
+TT_COLD Ref<Module> construct(const PixelShuffleArgs& a) {
+  ModuleRef m = new_module(&PixelShuffle_type, a);
+  return m;
+}
+
+static TensorList PixelUnshuffle_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("PixelUnshuffle");
+  [[maybe_unused]] const auto& a = args_of<PixelUnshuffleArgs>(m);
+  return one(op::pixel_unshuffle(*in[0], a.downscale_factor));
+}
+TT_COLD static void PixelUnshuffle_describe(const Module& m, Text& t) {
+  const auto& a = args_of<PixelUnshuffleArgs>(m);
+  put(t, "downscale_factor", a.downscale_factor);
+}
+static constinit const ModuleType PixelUnshuffle_type = {"PixelUnshuffle", 1, 1,
+    PixelUnshuffle_forward, PixelUnshuffle_describe, copy_module<PixelUnshuffleArgs>,
+    destroy_module<PixelUnshuffleArgs>, false};
+TT_COLD Ref<Module> construct(const PixelUnshuffleArgs& a) {
+  ModuleRef m = new_module(&PixelUnshuffle_type, a);
+  return m;
+}
+
+static TensorList ChannelShuffle_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("ChannelShuffle");
+  [[maybe_unused]] const auto& a = args_of<ChannelShuffleArgs>(m);
+  return one(op::channel_shuffle(*in[0], a.groups));
+}
+TT_COLD static void ChannelShuffle_describe(const Module& m, Text& t) {
+  const auto& a = args_of<ChannelShuffleArgs>(m);
+  put(t, "groups", a.groups);
+}
+static constinit const ModuleType ChannelShuffle_type = {"ChannelShuffle", 1, 1,
+    ChannelShuffle_forward, ChannelShuffle_describe, copy_module<ChannelShuffleArgs>,
+    destroy_module<ChannelShuffleArgs>, false};
+TT_COLD Ref<Module> construct(const ChannelShuffleArgs& a) {
+  ModuleRef m = new_module(&ChannelShuffle_type, a);
+  return m;
+}
+
+static TensorList Unfold_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Unfold");
+  [[maybe_unused]] const auto& a = args_of<UnfoldArgs>(m);
+  return one(op::im2col(*in[0], a.kernel_size, a.dilation, a.padding, a.stride));
+}
+TT_COLD static void Unfold_describe(const Module& m, Text& t) {
+  const auto& a = args_of<UnfoldArgs>(m);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "dilation", a.dilation);
+  put(t, "padding", a.padding);
+  put(t, "stride", a.stride);
+}
+static constinit const ModuleType Unfold_type = {"Unfold", 1, 1, Unfold_forward, Unfold_describe,
+                                                 copy_module<UnfoldArgs>,
+                                                 destroy_module<UnfoldArgs>, false};
+TT_COLD Ref<Module> construct(const UnfoldArgs& a) {
+  UnfoldArgs own = a;
+  check_given(own.kernel_size, "kernel_size");
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride.push_back(1);
+  ModuleRef m = new_module(&Unfold_type, own);
+  return m;
+}
+
+static TensorList Fold_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("Fold");
+  [[maybe_unused]] const auto& a = args_of<FoldArgs>(m);
+  return one(op::col2im(*in[0], a.output_size, a.kernel_size, a.dilation, a.padding, a.stride));
+}
+TT_COLD static void Fold_describe(const Module& m, Text& t) {
+  const auto& a = args_of<FoldArgs>(m);
+  put(t, "output_size", a.output_size);
+  put(t, "kernel_size", a.kernel_size);
+  put(t, "dilation", a.dilation);
+  put(t, "padding", a.padding);
+  put(t, "stride", a.stride);
+}
+static constinit const ModuleType Fold_type = {"Fold", 1, 1, Fold_forward, Fold_describe,
+                                               copy_module<FoldArgs>, destroy_module<FoldArgs>,
+                                               false};
+TT_COLD Ref<Module> construct(const FoldArgs& a) {
+  FoldArgs own = a;
+  check_given(own.output_size, "output_size");
+  check_given(own.kernel_size, "kernel_size");
+  if (own.dilation.empty()) own.dilation.push_back(1);
+  if (own.padding.empty()) own.padding.push_back(0);
+  if (own.stride.empty()) own.stride.push_back(1);
+  ModuleRef m = new_module(&Fold_type, own);
   return m;
 }
 }  // namespace TT_NS

@@ -125,6 +125,332 @@ function Softmax2d()
 end
 
 """
+    RReLU(lower=0.125, upper=0.3333333333333333; inplace=false)
+
+Computes x if x >= 0, else slope * x, elementwise. In training, the slope of each element is drawn
+from [lower, upper); in evaluation, it is (lower + upper) / 2.
+
+- `lower`: smallest slope
+- `upper`: upper bound of the slopes
+- `inplace`: whether to write the result into the input
+"""
+function RReLU(lower_=0.125, upper_=0.3333333333333333; lower::Real=lower_, upper::Real=upper_,
+    inplace::Bool=false)
+    opts = Ref(C.tt_nn_rrelu_opts(UInt64(7), f64(lower), f64(upper), flag(inplace)))
+    return own(Module, handle_out(o -> C.tt_nn_rrelu(ctx(), opts, o)))
+end
+
+"""
+    Dropout1d(p=0.5; inplace=false)
+
+In training, zeroes each channel of each sample with probability p and scales the others by 1 / (1 -
+p). In evaluation, returns its input.
+
+- `p`: probability of a channel to be zeroed, in [0, 1]
+- `inplace`: whether to write the result into the input
+"""
+function Dropout1d(p_=0.5; p::Real=p_, inplace::Bool=false)
+    opts = Ref(C.tt_nn_dropout1d_opts(UInt64(3), f64(p), flag(inplace)))
+    return own(Module, handle_out(o -> C.tt_nn_dropout1d(ctx(), opts, o)))
+end
+
+"""
+    Dropout2d(p=0.5; inplace=false)
+
+In training, zeroes each channel of each sample with probability p and scales the others by 1 / (1 -
+p). In evaluation, returns its input.
+
+- `p`: probability of a channel to be zeroed, in [0, 1]
+- `inplace`: whether to write the result into the input
+"""
+function Dropout2d(p_=0.5; p::Real=p_, inplace::Bool=false)
+    opts = Ref(C.tt_nn_dropout2d_opts(UInt64(3), f64(p), flag(inplace)))
+    return own(Module, handle_out(o -> C.tt_nn_dropout2d(ctx(), opts, o)))
+end
+
+"""
+    Dropout3d(p=0.5; inplace=false)
+
+In training, zeroes each channel of each sample with probability p and scales the others by 1 / (1 -
+p). In evaluation, returns its input.
+
+- `p`: probability of a channel to be zeroed, in [0, 1]
+- `inplace`: whether to write the result into the input
+"""
+function Dropout3d(p_=0.5; p::Real=p_, inplace::Bool=false)
+    opts = Ref(C.tt_nn_dropout3d_opts(UInt64(3), f64(p), flag(inplace)))
+    return own(Module, handle_out(o -> C.tt_nn_dropout3d(ctx(), opts, o)))
+end
+
+"""
+    AlphaDropout(p=0.5; inplace=false)
+
+In training, sets each element to the negative saturation of SELU with probability p, and scales and
+shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+
+- `p`: probability of a element to be dropped, in [0, 1]
+- `inplace`: whether to write the result into the input
+"""
+function AlphaDropout(p_=0.5; p::Real=p_, inplace::Bool=false)
+    opts = Ref(C.tt_nn_alpha_dropout_opts(UInt64(3), f64(p), flag(inplace)))
+    return own(Module, handle_out(o -> C.tt_nn_alpha_dropout(ctx(), opts, o)))
+end
+
+"""
+    FeatureAlphaDropout(p=0.5; inplace=false)
+
+In training, sets each channel to the negative saturation of SELU with probability p, and scales and
+shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+
+- `p`: probability of a channel to be dropped, in [0, 1]
+- `inplace`: whether to write the result into the input
+"""
+function FeatureAlphaDropout(p_=0.5; p::Real=p_, inplace::Bool=false)
+    opts = Ref(C.tt_nn_feature_alpha_dropout_opts(UInt64(3), f64(p), flag(inplace)))
+    return own(Module, handle_out(o -> C.tt_nn_feature_alpha_dropout(ctx(), opts, o)))
+end
+
+"""
+    Bilinear(in1_features, in2_features, out_features; bias=true, device=nothing, dtype=nothing)
+
+Computes input1 . weight[k] . input2 + bias[k] for each output k. weight and bias are initialized
+uniformly in [-s, s] with s = 1/sqrt(`in1_features`).
+
+- `in1_features`: size of the last dimension of input1; at least 1
+- `in2_features`: size of the last dimension of input2
+- `out_features`: size of the last dimension of the result
+- `bias`: whether to learn an additive bias
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function Bilinear(in1_features::Integer, in2_features::Integer, out_features::Integer;
+    bias::Bool=true, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_bilinear_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_bilinear(ctx(), i64(in1_features), i64(in2_features),
+        i64(out_features), opts, o)))
+end
+
+"""
+    EmbeddingBag(num_embeddings, embedding_dim, max_norm=nothing, norm_type=2.0;
+        scale_grad_by_freq=false, mode=\"mean\", sparse=false, include_last_offset=false,
+        padding_idx=nothing, device=nothing, dtype=nothing)
+
+Looks up rows of weight by index and combines those of each bag: by their sum, mean or maximum.
+weight is initialized from the standard normal distribution.
+
+- `num_embeddings`: number of rows, so that indices are in [0, `num_embeddings`)
+- `embedding_dim`: size of a row
+- `max_norm`: rows that are looked up are first rescaled in place to at most this norm
+- `norm_type`: the p of the p-norm for `max_norm`
+- `scale_grad_by_freq`: whether to divide the gradient of a row by how often the input has it
+- `mode`: how the rows of a bag are combined
+- `sparse`: must be false: gradients are dense
+- `include_last_offset`: whether the last offset is the end of the last bag
+- `padding_idx`: index of a row that is left out of bags and initialized to 0; negative counts from
+  the end
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function EmbeddingBag(num_embeddings::Integer, embedding_dim::Integer, max_norm_=nothing,
+    norm_type_=2.0; max_norm::Union{Real, Nothing}=max_norm_, norm_type::Real=norm_type_,
+    scale_grad_by_freq::Bool=false, mode::Union{AbstractString, Symbol}="mean", sparse::Bool=false,
+    include_last_offset::Bool=false, padding_idx::Union{Integer, Nothing}=nothing,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_embedding_bag_opts(UInt64(62) | given(max_norm, 0) | given(padding_idx, 6) |
+        given(device, 7) | given(dtype, 8), f64(max_norm), f64(norm_type), flag(scale_grad_by_freq),
+        choice(BAGMODE, mode, "mode"), flag(sparse), flag(include_last_offset),
+        c_index_of(padding_idx), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_embedding_bag(ctx(), i64(num_embeddings), i64(embedding_dim), opts,
+        o)))
+end
+
+"""
+    CTCLoss(blank=0; reduction=\"mean\", zero_infinity=false)
+
+Connectionist temporal classification: minus the log probability of the target sequence, summed over
+all its alignments to `log_probs`: Graves et al., 2006.
+
+- `blank`: class of the blank
+- `reduction`: none: the loss of each sequence; mean: the mean of the losses divided by their
+  `target_lengths`; sum: their sum
+- `zero_infinity`: whether infinite losses, of targets that are too long, and their gradients become
+  0
+"""
+function CTCLoss(blank_=0; blank::Integer=blank_, reduction::Union{AbstractString, Symbol}="mean",
+    zero_infinity::Bool=false)
+    opts = Ref(C.tt_nn_ctc_loss_opts(UInt64(7), i64(blank),
+        choice(REDUCTION, reduction, "reduction"), flag(zero_infinity)))
+    return own(Module, handle_out(o -> C.tt_nn_ctc_loss(ctx(), opts, o)))
+end
+
+"""
+    GaussianNLLLoss(; full=false, eps=1e-6, reduction=\"mean\")
+
+Negative log likelihood of targets from normal distributions with means input and variances var:
+0.5 * (log(var) + (input - target)^2 / var).
+
+- `full`: whether to add the constant 0.5 * log(2 pi)
+- `eps`: smallest variance by which is divided
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function GaussianNLLLoss(; full::Bool=false, eps::Real=1e-6,
+    reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_gaussian_nll_loss_opts(UInt64(7), flag(full), f64(eps),
+        choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_gaussian_nll_loss(ctx(), opts, o)))
+end
+
+"""
+    PoissonNLLLoss(; log_input=true, full=false, eps=1e-8, reduction=\"mean\")
+
+Negative log likelihood of targets from Poisson distributions: exp(input) - target * input, or
+input - target * log(input + eps) without `log_input`.
+
+- `log_input`: whether input is the logarithm of the mean
+- `full`: whether to add Stirling's approximation of log(target!)
+- `eps`: added to input, so that its logarithm exists
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function PoissonNLLLoss(; log_input::Bool=true, full::Bool=false, eps::Real=1e-8,
+    reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_poisson_nll_loss_opts(UInt64(15), flag(log_input), flag(full), f64(eps),
+        choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_poisson_nll_loss(ctx(), opts, o)))
+end
+
+"""
+    CosineEmbeddingLoss(margin=0.0; reduction=\"mean\")
+
+Computes 1 - cos(input1, input2) where target is 1, and max(0, cos(input1, input2) - margin) where
+it is -1.
+
+- `margin`: cosine up to which pairs with target -1 cost nothing, in [-1, 1]
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function CosineEmbeddingLoss(margin_=0.0; margin::Real=margin_,
+    reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_cosine_embedding_loss_opts(UInt64(3), f64(margin),
+        choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_cosine_embedding_loss(ctx(), opts, o)))
+end
+
+"""
+    MarginRankingLoss(margin=0.0; reduction=\"mean\")
+
+Computes max(0, -target * (input1 - input2) + margin), where target is 1 if input1 should be larger,
+else -1.
+
+- `margin`: by how much the inputs should differ
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function MarginRankingLoss(margin_=0.0; margin::Real=margin_,
+    reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_margin_ranking_loss_opts(UInt64(3), f64(margin),
+        choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_margin_ranking_loss(ctx(), opts, o)))
+end
+
+"""
+    TripletMarginLoss(margin=1.0, p=2.0, eps=1e-6; swap=false, reduction=\"mean\")
+
+Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of the
+difference.
+
+- `margin`: how much farther the negative should be; positive
+- `p`: exponent of the norm
+- `eps`: added to differences, so that the gradient exists
+- `swap`: whether to take d(positive, negative) where that is less than d(anchor, negative)
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function TripletMarginLoss(margin_=1.0, p_=2.0, eps_=1e-6; margin::Real=margin_, p::Real=p_,
+    eps::Real=eps_, swap::Bool=false, reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_triplet_margin_loss_opts(UInt64(31), f64(margin), f64(p), f64(eps),
+        flag(swap), choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_triplet_margin_loss(ctx(), opts, o)))
+end
+
+"""
+    HingeEmbeddingLoss(margin=1.0; reduction=\"mean\")
+
+Computes input where target is 1, and max(0, margin - input) where it is -1.
+
+- `margin`: input from which elements with target -1 cost nothing
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function HingeEmbeddingLoss(margin_=1.0; margin::Real=margin_,
+    reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_hinge_embedding_loss_opts(UInt64(3), f64(margin),
+        choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_hinge_embedding_loss(ctx(), opts, o)))
+end
+
+"""
+    MultiMarginLoss(p=1, margin=1.0, weight=nothing; reduction=\"mean\")
+
+Computes the sum over the other classes i of max(0, margin - input[target] + input[i])^p, divided by
+the number of classes.
+
+- `p`: 1 or 2
+- `margin`: by how much the target's score should exceed the others
+- `weight`: weight of each class
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function MultiMarginLoss(p_=1, margin_=1.0, weight_=nothing; p::Integer=p_, margin::Real=margin_,
+    weight::Union{Tensor, Nothing}=weight_, reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_multi_margin_loss_opts(UInt64(11) | given(weight, 2), i64(p), f64(margin),
+        handle(weight), choice(REDUCTION, reduction, "reduction")))
+    return own(Module,
+        GC.@preserve weight handle_out(o -> C.tt_nn_multi_margin_loss(ctx(), opts, o)))
+end
+
+"""
+    MultiLabelMarginLoss(; reduction=\"mean\")
+
+Computes the sum over targets j and other classes i of max(0, 1 - (input[j] - input[i])), divided by
+the number of classes. Targets are the classes in a row of target, up to the first negative number.
+
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function MultiLabelMarginLoss(; reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_multi_label_margin_loss_opts(UInt64(1),
+        choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_multi_label_margin_loss(ctx(), opts, o)))
+end
+
+"""
+    MultiLabelSoftMarginLoss(weight=nothing; reduction=\"mean\")
+
+Binary cross entropy between logits and targets 0 or 1 of several classes, averaged over the
+classes.
+
+- `weight`: weight of each class
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function MultiLabelSoftMarginLoss(weight_=nothing; weight::Union{Tensor, Nothing}=weight_,
+    reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_multi_label_soft_margin_loss_opts(UInt64(2) | given(weight, 0),
+        handle(weight), choice(REDUCTION, reduction, "reduction")))
+    return own(Module,
+        GC.@preserve weight handle_out(o -> C.tt_nn_multi_label_soft_margin_loss(ctx(), opts, o)))
+end
+
+"""
+    SoftMarginLoss(; reduction=\"mean\")
+
+Computes log(1 + exp(-target * input)), where target is 1 or -1.
+
+- `reduction`: none: the loss of each element; mean: their mean; sum: their sum
+"""
+function SoftMarginLoss(; reduction::Union{AbstractString, Symbol}="mean")
+    opts = Ref(C.tt_nn_soft_margin_loss_opts(UInt64(1), choice(REDUCTION, reduction, "reduction")))
+    return own(Module, handle_out(o -> C.tt_nn_soft_margin_loss(ctx(), opts, o)))
+end
+
+"""
     Sequential()
 
 Calls its children in order and passes the result of each to the next. Children are added by
@@ -1476,6 +1802,23 @@ function CrossMapLRN2d(size::Integer, alpha_=1e-4, beta_=0.75, k_=1.0; alpha::Re
 end
 
 """
+    LocalResponseNorm(size, alpha=1e-4, beta=0.75, k=1.0)
+
+Divides input (N, C, …) by (k + alpha / size * s)^beta, where s is the sum of the squares of the
+size channels around each.
+
+- `size`: number of channels in a sum
+- `alpha`: factor of the sum
+- `beta`: exponent
+- `k`: added to the sum
+"""
+function LocalResponseNorm(size::Integer, alpha_=1e-4, beta_=0.75, k_=1.0; alpha::Real=alpha_,
+    beta::Real=beta_, k::Real=k_)
+    opts = Ref(C.tt_nn_local_response_norm_opts(UInt64(7), f64(alpha), f64(beta), f64(k)))
+    return own(Module, handle_out(o -> C.tt_nn_local_response_norm(ctx(), i64(size), opts, o)))
+end
+
+"""
     ConstantPad1d(padding, value)
 
 Pads the last dimension of the input with a number.
@@ -1790,6 +2133,228 @@ function LPPool2d(norm_type::Real, kernel_size::Ints; stride::Union{Ints, Nothin
 end
 
 """
+    LPPool3d(norm_type, kernel_size; stride=nothing, ceil_mode=false)
+
+Takes the p-norm of each window of input (N, C, D, H, W) or (C, D, H, W): sum(x^p)^(1/p), with p =
+`norm_type`.
+
+- `norm_type`: p
+- `kernel_size`: size of the windows: (depth, height, width), or one number for all
+- `stride`: step between windows; `kernel_size` if absent
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
+  past the input
+"""
+function LPPool3d(norm_type::Real, kernel_size::Ints; stride::Union{Ints, Nothing}=nothing,
+    ceil_mode::Bool=false)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_nn_lp_pool3d_opts(UInt64(2) | given(stride, 0), pointer(stride_v),
+        length(stride_v), flag(ceil_mode)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v handle_out(o -> C.tt_nn_lp_pool3d(ctx(), f64(norm_type),
+        kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    MaxPool3d(kernel_size; stride=nothing, padding=0, dilation=1, return_indices=false,
+        ceil_mode=false)
+
+Takes the maximum of each window of input (N, C, D, H, W) or (C, D, H, W).
+
+- `kernel_size`: size of the windows: (depth, height, width), or one number for all
+- `stride`: step between windows; `kernel_size` if absent
+- `padding`: number of -inf elements added to both ends of each spatial dimension; at most half of
+  `kernel_size`
+- `dilation`: distance between the elements of a window
+- `return_indices`: whether to return the indices of the maxima, too
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
+  past the input
+"""
+function MaxPool3d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0,
+    dilation::Ints=1, return_indices::Bool=false, ceil_mode::Bool=false)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    dilation_v = ints(dilation)
+    opts = Ref(C.tt_nn_max_pool3d_opts(UInt64(30) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v), pointer(dilation_v),
+        length(dilation_v), flag(return_indices), flag(ceil_mode)))
+    return own(Module, GC.@preserve kernel_size_v stride_v padding_v dilation_v handle_out(o ->
+        C.tt_nn_max_pool3d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    AvgPool3d(kernel_size; stride=nothing, padding=0, ceil_mode=false, count_include_pad=true,
+        divisor_override=nothing)
+
+Takes the mean of each window of input (N, C, D, H, W) or (C, D, H, W).
+
+- `kernel_size`: size of the windows: (depth, height, width), or one number for all
+- `stride`: step between windows; `kernel_size` if absent
+- `padding`: number of zeros added to both ends of each spatial dimension; at most half of
+  `kernel_size`
+- `ceil_mode`: whether to round output sizes up instead of down, so that the last window may reach
+  past the input
+- `count_include_pad`: whether the mean counts the padding
+- `divisor_override`: divisor of each sum instead of the number of elements
+"""
+function AvgPool3d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0,
+    ceil_mode::Bool=false, count_include_pad::Bool=true,
+    divisor_override::Union{Integer, Nothing}=nothing)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    opts = Ref(C.tt_nn_avg_pool3d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
+        flag(count_include_pad), i64(divisor_override)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_avg_pool3d(ctx(),
+        kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    AdaptiveAvgPool3d(output_size)
+
+Averages input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are chosen so that the
+result has the spatial size `output_size`.
+
+- `output_size`: (depth, height, width) of the result, or one number for all; a negative number
+  (None in Python) keeps the size of the input
+"""
+function AdaptiveAvgPool3d(output_size::Ints)
+    output_size_v = ints(output_size)
+    return own(Module,
+        GC.@preserve output_size_v handle_out(o -> C.tt_nn_adaptive_avg_pool3d(ctx(), output_size_v,
+        length(output_size_v), o)))
+end
+
+"""
+    AdaptiveMaxPool3d(output_size; return_indices=false)
+
+Takes the maximum of input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are chosen
+so that the result has the spatial size `output_size`.
+
+- `output_size`: (depth, height, width) of the result, or one number for all; a negative number
+  (None in Python) keeps the size of the input
+- `return_indices`: whether to return the indices of the maxima, too
+"""
+function AdaptiveMaxPool3d(output_size::Ints; return_indices::Bool=false)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_nn_adaptive_max_pool3d_opts(UInt64(1), flag(return_indices)))
+    return own(Module,
+        GC.@preserve output_size_v handle_out(o -> C.tt_nn_adaptive_max_pool3d(ctx(), output_size_v,
+        length(output_size_v), opts, o)))
+end
+
+"""
+    MaxUnpool1d(kernel_size; stride=nothing, padding=0)
+
+Puts maxima back where MaxPool1d with `return_indices` found them; the other elements are 0.
+
+- `kernel_size`: size of the windows: one number
+- `stride`: step between windows; `kernel_size` if absent
+- `padding`: what the pooling added
+"""
+function MaxUnpool1d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    opts = Ref(C.tt_nn_max_unpool1d_opts(UInt64(2) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_max_unpool1d(ctx(),
+        kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    MaxUnpool2d(kernel_size; stride=nothing, padding=0)
+
+Puts maxima back where MaxPool2d with `return_indices` found them; the other elements are 0.
+
+- `kernel_size`: size of the windows: (height, width), or one number for both
+- `stride`: step between windows; `kernel_size` if absent
+- `padding`: what the pooling added
+"""
+function MaxUnpool2d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    opts = Ref(C.tt_nn_max_unpool2d_opts(UInt64(2) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_max_unpool2d(ctx(),
+        kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    MaxUnpool3d(kernel_size; stride=nothing, padding=0)
+
+Puts maxima back where MaxPool3d with `return_indices` found them; the other elements are 0.
+
+- `kernel_size`: size of the windows: (depth, height, width), or one number for all
+- `stride`: step between windows; `kernel_size` if absent
+- `padding`: what the pooling added
+"""
+function MaxUnpool3d(kernel_size::Ints; stride::Union{Ints, Nothing}=nothing, padding::Ints=0)
+    kernel_size_v = ints(kernel_size)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    opts = Ref(C.tt_nn_max_unpool3d_opts(UInt64(2) | given(stride, 0), pointer(stride_v),
+        length(stride_v), pointer(padding_v), length(padding_v)))
+    return own(Module,
+        GC.@preserve kernel_size_v stride_v padding_v handle_out(o -> C.tt_nn_max_unpool3d(ctx(),
+        kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    FractionalMaxPool2d(kernel_size; output_size=nothing, output_ratio=nothing,
+        return_indices=false)
+
+Takes the maximum of windows of input (N, C, H, W) or (C, H, W) whose steps are drawn at random, so
+that the result has the spatial size `output_size`: Graham, 2014.
+
+- `kernel_size`: size of the windows: (height, width), or one number for both
+- `output_size`: spatial size of the result: (height, width), or one number for both
+- `output_ratio`: instead of `output_size`: that of the input times this number in (0, 1)
+- `return_indices`: whether to return the indices of the maxima, too
+"""
+function FractionalMaxPool2d(kernel_size::Ints; output_size::Union{Ints, Nothing}=nothing,
+    output_ratio::Union{Real, Nothing}=nothing, return_indices::Bool=false)
+    kernel_size_v = ints(kernel_size)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_nn_fractional_max_pool2d_opts(UInt64(4) | given(output_size, 0) |
+        given(output_ratio, 1), pointer(output_size_v), length(output_size_v), f64(output_ratio),
+        flag(return_indices)))
+    return own(Module,
+        GC.@preserve kernel_size_v output_size_v handle_out(o ->
+        C.tt_nn_fractional_max_pool2d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    FractionalMaxPool3d(kernel_size; output_size=nothing, output_ratio=nothing,
+        return_indices=false)
+
+Takes the maximum of windows of input (N, C, D, H, W) or (C, D, H, W) whose steps are drawn at
+random, so that the result has the spatial size `output_size`: Graham, 2014.
+
+- `kernel_size`: size of the windows: (depth, height, width), or one number for all
+- `output_size`: spatial size of the result: (depth, height, width), or one number for all
+- `output_ratio`: instead of `output_size`: that of the input times this number in (0, 1)
+- `return_indices`: whether to return the indices of the maxima, too
+"""
+function FractionalMaxPool3d(kernel_size::Ints; output_size::Union{Ints, Nothing}=nothing,
+    output_ratio::Union{Real, Nothing}=nothing, return_indices::Bool=false)
+    kernel_size_v = ints(kernel_size)
+    output_size_v = ints(output_size)
+    opts = Ref(C.tt_nn_fractional_max_pool3d_opts(UInt64(4) | given(output_size, 0) |
+        given(output_ratio, 1), pointer(output_size_v), length(output_size_v), f64(output_ratio),
+        flag(return_indices)))
+    return own(Module,
+        GC.@preserve kernel_size_v output_size_v handle_out(o ->
+        C.tt_nn_fractional_max_pool3d(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
     Unflatten(dim, unflattened_size)
 
 Divides a dimension into several.
@@ -1904,6 +2469,89 @@ function PairwiseDistance(p_=2.0, eps_=1e-6; p::Real=p_, eps::Real=eps_, keepdim
     return own(Module, handle_out(o -> C.tt_nn_pairwise_distance(ctx(), opts, o)))
 end
 
+"""
+    PixelShuffle(upscale_factor)
+
+Rearranges groups of `upscale_factor`^2 channels into larger images.
+
+- `upscale_factor`: factor of height and width
+"""
+function PixelShuffle(upscale_factor::Integer)
+    return own(Module, handle_out(o -> C.tt_nn_pixel_shuffle(ctx(), i64(upscale_factor), o)))
+end
+
+"""
+    PixelUnshuffle(downscale_factor)
+
+Rearranges images into `downscale_factor`^2 times as many smaller ones: the inverse of PixelShuffle.
+
+- `downscale_factor`: divisor of height and width
+"""
+function PixelUnshuffle(downscale_factor::Integer)
+    return own(Module, handle_out(o -> C.tt_nn_pixel_unshuffle(ctx(), i64(downscale_factor), o)))
+end
+
+"""
+    ChannelShuffle(groups)
+
+Divides the channels into groups and interleaves them: the first of each group, then the second of
+each, …
+
+- `groups`: number of groups; divides C
+"""
+function ChannelShuffle(groups::Integer)
+    return own(Module, handle_out(o -> C.tt_nn_channel_shuffle(ctx(), i64(groups), o)))
+end
+
+"""
+    Unfold(kernel_size; dilation=1, padding=0, stride=1)
+
+Copies each window of images into a column: input (N, C, H, W) gives (N, C * `kernel_size`[0] *
+`kernel_size`[1], number of windows).
+
+- `kernel_size`: size of the windows: (height, width), or one number for both
+- `dilation`: distance between the elements of a window
+- `padding`: number of zeros added to both ends of each spatial dimension
+- `stride`: step between windows
+"""
+function Unfold(kernel_size::Ints; dilation::Ints=1, padding::Ints=0, stride::Ints=1)
+    kernel_size_v = ints(kernel_size)
+    dilation_v = ints(dilation)
+    padding_v = ints(padding)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_nn_unfold_opts(UInt64(7), pointer(dilation_v), length(dilation_v),
+        pointer(padding_v), length(padding_v), pointer(stride_v), length(stride_v)))
+    return own(Module, GC.@preserve kernel_size_v dilation_v padding_v stride_v handle_out(o ->
+        C.tt_nn_unfold(ctx(), kernel_size_v, length(kernel_size_v), opts, o)))
+end
+
+"""
+    Fold(output_size, kernel_size; dilation=1, padding=0, stride=1)
+
+Adds the columns of windows to images: where windows overlap, their elements are summed. It is the
+transpose of Unfold.
+
+- `output_size`: (height, width) of the result, or one number for both
+- `kernel_size`: size of the windows: (height, width), or one number for both
+- `dilation`: distance between the elements of a window
+- `padding`: number of zeros added to both ends of each spatial dimension
+- `stride`: step between windows
+"""
+function Fold(output_size::Ints, kernel_size::Ints; dilation::Ints=1, padding::Ints=0,
+    stride::Ints=1)
+    output_size_v = ints(output_size)
+    kernel_size_v = ints(kernel_size)
+    dilation_v = ints(dilation)
+    padding_v = ints(padding)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_nn_fold_opts(UInt64(7), pointer(dilation_v), length(dilation_v),
+        pointer(padding_v), length(padding_v), pointer(stride_v), length(stride_v)))
+    return own(Module,
+        GC.@preserve output_size_v kernel_size_v dilation_v padding_v stride_v handle_out(o ->
+        C.tt_nn_fold(ctx(), output_size_v, length(output_size_v), kernel_size_v,
+        length(kernel_size_v), opts, o)))
+end
+
 const NN_CLASSES = (
     :PReLU,
     :SELU,
@@ -1915,6 +2563,25 @@ const NN_CLASSES = (
     :Threshold,
     :Softmin,
     :Softmax2d,
+    :RReLU,
+    :Dropout1d,
+    :Dropout2d,
+    :Dropout3d,
+    :AlphaDropout,
+    :FeatureAlphaDropout,
+    :Bilinear,
+    :EmbeddingBag,
+    :CTCLoss,
+    :GaussianNLLLoss,
+    :PoissonNLLLoss,
+    :CosineEmbeddingLoss,
+    :MarginRankingLoss,
+    :TripletMarginLoss,
+    :HingeEmbeddingLoss,
+    :MultiMarginLoss,
+    :MultiLabelMarginLoss,
+    :MultiLabelSoftMarginLoss,
+    :SoftMarginLoss,
     :Sequential,
     :ModuleList,
     :ModuleDict,
@@ -1979,6 +2646,7 @@ const NN_CLASSES = (
     :InstanceNorm3d,
     :SyncBatchNorm,
     :CrossMapLRN2d,
+    :LocalResponseNorm,
     :ConstantPad1d,
     :ConstantPad2d,
     :ConstantPad3d,
@@ -1998,10 +2666,25 @@ const NN_CLASSES = (
     :AdaptiveMaxPool2d,
     :LPPool1d,
     :LPPool2d,
+    :LPPool3d,
+    :MaxPool3d,
+    :AvgPool3d,
+    :AdaptiveAvgPool3d,
+    :AdaptiveMaxPool3d,
+    :MaxUnpool1d,
+    :MaxUnpool2d,
+    :MaxUnpool3d,
+    :FractionalMaxPool2d,
+    :FractionalMaxPool3d,
     :Unflatten,
     :Upsample,
     :UpsamplingNearest2d,
     :UpsamplingBilinear2d,
     :CosineSimilarity,
     :PairwiseDistance,
+    :PixelShuffle,
+    :PixelUnshuffle,
+    :ChannelShuffle,
+    :Unfold,
+    :Fold,
 )

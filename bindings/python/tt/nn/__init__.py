@@ -9,12 +9,13 @@ from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention
 from .containers import Identity, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from .embedding import Embedding
+from .embedding import Embedding, EmbeddingBag
 from .lazy import *  # noqa: F403
-from .losses import TripletMarginWithDistanceLoss
+from .losses import CTCLoss, GaussianNLLLoss, LinearCrossEntropyLoss, TripletMarginWithDistanceLoss
 from .module import Module
 from .normalization import SyncBatchNorm
 from .parameter import Buffer, Parameter
+from .pools import FractionalMaxPool2d, FractionalMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from .recurrent import GRU, LSTM, RNN, LSTMCell, RNNBase
 from .resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .transformer import (
@@ -34,14 +35,23 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptiveLogSoftmaxWithLoss",
     "Buffer",
+    "CTCLoss",
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
     "Embedding",
+    "EmbeddingBag",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRU",
+    "GaussianNLLLoss",
     "Identity",
     "LSTM",
     "LSTMCell",
+    "LinearCrossEntropyLoss",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "Module",
     "ModuleDict",
     "ModuleList",

@@ -267,6 +267,713 @@ class Softmax2d(Layer):
         return self._forward(input)
 
 
+class RReLU(Layer):
+    """Computes x if x >= 0, else slope * x, elementwise. In training, the slope of each element is
+    drawn from [lower, upper); in evaluation, it is (lower + upper) / 2.
+
+    lower: smallest slope
+    upper: upper bound of the slopes
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    lower: float
+    upper: float
+    inplace: bool
+
+    _class, _function = "RReLU", "tt_nn_rrelu"
+    _arguments = (
+        ("lower", "Float", (0.125,), False),
+        ("upper", "Float", (0.3333333333333333,), False),
+        ("inplace", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self, lower: float = 0.125, upper: float = 0.3333333333333333, inplace: bool = False
+    ) -> None:
+        self._initialize(lower=lower, upper=upper, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Dropout1d(Layer):
+    """In training, zeroes each channel of each sample with probability p and scales the others by 1
+    /
+    (1 - p). In evaluation, returns its input.
+
+    p: probability of a channel to be zeroed, in [0, 1]
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    p: float
+    inplace: bool
+
+    _class, _function = "Dropout1d", "tt_nn_dropout1d"
+    _arguments = (
+        ("p", "Float", (0.5,), False),
+        ("inplace", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        self._initialize(p=p, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Dropout2d(Layer):
+    """In training, zeroes each channel of each sample with probability p and scales the others by 1
+    /
+    (1 - p). In evaluation, returns its input.
+
+    p: probability of a channel to be zeroed, in [0, 1]
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    p: float
+    inplace: bool
+
+    _class, _function = "Dropout2d", "tt_nn_dropout2d"
+    _arguments = (
+        ("p", "Float", (0.5,), False),
+        ("inplace", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        self._initialize(p=p, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Dropout3d(Layer):
+    """In training, zeroes each channel of each sample with probability p and scales the others by 1
+    /
+    (1 - p). In evaluation, returns its input.
+
+    p: probability of a channel to be zeroed, in [0, 1]
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    p: float
+    inplace: bool
+
+    _class, _function = "Dropout3d", "tt_nn_dropout3d"
+    _arguments = (
+        ("p", "Float", (0.5,), False),
+        ("inplace", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        self._initialize(p=p, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class AlphaDropout(Layer):
+    """In training, sets each element to the negative saturation of SELU with probability p, and
+    scales
+    and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+
+    p: probability of a element to be dropped, in [0, 1]
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    p: float
+    inplace: bool
+
+    _class, _function = "AlphaDropout", "tt_nn_alpha_dropout"
+    _arguments = (
+        ("p", "Float", (0.5,), False),
+        ("inplace", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        self._initialize(p=p, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class FeatureAlphaDropout(Layer):
+    """In training, sets each channel to the negative saturation of SELU with probability p, and
+    scales
+    and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+
+    p: probability of a channel to be dropped, in [0, 1]
+    inplace: whether to write the result into the input
+    """
+
+    __module__ = "tt.nn"
+
+    p: float
+    inplace: bool
+
+    _class, _function = "FeatureAlphaDropout", "tt_nn_feature_alpha_dropout"
+    _arguments = (
+        ("p", "Float", (0.5,), False),
+        ("inplace", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        self._initialize(p=p, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Bilinear(ParameterLayer):
+    """Computes input1 . weight[k] . input2 + bias[k] for each output k. weight and bias are
+    initialized uniformly in [-s, s] with s = 1/sqrt(in1_features).
+
+    in1_features: size of the last dimension of input1; at least 1
+    in2_features: size of the last dimension of input2
+    out_features: size of the last dimension of the result
+    bias: whether to learn an additive bias
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Parameter
+    bias: Parameter | None
+    in1_features: int
+    in2_features: int
+    out_features: int
+
+    _class, _function = "Bilinear", "tt_nn_bilinear"
+    _arguments = (
+        ("in1_features", "Int", None, True),
+        ("in2_features", "Int", None, True),
+        ("out_features", "Int", None, True),
+        ("bias", "Bool", (True,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ("weight", "bias")
+    _buffer_flags = (False, False)
+    _inputs = ("input1", "input2")
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            in1_features=in1_features,
+            in2_features=in2_features,
+            out_features=out_features,
+            bias=bias,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        return self._forward(input1, input2)
+
+
+class EmbeddingBag(ParameterLayer):
+    """Looks up rows of weight by index and combines those of each bag: by their sum, mean or
+    maximum.
+    weight is initialized from the standard normal distribution.
+
+    num_embeddings: number of rows, so that indices are in [0, num_embeddings)
+    embedding_dim: size of a row
+    max_norm: rows that are looked up are first rescaled in place to at most this norm
+    norm_type: the p of the p-norm for max_norm
+    scale_grad_by_freq: whether to divide the gradient of a row by how often the input has it
+    mode: how the rows of a bag are combined
+    sparse: must be false: gradients are dense
+    include_last_offset: whether the last offset is the end of the last bag
+    padding_idx: index of a row that is left out of bags and initialized to 0; negative counts from
+        the end
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Parameter
+    num_embeddings: int
+    embedding_dim: int
+    max_norm: float | None
+    norm_type: float
+    scale_grad_by_freq: bool
+    mode: Literal['sum', 'mean', 'max']
+    sparse: bool
+    include_last_offset: bool
+    padding_idx: int | None
+
+    _class, _function = "EmbeddingBag", "tt_nn_embedding_bag"
+    _arguments = (
+        ("num_embeddings", "Int", None, True),
+        ("embedding_dim", "Int", None, True),
+        ("max_norm", "Float?", (None,), False),
+        ("norm_type", "Float", (2.0,), False),
+        ("scale_grad_by_freq", "Bool", (False,), False),
+        ("mode", {"sum": 0, "mean": 1, "max": 2}, ('mean',), False),
+        ("sparse", "Bool", (False,), False),
+        ("include_last_offset", "Bool", (False,), False),
+        ("padding_idx", "Index?", (None,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ("weight",)
+    _buffer_flags = (False,)
+    _inputs = ("input", "offsets", "per_sample_weights")
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: Literal['sum', 'mean', 'max'] = 'mean',
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            num_embeddings=num_embeddings,
+            embedding_dim=embedding_dim,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            mode=mode,
+            sparse=sparse,
+            include_last_offset=include_last_offset,
+            padding_idx=padding_idx,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        return self._forward(input, offsets, per_sample_weights)
+
+
+class CTCLoss(Layer):
+    """Connectionist temporal classification: minus the log probability of the target sequence,
+    summed
+    over all its alignments to log_probs: Graves et al., 2006.
+
+    blank: class of the blank
+    reduction: none: the loss of each sequence; mean: the mean of the losses divided by their
+        target_lengths; sum: their sum
+    zero_infinity: whether infinite losses, of targets that are too long, and their gradients become
+        0
+    """
+
+    __module__ = "tt.nn"
+
+    blank: int
+    reduction: Literal['none', 'mean', 'sum']
+    zero_infinity: bool
+
+    _class, _function = "CTCLoss", "tt_nn_ctc_loss"
+    _arguments = (
+        ("blank", "Int", (0,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+        ("zero_infinity", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("log_probs", "targets", "input_lengths", "target_lengths")
+
+    def __init__(
+        self,
+        blank: int = 0,
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+        zero_infinity: bool = False,
+    ) -> None:
+        self._initialize(blank=blank, reduction=reduction, zero_infinity=zero_infinity)
+
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        return self._forward(log_probs, targets, input_lengths, target_lengths)
+
+
+class GaussianNLLLoss(Layer):
+    """Negative log likelihood of targets from normal distributions with means input and variances
+    var:
+    0.5 * (log(var) + (input - target)^2 / var).
+
+    full: whether to add the constant 0.5 * log(2 pi)
+    eps: smallest variance by which is divided
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    full: bool
+    eps: float
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "GaussianNLLLoss", "tt_nn_gaussian_nll_loss"
+    _arguments = (
+        ("full", "Bool", (False,), False),
+        ("eps", "Float", (1e-6,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "target", "var")
+
+    def __init__(
+        self,
+        *,
+        full: bool = False,
+        eps: float = 1e-6,
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+    ) -> None:
+        self._initialize(full=full, eps=eps, reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:
+        return self._forward(input, target, var)
+
+
+class PoissonNLLLoss(Layer):
+    """Negative log likelihood of targets from Poisson distributions: exp(input) - target * input,
+    or
+    input - target * log(input + eps) without log_input.
+
+    log_input: whether input is the logarithm of the mean
+    full: whether to add Stirling's approximation of log(target!)
+    eps: added to input, so that its logarithm exists
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    log_input: bool
+    full: bool
+    eps: float
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "PoissonNLLLoss", "tt_nn_poisson_nll_loss"
+    _arguments = (
+        ("log_input", "Bool", (True,), False),
+        ("full", "Bool", (False,), False),
+        ("eps", "Float", (1e-8,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "target")
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        eps: float = 1e-8,
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+    ) -> None:
+        self._initialize(log_input=log_input, full=full, eps=eps, reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input, target)
+
+
+class CosineEmbeddingLoss(Layer):
+    """Computes 1 - cos(input1, input2) where target is 1, and max(0, cos(input1, input2) - margin)
+    where it is -1.
+
+    margin: cosine up to which pairs with target -1 cost nothing, in [-1, 1]
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    margin: float
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "CosineEmbeddingLoss", "tt_nn_cosine_embedding_loss"
+    _arguments = (
+        ("margin", "Float", (0.0,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input1", "input2", "target")
+
+    def __init__(
+        self, margin: float = 0.0, reduction: Literal['none', 'mean', 'sum'] = 'mean'
+    ) -> None:
+        self._initialize(margin=margin, reduction=reduction)
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input1, input2, target)
+
+
+class MarginRankingLoss(Layer):
+    """Computes max(0, -target * (input1 - input2) + margin), where target is 1 if input1 should be
+    larger, else -1.
+
+    margin: by how much the inputs should differ
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    margin: float
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "MarginRankingLoss", "tt_nn_margin_ranking_loss"
+    _arguments = (
+        ("margin", "Float", (0.0,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input1", "input2", "target")
+
+    def __init__(
+        self, margin: float = 0.0, reduction: Literal['none', 'mean', 'sum'] = 'mean'
+    ) -> None:
+        self._initialize(margin=margin, reduction=reduction)
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input1, input2, target)
+
+
+class TripletMarginLoss(Layer):
+    """Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of
+    the difference.
+
+    margin: how much farther the negative should be; positive
+    p: exponent of the norm
+    eps: added to differences, so that the gradient exists
+    swap: whether to take d(positive, negative) where that is less than d(anchor, negative)
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    margin: float
+    p: float
+    eps: float
+    swap: bool
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "TripletMarginLoss", "tt_nn_triplet_margin_loss"
+    _arguments = (
+        ("margin", "Float", (1.0,), False),
+        ("p", "Float", (2.0,), False),
+        ("eps", "Float", (1e-6,), False),
+        ("swap", "Bool", (False,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("anchor", "positive", "negative")
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+    ) -> None:
+        self._initialize(margin=margin, p=p, eps=eps, swap=swap, reduction=reduction)
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return self._forward(anchor, positive, negative)
+
+
+class HingeEmbeddingLoss(Layer):
+    """Computes input where target is 1, and max(0, margin - input) where it is -1.
+
+    margin: input from which elements with target -1 cost nothing
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    margin: float
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "HingeEmbeddingLoss", "tt_nn_hinge_embedding_loss"
+    _arguments = (
+        ("margin", "Float", (1.0,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "target")
+
+    def __init__(
+        self, margin: float = 1.0, reduction: Literal['none', 'mean', 'sum'] = 'mean'
+    ) -> None:
+        self._initialize(margin=margin, reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input, target)
+
+
+class MultiMarginLoss(Layer):
+    """Computes the sum over the other classes i of max(0, margin - input[target] + input[i])^p,
+    divided by the number of classes.
+
+    p: 1 or 2
+    margin: by how much the target's score should exceed the others
+    weight: weight of each class
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Tensor | None
+    p: int
+    margin: float
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "MultiMarginLoss", "tt_nn_multi_margin_loss"
+    _arguments = (
+        ("p", "Int", (1,), False),
+        ("margin", "Float", (1.0,), False),
+        ("weight", "Tensor?", (None,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ("weight",)
+    _buffer_flags = (True,)
+    _inputs = ("input", "target")
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        reduction: Literal['none', 'mean', 'sum'] = 'mean',
+    ) -> None:
+        self._initialize(p=p, margin=margin, weight=weight, reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input, target)
+
+
+class MultiLabelMarginLoss(Layer):
+    """Computes the sum over targets j and other classes i of max(0, 1 - (input[j] - input[i])),
+    divided by the number of classes. Targets are the classes in a row of target, up to the first
+    negative number.
+
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "MultiLabelMarginLoss", "tt_nn_multi_label_margin_loss"
+    _arguments = (
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "target")
+
+    def __init__(self, reduction: Literal['none', 'mean', 'sum'] = 'mean') -> None:
+        self._initialize(reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input, target)
+
+
+class MultiLabelSoftMarginLoss(Layer):
+    """Binary cross entropy between logits and targets 0 or 1 of several classes, averaged over the
+    classes.
+
+    weight: weight of each class
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    weight: Tensor | None
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "MultiLabelSoftMarginLoss", "tt_nn_multi_label_soft_margin_loss"
+    _arguments = (
+        ("weight", "Tensor?", (None,), False),
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ("weight",)
+    _buffer_flags = (True,)
+    _inputs = ("input", "target")
+
+    def __init__(
+        self, weight: Tensor | None = None, reduction: Literal['none', 'mean', 'sum'] = 'mean'
+    ) -> None:
+        self._initialize(weight=weight, reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input, target)
+
+
+class SoftMarginLoss(Layer):
+    """Computes log(1 + exp(-target * input)), where target is 1 or -1.
+
+    reduction: none: the loss of each element; mean: their mean; sum: their sum
+    """
+
+    __module__ = "tt.nn"
+
+    reduction: Literal['none', 'mean', 'sum']
+
+    _class, _function = "SoftMarginLoss", "tt_nn_soft_margin_loss"
+    _arguments = (
+        ("reduction", {"none": 0, "mean": 1, "sum": 2}, ('mean',), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "target")
+
+    def __init__(self, reduction: Literal['none', 'mean', 'sum'] = 'mean') -> None:
+        self._initialize(reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return self._forward(input, target)
+
+
 class Linear(ParameterLayer):
     """Computes input @ weight.T + bias for input (*, in_features); the result is (*, out_features).
     weight is (out_features, in_features) and bias is (out_features); both are initialized uniformly
@@ -3200,6 +3907,42 @@ class CrossMapLRN2d(Layer):
         return self._forward(input)
 
 
+class LocalResponseNorm(Layer):
+    """Divides input (N, C, …) by (k + alpha / size * s)^beta, where s is the sum of the squares of
+    the
+    size channels around each.
+
+    size: number of channels in a sum
+    alpha: factor of the sum
+    beta: exponent
+    k: added to the sum
+    """
+
+    __module__ = "tt.nn"
+
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
+    _class, _function = "LocalResponseNorm", "tt_nn_local_response_norm"
+    _arguments = (
+        ("size", "Int", None, True),
+        ("alpha", "Float", (1e-4,), False),
+        ("beta", "Float", (0.75,), False),
+        ("k", "Float", (1.0,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self._initialize(size=size, alpha=alpha, beta=beta, k=k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
 class ConstantPad1d(Layer):
     """Pads the last dimension of the input with a number.
 
@@ -3773,6 +4516,428 @@ class LPPool2d(Layer):
         return self._forward(input)
 
 
+class LPPool3d(Layer):
+    """Takes the p-norm of each window of input (N, C, D, H, W) or (C, D, H, W): sum(x^p)^(1/p),
+    with p
+    = norm_type.
+
+    norm_type: p
+    kernel_size: size of the windows: (depth, height, width), or one number for all
+    stride: step between windows; kernel_size if absent
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
+    """
+
+    __module__ = "tt.nn"
+
+    norm_type: float
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    ceil_mode: bool
+
+    _class, _function = "LPPool3d", "tt_nn_lp_pool3d"
+    _arguments = (
+        ("norm_type", "Float", None, True),
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("ceil_mode", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        self._initialize(
+            norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class MaxPool3d(Layer):
+    """Takes the maximum of each window of input (N, C, D, H, W) or (C, D, H, W).
+
+    kernel_size: size of the windows: (depth, height, width), or one number for all
+    stride: step between windows; kernel_size if absent
+    padding: number of -inf elements added to both ends of each spatial dimension; at most half of
+        kernel_size
+    dilation: distance between the elements of a window
+    return_indices: whether to return the indices of the maxima, too
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    padding: int | tuple[int, ...]
+    dilation: int | tuple[int, ...]
+    return_indices: bool
+    ceil_mode: bool
+
+    _class, _function = "MaxPool3d", "tt_nn_max_pool3d"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("padding", "Int[]", (0,), False),
+        ("dilation", "Int[]", (1,), False),
+        ("return_indices", "Bool", (False,), False),
+        ("ceil_mode", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        self._initialize(
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            return_indices=return_indices,
+            ceil_mode=ceil_mode,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class AvgPool3d(Layer):
+    """Takes the mean of each window of input (N, C, D, H, W) or (C, D, H, W).
+
+    kernel_size: size of the windows: (depth, height, width), or one number for all
+    stride: step between windows; kernel_size if absent
+    padding: number of zeros added to both ends of each spatial dimension; at most half of
+        kernel_size
+    ceil_mode: whether to round output sizes up instead of down, so that the last window may reach
+        past the input
+    count_include_pad: whether the mean counts the padding
+    divisor_override: divisor of each sum instead of the number of elements
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    padding: int | tuple[int, ...]
+    ceil_mode: bool
+    count_include_pad: bool
+    divisor_override: int | None
+
+    _class, _function = "AvgPool3d", "tt_nn_avg_pool3d"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("padding", "Int[]", (0,), False),
+        ("ceil_mode", "Bool", (False,), False),
+        ("count_include_pad", "Bool", (True,), False),
+        ("divisor_override", "Int?", (None,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        self._initialize(
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+            divisor_override=divisor_override,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class AdaptiveAvgPool3d(Layer):
+    """Averages input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are chosen so
+    that
+    the result has the spatial size output_size.
+
+    output_size: (depth, height, width) of the result, or one number for all; a negative number
+        (None in Python) keeps the size of the input
+    """
+
+    __module__ = "tt.nn"
+
+    output_size: int | tuple[int, ...]
+
+    _class, _function = "AdaptiveAvgPool3d", "tt_nn_adaptive_avg_pool3d"
+    _arguments = (
+        ("output_size", "Int[]", None, True),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, output_size: int | Sequence[int]) -> None:
+        self._initialize(output_size=output_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class AdaptiveMaxPool3d(Layer):
+    """Takes the maximum of input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are
+    chosen so that the result has the spatial size output_size.
+
+    output_size: (depth, height, width) of the result, or one number for all; a negative number
+        (None in Python) keeps the size of the input
+    return_indices: whether to return the indices of the maxima, too
+    """
+
+    __module__ = "tt.nn"
+
+    output_size: int | tuple[int, ...]
+    return_indices: bool
+
+    _class, _function = "AdaptiveMaxPool3d", "tt_nn_adaptive_max_pool3d"
+    _arguments = (
+        ("output_size", "Int[]", None, True),
+        ("return_indices", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False) -> None:
+        self._initialize(output_size=output_size, return_indices=return_indices)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class MaxUnpool1d(Layer):
+    """Puts maxima back where MaxPool1d with return_indices found them; the other elements are 0.
+
+    kernel_size: size of the windows: one number
+    stride: step between windows; kernel_size if absent
+    padding: what the pooling added
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    padding: int | tuple[int, ...]
+
+    _class, _function = "MaxUnpool1d", "tt_nn_max_unpool1d"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("padding", "Int[]", (0,), False),
+    )
+    _list_length = 1
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "indices")
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
+        self._initialize(kernel_size=kernel_size, stride=stride, padding=padding)
+
+    def forward(self, input: Tensor, indices: Tensor) -> Tensor:
+        return self._forward(input, indices)
+
+
+class MaxUnpool2d(Layer):
+    """Puts maxima back where MaxPool2d with return_indices found them; the other elements are 0.
+
+    kernel_size: size of the windows: (height, width), or one number for both
+    stride: step between windows; kernel_size if absent
+    padding: what the pooling added
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    padding: int | tuple[int, ...]
+
+    _class, _function = "MaxUnpool2d", "tt_nn_max_unpool2d"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("padding", "Int[]", (0,), False),
+    )
+    _list_length = 2
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "indices")
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
+        self._initialize(kernel_size=kernel_size, stride=stride, padding=padding)
+
+    def forward(self, input: Tensor, indices: Tensor) -> Tensor:
+        return self._forward(input, indices)
+
+
+class MaxUnpool3d(Layer):
+    """Puts maxima back where MaxPool3d with return_indices found them; the other elements are 0.
+
+    kernel_size: size of the windows: (depth, height, width), or one number for all
+    stride: step between windows; kernel_size if absent
+    padding: what the pooling added
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    stride: int | tuple[int, ...] | None
+    padding: int | tuple[int, ...]
+
+    _class, _function = "MaxUnpool3d", "tt_nn_max_unpool3d"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("stride", "Int[]", (None,), False),
+        ("padding", "Int[]", (0,), False),
+    )
+    _list_length = 3
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "indices")
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
+        self._initialize(kernel_size=kernel_size, stride=stride, padding=padding)
+
+    def forward(self, input: Tensor, indices: Tensor) -> Tensor:
+        return self._forward(input, indices)
+
+
+class FractionalMaxPool2d(Layer):
+    """Takes the maximum of windows of input (N, C, H, W) or (C, H, W) whose steps are drawn at
+    random,
+    so that the result has the spatial size output_size: Graham, 2014.
+
+    kernel_size: size of the windows: (height, width), or one number for both
+    output_size: spatial size of the result: (height, width), or one number for both
+    output_ratio: instead of output_size: that of the input times this number in (0, 1)
+    return_indices: whether to return the indices of the maxima, too
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    output_size: int | tuple[int, ...] | None
+    output_ratio: float | None
+    return_indices: bool
+
+    _class, _function = "FractionalMaxPool2d", "tt_nn_fractional_max_pool2d"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("output_size", "Int[]", (None,), False),
+        ("output_ratio", "Float?", (None,), False),
+        ("return_indices", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
+        output_ratio: float | None = None,
+        return_indices: bool = False,
+    ) -> None:
+        self._initialize(
+            kernel_size=kernel_size,
+            output_size=output_size,
+            output_ratio=output_ratio,
+            return_indices=return_indices,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class FractionalMaxPool3d(Layer):
+    """Takes the maximum of windows of input (N, C, D, H, W) or (C, D, H, W) whose steps are drawn
+    at
+    random, so that the result has the spatial size output_size: Graham, 2014.
+
+    kernel_size: size of the windows: (depth, height, width), or one number for all
+    output_size: spatial size of the result: (depth, height, width), or one number for all
+    output_ratio: instead of output_size: that of the input times this number in (0, 1)
+    return_indices: whether to return the indices of the maxima, too
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    output_size: int | tuple[int, ...] | None
+    output_ratio: float | None
+    return_indices: bool
+
+    _class, _function = "FractionalMaxPool3d", "tt_nn_fractional_max_pool3d"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("output_size", "Int[]", (None,), False),
+        ("output_ratio", "Float?", (None,), False),
+        ("return_indices", "Bool", (False,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
+        output_ratio: float | None = None,
+        return_indices: bool = False,
+    ) -> None:
+        self._initialize(
+            kernel_size=kernel_size,
+            output_size=output_size,
+            output_ratio=output_ratio,
+            return_indices=return_indices,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
 class Unflatten(Layer):
     """Divides a dimension into several.
 
@@ -4011,6 +5176,177 @@ class PairwiseDistance(Layer):
         return self._forward(x1, x2)
 
 
+class PixelShuffle(Layer):
+    """Rearranges groups of upscale_factor^2 channels into larger images.
+
+    upscale_factor: factor of height and width
+    """
+
+    __module__ = "tt.nn"
+
+    upscale_factor: int
+
+    _class, _function = "PixelShuffle", "tt_nn_pixel_shuffle"
+    _arguments = (
+        ("upscale_factor", "Int", None, True),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, upscale_factor: int) -> None:
+        self._initialize(upscale_factor=upscale_factor)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class PixelUnshuffle(Layer):
+    """Rearranges images into downscale_factor^2 times as many smaller ones: the inverse of
+    PixelShuffle.
+
+    downscale_factor: divisor of height and width
+    """
+
+    __module__ = "tt.nn"
+
+    downscale_factor: int
+
+    _class, _function = "PixelUnshuffle", "tt_nn_pixel_unshuffle"
+    _arguments = (
+        ("downscale_factor", "Int", None, True),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, downscale_factor: int) -> None:
+        self._initialize(downscale_factor=downscale_factor)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class ChannelShuffle(Layer):
+    """Divides the channels into groups and interleaves them: the first of each group, then the
+    second
+    of each, …
+
+    groups: number of groups; divides C
+    """
+
+    __module__ = "tt.nn"
+
+    groups: int
+
+    _class, _function = "ChannelShuffle", "tt_nn_channel_shuffle"
+    _arguments = (
+        ("groups", "Int", None, True),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(self, groups: int) -> None:
+        self._initialize(groups=groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Unfold(Layer):
+    """Copies each window of images into a column: input (N, C, H, W) gives (N, C * kernel_size[0] *
+    kernel_size[1], number of windows).
+
+    kernel_size: size of the windows: (height, width), or one number for both
+    dilation: distance between the elements of a window
+    padding: number of zeros added to both ends of each spatial dimension
+    stride: step between windows
+    """
+
+    __module__ = "tt.nn"
+
+    kernel_size: int | tuple[int, ...]
+    dilation: int | tuple[int, ...]
+    padding: int | tuple[int, ...]
+    stride: int | tuple[int, ...]
+
+    _class, _function = "Unfold", "tt_nn_unfold"
+    _arguments = (
+        ("kernel_size", "Int[]", None, True),
+        ("dilation", "Int[]", (1,), False),
+        ("padding", "Int[]", (0,), False),
+        ("stride", "Int[]", (1,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+    ) -> None:
+        self._initialize(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
+class Fold(Layer):
+    """Adds the columns of windows to images: where windows overlap, their elements are summed. It
+    is
+    the transpose of Unfold.
+
+    output_size: (height, width) of the result, or one number for both
+    kernel_size: size of the windows: (height, width), or one number for both
+    dilation: distance between the elements of a window
+    padding: number of zeros added to both ends of each spatial dimension
+    stride: step between windows
+    """
+
+    __module__ = "tt.nn"
+
+    output_size: int | tuple[int, ...]
+    kernel_size: int | tuple[int, ...]
+    dilation: int | tuple[int, ...]
+    padding: int | tuple[int, ...]
+    stride: int | tuple[int, ...]
+
+    _class, _function = "Fold", "tt_nn_fold"
+    _arguments = (
+        ("output_size", "Int[]", None, True),
+        ("kernel_size", "Int[]", None, True),
+        ("dilation", "Int[]", (1,), False),
+        ("padding", "Int[]", (0,), False),
+        ("stride", "Int[]", (1,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input",)
+
+    def __init__(
+        self,
+        output_size: int | Sequence[int],
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+    ) -> None:
+        self._initialize(
+            output_size=output_size,
+            kernel_size=kernel_size,
+            dilation=dilation,
+            padding=padding,
+            stride=stride,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._forward(input)
+
+
 __all__ = [
     "PReLU",
     "SELU",
@@ -4022,6 +5358,22 @@ __all__ = [
     "Threshold",
     "Softmin",
     "Softmax2d",
+    "RReLU",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "AlphaDropout",
+    "FeatureAlphaDropout",
+    "Bilinear",
+    "PoissonNLLLoss",
+    "CosineEmbeddingLoss",
+    "MarginRankingLoss",
+    "TripletMarginLoss",
+    "HingeEmbeddingLoss",
+    "MultiMarginLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "SoftMarginLoss",
     "Linear",
     "LayerNorm",
     "Dropout",
@@ -4072,6 +5424,7 @@ __all__ = [
     "InstanceNorm2d",
     "InstanceNorm3d",
     "CrossMapLRN2d",
+    "LocalResponseNorm",
     "ConstantPad1d",
     "ConstantPad2d",
     "ConstantPad3d",
@@ -4091,7 +5444,17 @@ __all__ = [
     "AdaptiveMaxPool2d",
     "LPPool1d",
     "LPPool2d",
+    "LPPool3d",
+    "MaxPool3d",
+    "AvgPool3d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool3d",
     "Unflatten",
     "CosineSimilarity",
     "PairwiseDistance",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "ChannelShuffle",
+    "Unfold",
+    "Fold",
 ]

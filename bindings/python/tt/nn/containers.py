@@ -216,3 +216,37 @@ class ParameterList(OfParameters, ListContainer):
 
 class ParameterDict(OfParameters, DictContainer):
     """A dict of parameters. Tensors that are added become parameters."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns an item; default if there is none of this name."""
+        return self._items.get(name, default)
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Returns an item; adds default first if there is none of this name."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Removes and returns the item that was added last, as (name, item)."""
+        return self._items.popitem()
+
+    def copy(self) -> Self:
+        """Returns another container with the same parameters."""
+        return type(self)(self._items)
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> Self:
+        """Returns another container that has a parameter of `default` under each name."""
+        return type(self)({name: default for name in keys})
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._items)
+
+    def __or__(self, other: ParameterDict) -> Self:
+        made = self.copy()
+        made.update(other.items())
+        return made
+
+    def __ior__(self, other: ParameterDict) -> Self:
+        self.update(other.items())
+        return self

@@ -1,4 +1,4 @@
-"""Embedding, which can take a table that already exists."""
+"""Embedding and EmbeddingBag, which can take a table that already exists."""
 from __future__ import annotations
 
 from . import _layers
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from .._tensor import Tensor
 
 
+def table_layer(cls: Any, embeddings: Tensor, freeze: bool, options: dict[str, Any]) -> Any:
+    """Returns a layer of the class whose weight is `embeddings`."""
+    if embeddings.ndim != 2:
+        raise ValueError(f"embeddings must have 2 dimensions, not {embeddings.ndim}")
+    with preserve_rng_state():
+        layer = cls(embeddings.shape[0], embeddings.shape[1], **options)
+    layer.weight = Parameter(embeddings, requires_grad=not freeze)
+    return layer
+
+
 class Embedding(_layers.Embedding):
     __doc__ = _layers.Embedding.__doc__
     __module__ = "tt.nn"
@@ -26,9 +36,19 @@ class Embedding(_layers.Embedding):
 
         freeze: the weight requires no gradient. options: further arguments of the constructor.
         """
-        if embeddings.ndim != 2:
-            raise ValueError(f"embeddings must have 2 dimensions, not {embeddings.ndim}")
-        with preserve_rng_state():
-            layer = cls(embeddings.shape[0], embeddings.shape[1], **options)
-        layer.weight = Parameter(embeddings, requires_grad=not freeze)
-        return layer
+        return table_layer(cls, embeddings, freeze, options)
+
+
+class EmbeddingBag(_layers.EmbeddingBag):
+    __doc__ = _layers.EmbeddingBag.__doc__
+    __module__ = "tt.nn"
+    _class = "EmbeddingBag"
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
+        """Returns an EmbeddingBag whose weight is `embeddings`, of shape (num_embeddings,
+        embedding_dim).
+
+        freeze: the weight requires no gradient. options: further arguments of the constructor.
+        """
+        return table_layer(cls, embeddings, freeze, options)

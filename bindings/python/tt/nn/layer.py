@@ -87,7 +87,7 @@ class Layer(Module):
             given.update(padding=0, auto_padding=given["padding"])
         if "momentum" in given and given["momentum"] is None:
             given["momentum"] = -1.0  # C's cumulative average
-        if "output_size" in given:
+        if given.get("output_size") is not None:
             sizes = given["output_size"]
             if not isinstance(sizes, (tuple, list)):
                 sizes = (sizes,)

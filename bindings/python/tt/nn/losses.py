@@ -1,49 +1,48 @@
-"""Losses with a function of the application."""
+"""Losses that take more than tensors, or a function of the application."""
 from __future__ import annotations
 
+from math import prod
+
 from .. import _ops as ops
-from ._layers import PairwiseDistance
+from .._tensor import Tensor
+from . import _layers, functional
+from ._layers import Linear, PairwiseDistance
 from .module import Module
+from .sequences import _lengths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Literal
+    from typing import Callable, Literal, Sequence, Union
 
-    from .._tensor import Tensor
+    from .._types import device, dtype
 
     Distance = Callable[[Tensor, Tensor], Tensor]
+    Lengths = Union[Tensor, int, Sequence[int]]
     Reduction = Literal["none", "mean", "sum"]
 
 
-def triplet_margin_with_distance_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    distance_function: Distance | None = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin).
+class CTCLoss(_layers.CTCLoss):
+    __doc__ = _layers.CTCLoss.__doc__
+    __module__ = "tt.nn"
+    _class = "CTCLoss"
 
-    distance_function: d, which gives a distance for each pair of vectors; None: the Euclidean one.
-    margin: how much farther the negative should be; positive
-    swap: takes d(positive, negative) where that is less than d(anchor, negative)
-    reduction: "none", "mean" or "sum" of the losses
-    """
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    distance = distance_function or PairwiseDistance()
-    far = distance(anchor, negative)
-    if swap:
-        far = ops.minimum(far, distance(positive, negative))
-    loss = ops.clamp(distance(anchor, positive) - far + margin, min=0)
-    if reduction == "none":
-        return loss
-    return loss.mean() if reduction == "mean" else loss.sum()
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Lengths, target_lengths: Lengths
+    ) -> Tensor:
+        """input_lengths, target_lengths: tensors, or sequences of ints."""
+        lengths = (_lengths(given, log_probs) for given in (input_lengths, target_lengths))
+        return self._forward(log_probs, targets, *lengths)
+
+
+class GaussianNLLLoss(_layers.GaussianNLLLoss):
+    __doc__ = _layers.GaussianNLLLoss.__doc__
+    __module__ = "tt.nn"
+    _class = "GaussianNLLLoss"
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        """var: variances, or one number."""
+        variances = var if isinstance(var, Tensor) else ops.full_like(input.detach(), var)
+        return self._forward(input, target, variances)
 
 
 class TripletMarginWithDistanceLoss(Module):
@@ -74,7 +73,7 @@ class TripletMarginWithDistanceLoss(Module):
         self.margin, self.swap, self.reduction = margin, swap, reduction
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return triplet_margin_with_distance_loss(
+        return functional.triplet_margin_with_distance_loss(
             anchor,
             positive,
             negative,
@@ -83,3 +82,68 @@ class TripletMarginWithDistanceLoss(Module):
             swap=self.swap,
             reduction=self.reduction,
         )
+
+
+class LinearCrossEntropyLoss(Module):
+    """A linear layer and the cross entropy of its results, as one function.
+
+    in_features: size of the last dimension of the input
+    num_classes: number of classes
+    out_features: sizes of the targets' dimensions behind those of the input, each with classes of
+        its own; must be ()
+    bias: whether the linear layer has a bias
+    reduction: "none", "mean" or "sum" of the losses
+    weight: weight of each class
+    ignore_index: class of targets that cost nothing
+    label_smoothing: share of each target that is spread over all classes
+    options: must be None
+    device, dtype: of the parameters
+    """
+
+    __module__ = "tt.nn"
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: Sequence[int] = (),
+        bias: bool = False,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+        reduction: Reduction = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: None = None,
+    ) -> None:
+        super().__init__()
+        if options is not None:
+            raise NotImplementedError("LinearCrossEntropyLoss: options must be None")
+        if len(out_features):
+            raise NotImplementedError("LinearCrossEntropyLoss: out_features must be ()")
+        self.in_features, self.num_classes = in_features, num_classes
+        self.out_features, self.bias = tuple(out_features), bias
+        self.reduction, self.ignore_index = reduction, ignore_index
+        self.label_smoothing, self.options = label_smoothing, options
+        self.register_buffer("weight", weight)
+        classes = num_classes * prod(out_features)
+        self.linear = Linear(in_features, classes, bias, device, dtype)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.linear_cross_entropy(
+            input,
+            self.linear.weight,
+            target,
+            linear_bias=self.linear.bias,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
+
+    def extra_repr(self) -> str:
+        names = ("in_features", "num_classes", "out_features", "bias", "reduction")
+        more = ("ignore_index", "label_smoothing", "options")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names + more)

@@ -4,6 +4,7 @@ from ._optimizers import *  # noqa: F403
 from .lbfgs import LBFGS
 from .matrix import Adafactor, Muon
 from .optimizer import Optimizer
+from .sparse_adam import SparseAdam
 
-__all__ = ["Adafactor", "LBFGS", "Muon", "Optimizer", "lr_scheduler", "swa_utils"]
+__all__ = ["Adafactor", "LBFGS", "Muon", "Optimizer", "SparseAdam", "lr_scheduler", "swa_utils"]
 __all__ += _optimizers.__all__

@@ -2410,6 +2410,155 @@ pub struct tt_nn_softmin_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_rrelu_opts {
+    pub set: u64,
+    pub lower: f64,
+    pub upper: f64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_dropout1d_opts {
+    pub set: u64,
+    pub p: f64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_dropout2d_opts {
+    pub set: u64,
+    pub p: f64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_dropout3d_opts {
+    pub set: u64,
+    pub p: f64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_alpha_dropout_opts {
+    pub set: u64,
+    pub p: f64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_feature_alpha_dropout_opts {
+    pub set: u64,
+    pub p: f64,
+    pub inplace: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_bilinear_opts {
+    pub set: u64,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_embedding_bag_opts {
+    pub set: u64,
+    pub max_norm: f64,
+    pub norm_type: f64,
+    pub scale_grad_by_freq: i32,
+    pub mode: i32,
+    pub sparse: i32,
+    pub include_last_offset: i32,
+    pub padding_idx: i64,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_ctc_loss_opts {
+    pub set: u64,
+    pub blank: i64,
+    pub reduction: i32,
+    pub zero_infinity: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_gaussian_nll_loss_opts {
+    pub set: u64,
+    pub full: i32,
+    pub eps: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_poisson_nll_loss_opts {
+    pub set: u64,
+    pub log_input: i32,
+    pub full: i32,
+    pub eps: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_cosine_embedding_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_margin_ranking_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_triplet_margin_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub p: f64,
+    pub eps: f64,
+    pub swap: i32,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_hinge_embedding_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_multi_margin_loss_opts {
+    pub set: u64,
+    pub p: i64,
+    pub margin: f64,
+    pub weight: *const tt_tensor,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_multi_label_margin_loss_opts {
+    pub set: u64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_multi_label_soft_margin_loss_opts {
+    pub set: u64,
+    pub weight: *const tt_tensor,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_soft_margin_loss_opts {
+    pub set: u64,
+    pub reduction: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_linear_opts {
     pub set: u64,
     pub bias: i32,
@@ -2950,6 +3099,14 @@ pub struct tt_nn_cross_map_lrn2d_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_local_response_norm_opts {
+    pub set: u64,
+    pub alpha: f64,
+    pub beta: f64,
+    pub k: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_adaptive_max_pool1d_opts {
     pub set: u64,
     pub return_indices: i32,
@@ -2975,6 +3132,90 @@ pub struct tt_nn_lp_pool2d_opts {
     pub stride: *const i64,
     pub n_stride: i64,
     pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_lp_pool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_max_pool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub return_indices: i32,
+    pub ceil_mode: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_avg_pool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub ceil_mode: i32,
+    pub count_include_pad: i32,
+    pub divisor_override: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_adaptive_max_pool3d_opts {
+    pub set: u64,
+    pub return_indices: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_max_unpool1d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_max_unpool2d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_max_unpool3d_opts {
+    pub set: u64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_fractional_max_pool2d_opts {
+    pub set: u64,
+    pub output_size: *const i64,
+    pub n_output_size: i64,
+    pub output_ratio: f64,
+    pub return_indices: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_fractional_max_pool3d_opts {
+    pub set: u64,
+    pub output_size: *const i64,
+    pub n_output_size: i64,
+    pub output_ratio: f64,
+    pub return_indices: i32,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -3024,6 +3265,28 @@ pub struct tt_nn_pairwise_distance_opts {
     pub p: f64,
     pub eps: f64,
     pub keepdim: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_unfold_opts {
+    pub set: u64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub stride: *const i64,
+    pub n_stride: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_fold_opts {
+    pub set: u64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub stride: *const i64,
+    pub n_stride: i64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -3509,12 +3772,19 @@ zeroed! {
     tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts
     tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts tt_nn_celu_opts
     tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts tt_nn_softmin_opts
-    tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts
-    tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts
-    tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts
-    tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts
-    tt_nn_l1_loss_opts tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts
-    tt_nn_bce_loss_opts tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
+    tt_nn_rrelu_opts tt_nn_dropout1d_opts tt_nn_dropout2d_opts tt_nn_dropout3d_opts
+    tt_nn_alpha_dropout_opts tt_nn_feature_alpha_dropout_opts tt_nn_bilinear_opts
+    tt_nn_embedding_bag_opts tt_nn_ctc_loss_opts tt_nn_gaussian_nll_loss_opts
+    tt_nn_poisson_nll_loss_opts tt_nn_cosine_embedding_loss_opts tt_nn_margin_ranking_loss_opts
+    tt_nn_triplet_margin_loss_opts tt_nn_hinge_embedding_loss_opts tt_nn_multi_margin_loss_opts
+    tt_nn_multi_label_margin_loss_opts tt_nn_multi_label_soft_margin_loss_opts
+    tt_nn_soft_margin_loss_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
+    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
+    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
+    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
+    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
+    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
     tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts
@@ -3522,18 +3792,22 @@ zeroed! {
     tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_nn_rnn_opts tt_nn_lstm_opts
     tt_nn_gru_opts tt_nn_rnn_cell_opts tt_nn_lstm_cell_opts tt_nn_gru_cell_opts
     tt_nn_instance_norm1d_opts tt_nn_instance_norm2d_opts tt_nn_instance_norm3d_opts
-    tt_nn_sync_batch_norm_opts tt_nn_cross_map_lrn2d_opts tt_nn_adaptive_max_pool1d_opts
-    tt_nn_adaptive_max_pool2d_opts tt_nn_lp_pool1d_opts tt_nn_lp_pool2d_opts tt_nn_upsample_opts
-    tt_nn_upsampling_nearest2d_opts tt_nn_upsampling_bilinear2d_opts tt_nn_cosine_similarity_opts
-    tt_nn_pairwise_distance_opts tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts
-    tt_optim_rmsprop_opts tt_optim_adagrad_opts tt_optim_adadelta_opts tt_optim_adamax_opts
-    tt_optim_nadam_opts tt_optim_radam_opts tt_optim_asgd_opts tt_optim_rprop_opts
-    tt_optim_lion_opts tt_lr_step_opts tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts
-    tt_lr_exponential_opts tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts
-    tt_lr_sequential_opts tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts
-    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
-    tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
-    tt_clip_grad_norm_opts tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_nn_sync_batch_norm_opts tt_nn_cross_map_lrn2d_opts tt_nn_local_response_norm_opts
+    tt_nn_adaptive_max_pool1d_opts tt_nn_adaptive_max_pool2d_opts tt_nn_lp_pool1d_opts
+    tt_nn_lp_pool2d_opts tt_nn_lp_pool3d_opts tt_nn_max_pool3d_opts tt_nn_avg_pool3d_opts
+    tt_nn_adaptive_max_pool3d_opts tt_nn_max_unpool1d_opts tt_nn_max_unpool2d_opts
+    tt_nn_max_unpool3d_opts tt_nn_fractional_max_pool2d_opts tt_nn_fractional_max_pool3d_opts
+    tt_nn_upsample_opts tt_nn_upsampling_nearest2d_opts tt_nn_upsampling_bilinear2d_opts
+    tt_nn_cosine_similarity_opts tt_nn_pairwise_distance_opts tt_nn_unfold_opts tt_nn_fold_opts
+    tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts
+    tt_optim_adagrad_opts tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts
+    tt_optim_radam_opts tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts
+    tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
+    tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
+    tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
+    tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
+    tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
+    tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -4351,6 +4625,60 @@ pub const TT_NN_HARDSHRINK_LAMBD: u64 = 1;
 pub const TT_NN_SOFTSHRINK_LAMBD: u64 = 1;
 pub const TT_NN_THRESHOLD_INPLACE: u64 = 1;
 pub const TT_NN_SOFTMIN_DIM: u64 = 1;
+pub const TT_NN_RRELU_LOWER: u64 = 1;
+pub const TT_NN_RRELU_UPPER: u64 = 2;
+pub const TT_NN_RRELU_INPLACE: u64 = 4;
+pub const TT_NN_DROPOUT1D_P: u64 = 1;
+pub const TT_NN_DROPOUT1D_INPLACE: u64 = 2;
+pub const TT_NN_DROPOUT2D_P: u64 = 1;
+pub const TT_NN_DROPOUT2D_INPLACE: u64 = 2;
+pub const TT_NN_DROPOUT3D_P: u64 = 1;
+pub const TT_NN_DROPOUT3D_INPLACE: u64 = 2;
+pub const TT_NN_ALPHA_DROPOUT_P: u64 = 1;
+pub const TT_NN_ALPHA_DROPOUT_INPLACE: u64 = 2;
+pub const TT_NN_FEATURE_ALPHA_DROPOUT_P: u64 = 1;
+pub const TT_NN_FEATURE_ALPHA_DROPOUT_INPLACE: u64 = 2;
+pub const TT_NN_BILINEAR_BIAS: u64 = 1;
+pub const TT_NN_BILINEAR_DEVICE: u64 = 2;
+pub const TT_NN_BILINEAR_DTYPE: u64 = 4;
+pub const TT_NN_EMBEDDING_BAG_MAX_NORM: u64 = 1;
+pub const TT_NN_EMBEDDING_BAG_NORM_TYPE: u64 = 2;
+pub const TT_NN_EMBEDDING_BAG_SCALE_GRAD_BY_FREQ: u64 = 4;
+pub const TT_NN_EMBEDDING_BAG_MODE: u64 = 8;
+pub const TT_NN_EMBEDDING_BAG_SPARSE: u64 = 16;
+pub const TT_NN_EMBEDDING_BAG_INCLUDE_LAST_OFFSET: u64 = 32;
+pub const TT_NN_EMBEDDING_BAG_PADDING_IDX: u64 = 64;
+pub const TT_NN_EMBEDDING_BAG_DEVICE: u64 = 128;
+pub const TT_NN_EMBEDDING_BAG_DTYPE: u64 = 256;
+pub const TT_NN_CTC_LOSS_BLANK: u64 = 1;
+pub const TT_NN_CTC_LOSS_REDUCTION: u64 = 2;
+pub const TT_NN_CTC_LOSS_ZERO_INFINITY: u64 = 4;
+pub const TT_NN_GAUSSIAN_NLL_LOSS_FULL: u64 = 1;
+pub const TT_NN_GAUSSIAN_NLL_LOSS_EPS: u64 = 2;
+pub const TT_NN_GAUSSIAN_NLL_LOSS_REDUCTION: u64 = 4;
+pub const TT_NN_POISSON_NLL_LOSS_LOG_INPUT: u64 = 1;
+pub const TT_NN_POISSON_NLL_LOSS_FULL: u64 = 2;
+pub const TT_NN_POISSON_NLL_LOSS_EPS: u64 = 4;
+pub const TT_NN_POISSON_NLL_LOSS_REDUCTION: u64 = 8;
+pub const TT_NN_COSINE_EMBEDDING_LOSS_MARGIN: u64 = 1;
+pub const TT_NN_COSINE_EMBEDDING_LOSS_REDUCTION: u64 = 2;
+pub const TT_NN_MARGIN_RANKING_LOSS_MARGIN: u64 = 1;
+pub const TT_NN_MARGIN_RANKING_LOSS_REDUCTION: u64 = 2;
+pub const TT_NN_TRIPLET_MARGIN_LOSS_MARGIN: u64 = 1;
+pub const TT_NN_TRIPLET_MARGIN_LOSS_P: u64 = 2;
+pub const TT_NN_TRIPLET_MARGIN_LOSS_EPS: u64 = 4;
+pub const TT_NN_TRIPLET_MARGIN_LOSS_SWAP: u64 = 8;
+pub const TT_NN_TRIPLET_MARGIN_LOSS_REDUCTION: u64 = 16;
+pub const TT_NN_HINGE_EMBEDDING_LOSS_MARGIN: u64 = 1;
+pub const TT_NN_HINGE_EMBEDDING_LOSS_REDUCTION: u64 = 2;
+pub const TT_NN_MULTI_MARGIN_LOSS_P: u64 = 1;
+pub const TT_NN_MULTI_MARGIN_LOSS_MARGIN: u64 = 2;
+pub const TT_NN_MULTI_MARGIN_LOSS_WEIGHT: u64 = 4;
+pub const TT_NN_MULTI_MARGIN_LOSS_REDUCTION: u64 = 8;
+pub const TT_NN_MULTI_LABEL_MARGIN_LOSS_REDUCTION: u64 = 1;
+pub const TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_WEIGHT: u64 = 1;
+pub const TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_REDUCTION: u64 = 2;
+pub const TT_NN_SOFT_MARGIN_LOSS_REDUCTION: u64 = 1;
 pub const TT_NN_LINEAR_BIAS: u64 = 1;
 pub const TT_NN_LINEAR_DEVICE: u64 = 2;
 pub const TT_NN_LINEAR_DTYPE: u64 = 4;
@@ -4585,12 +4913,40 @@ pub const TT_NN_SYNC_BATCH_NORM_BIAS: u64 = 64;
 pub const TT_NN_CROSS_MAP_LRN2D_ALPHA: u64 = 1;
 pub const TT_NN_CROSS_MAP_LRN2D_BETA: u64 = 2;
 pub const TT_NN_CROSS_MAP_LRN2D_K: u64 = 4;
+pub const TT_NN_LOCAL_RESPONSE_NORM_ALPHA: u64 = 1;
+pub const TT_NN_LOCAL_RESPONSE_NORM_BETA: u64 = 2;
+pub const TT_NN_LOCAL_RESPONSE_NORM_K: u64 = 4;
 pub const TT_NN_ADAPTIVE_MAX_POOL1D_RETURN_INDICES: u64 = 1;
 pub const TT_NN_ADAPTIVE_MAX_POOL2D_RETURN_INDICES: u64 = 1;
 pub const TT_NN_LP_POOL1D_STRIDE: u64 = 1;
 pub const TT_NN_LP_POOL1D_CEIL_MODE: u64 = 2;
 pub const TT_NN_LP_POOL2D_STRIDE: u64 = 1;
 pub const TT_NN_LP_POOL2D_CEIL_MODE: u64 = 2;
+pub const TT_NN_LP_POOL3D_STRIDE: u64 = 1;
+pub const TT_NN_LP_POOL3D_CEIL_MODE: u64 = 2;
+pub const TT_NN_MAX_POOL3D_STRIDE: u64 = 1;
+pub const TT_NN_MAX_POOL3D_PADDING: u64 = 2;
+pub const TT_NN_MAX_POOL3D_DILATION: u64 = 4;
+pub const TT_NN_MAX_POOL3D_RETURN_INDICES: u64 = 8;
+pub const TT_NN_MAX_POOL3D_CEIL_MODE: u64 = 16;
+pub const TT_NN_AVG_POOL3D_STRIDE: u64 = 1;
+pub const TT_NN_AVG_POOL3D_PADDING: u64 = 2;
+pub const TT_NN_AVG_POOL3D_CEIL_MODE: u64 = 4;
+pub const TT_NN_AVG_POOL3D_COUNT_INCLUDE_PAD: u64 = 8;
+pub const TT_NN_AVG_POOL3D_DIVISOR_OVERRIDE: u64 = 16;
+pub const TT_NN_ADAPTIVE_MAX_POOL3D_RETURN_INDICES: u64 = 1;
+pub const TT_NN_MAX_UNPOOL1D_STRIDE: u64 = 1;
+pub const TT_NN_MAX_UNPOOL1D_PADDING: u64 = 2;
+pub const TT_NN_MAX_UNPOOL2D_STRIDE: u64 = 1;
+pub const TT_NN_MAX_UNPOOL2D_PADDING: u64 = 2;
+pub const TT_NN_MAX_UNPOOL3D_STRIDE: u64 = 1;
+pub const TT_NN_MAX_UNPOOL3D_PADDING: u64 = 2;
+pub const TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_SIZE: u64 = 1;
+pub const TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_RATIO: u64 = 2;
+pub const TT_NN_FRACTIONAL_MAX_POOL2D_RETURN_INDICES: u64 = 4;
+pub const TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_SIZE: u64 = 1;
+pub const TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_RATIO: u64 = 2;
+pub const TT_NN_FRACTIONAL_MAX_POOL3D_RETURN_INDICES: u64 = 4;
 pub const TT_NN_UPSAMPLE_SIZE: u64 = 1;
 pub const TT_NN_UPSAMPLE_SCALE_FACTOR: u64 = 2;
 pub const TT_NN_UPSAMPLE_MODE: u64 = 4;
@@ -4612,6 +4968,12 @@ pub const TT_NN_COSINE_SIMILARITY_EPS: u64 = 2;
 pub const TT_NN_PAIRWISE_DISTANCE_P: u64 = 1;
 pub const TT_NN_PAIRWISE_DISTANCE_EPS: u64 = 2;
 pub const TT_NN_PAIRWISE_DISTANCE_KEEPDIM: u64 = 4;
+pub const TT_NN_UNFOLD_DILATION: u64 = 1;
+pub const TT_NN_UNFOLD_PADDING: u64 = 2;
+pub const TT_NN_UNFOLD_STRIDE: u64 = 4;
+pub const TT_NN_FOLD_DILATION: u64 = 1;
+pub const TT_NN_FOLD_PADDING: u64 = 2;
+pub const TT_NN_FOLD_STRIDE: u64 = 4;
 pub const TT_OPTIM_SGD_LR: u64 = 1;
 pub const TT_OPTIM_SGD_MOMENTUM: u64 = 2;
 pub const TT_OPTIM_SGD_DAMPENING: u64 = 4;
@@ -7178,6 +7540,45 @@ extern "C" {
     pub fn tt_nn_softmin(c: *mut tt_ctx, opts: *const tt_nn_softmin_opts, out: *mut *mut tt_module)
         -> tt_status;
     pub fn tt_nn_softmax2d(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_rrelu(c: *mut tt_ctx, opts: *const tt_nn_rrelu_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_dropout1d(c: *mut tt_ctx, opts: *const tt_nn_dropout1d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_dropout2d(c: *mut tt_ctx, opts: *const tt_nn_dropout2d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_dropout3d(c: *mut tt_ctx, opts: *const tt_nn_dropout3d_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_alpha_dropout(c: *mut tt_ctx, opts: *const tt_nn_alpha_dropout_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_feature_alpha_dropout(c: *mut tt_ctx,
+        opts: *const tt_nn_feature_alpha_dropout_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_bilinear(c: *mut tt_ctx, in1_features: i64, in2_features: i64, out_features: i64,
+        opts: *const tt_nn_bilinear_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_embedding_bag(c: *mut tt_ctx, num_embeddings: i64, embedding_dim: i64,
+        opts: *const tt_nn_embedding_bag_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_ctc_loss(c: *mut tt_ctx, opts: *const tt_nn_ctc_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_gaussian_nll_loss(c: *mut tt_ctx, opts: *const tt_nn_gaussian_nll_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_poisson_nll_loss(c: *mut tt_ctx, opts: *const tt_nn_poisson_nll_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_cosine_embedding_loss(c: *mut tt_ctx,
+        opts: *const tt_nn_cosine_embedding_loss_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_margin_ranking_loss(c: *mut tt_ctx, opts: *const tt_nn_margin_ranking_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_triplet_margin_loss(c: *mut tt_ctx, opts: *const tt_nn_triplet_margin_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_hinge_embedding_loss(c: *mut tt_ctx, opts: *const tt_nn_hinge_embedding_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_multi_margin_loss(c: *mut tt_ctx, opts: *const tt_nn_multi_margin_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_multi_label_margin_loss(c: *mut tt_ctx,
+        opts: *const tt_nn_multi_label_margin_loss_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_multi_label_soft_margin_loss(c: *mut tt_ctx,
+        opts: *const tt_nn_multi_label_soft_margin_loss_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_soft_margin_loss(c: *mut tt_ctx, opts: *const tt_nn_soft_margin_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_sequential(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_list(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_dict(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
@@ -7305,6 +7706,8 @@ extern "C" {
         opts: *const tt_nn_sync_batch_norm_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_cross_map_lrn2d(c: *mut tt_ctx, size: i64, opts: *const tt_nn_cross_map_lrn2d_opts,
         out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_local_response_norm(c: *mut tt_ctx, size: i64,
+        opts: *const tt_nn_local_response_norm_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_constant_pad1d(c: *mut tt_ctx, padding: *const i64, n_padding: i64, value: f64,
         out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_constant_pad2d(c: *mut tt_ctx, padding: *const i64, n_padding: i64, value: f64,
@@ -7345,6 +7748,27 @@ extern "C" {
     pub fn tt_nn_lp_pool2d(c: *mut tt_ctx, norm_type: f64, kernel_size: *const i64,
         n_kernel_size: i64, opts: *const tt_nn_lp_pool2d_opts, out: *mut *mut tt_module)
         -> tt_status;
+    pub fn tt_nn_lp_pool3d(c: *mut tt_ctx, norm_type: f64, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_nn_lp_pool3d_opts, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_max_pool3d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_max_pool3d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_avg_pool3d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_avg_pool3d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_adaptive_avg_pool3d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_adaptive_max_pool3d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        opts: *const tt_nn_adaptive_max_pool3d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_max_unpool1d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_max_unpool1d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_max_unpool2d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_max_unpool2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_max_unpool3d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_max_unpool3d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_fractional_max_pool2d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_fractional_max_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_fractional_max_pool3d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_fractional_max_pool3d_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_unflatten(c: *mut tt_ctx, dim: i64, unflattened_size: *const i64,
         n_unflattened_size: i64, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_upsample(c: *mut tt_ctx, opts: *const tt_nn_upsample_opts,
@@ -7356,6 +7780,17 @@ extern "C" {
     pub fn tt_nn_cosine_similarity(c: *mut tt_ctx, opts: *const tt_nn_cosine_similarity_opts,
         out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_pairwise_distance(c: *mut tt_ctx, opts: *const tt_nn_pairwise_distance_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_pixel_shuffle(c: *mut tt_ctx, upscale_factor: i64, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_pixel_unshuffle(c: *mut tt_ctx, downscale_factor: i64, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_channel_shuffle(c: *mut tt_ctx, groups: i64, out: *mut *mut tt_module)
+        -> tt_status;
+    pub fn tt_nn_unfold(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
+        opts: *const tt_nn_unfold_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_fold(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
+        kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_fold_opts,
         out: *mut *mut tt_module) -> tt_status;
     pub fn tt_optim_sgd(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
         opts: *const tt_optim_sgd_opts, out: *mut *mut tt_optimizer) -> tt_status;

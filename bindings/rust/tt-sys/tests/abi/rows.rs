@@ -337,6 +337,26 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_nn_softshrink_opts, set, lambd);
     layout!(out, tt_nn_threshold_opts, set, inplace);
     layout!(out, tt_nn_softmin_opts, set, dim);
+    layout!(out, tt_nn_rrelu_opts, set, lower, upper, inplace);
+    layout!(out, tt_nn_dropout1d_opts, set, p, inplace);
+    layout!(out, tt_nn_dropout2d_opts, set, p, inplace);
+    layout!(out, tt_nn_dropout3d_opts, set, p, inplace);
+    layout!(out, tt_nn_alpha_dropout_opts, set, p, inplace);
+    layout!(out, tt_nn_feature_alpha_dropout_opts, set, p, inplace);
+    layout!(out, tt_nn_bilinear_opts, set, bias, device, dtype);
+    layout!(out, tt_nn_embedding_bag_opts, set, max_norm, norm_type, scale_grad_by_freq, mode,
+        sparse, include_last_offset, padding_idx, device, dtype);
+    layout!(out, tt_nn_ctc_loss_opts, set, blank, reduction, zero_infinity);
+    layout!(out, tt_nn_gaussian_nll_loss_opts, set, full, eps, reduction);
+    layout!(out, tt_nn_poisson_nll_loss_opts, set, log_input, full, eps, reduction);
+    layout!(out, tt_nn_cosine_embedding_loss_opts, set, margin, reduction);
+    layout!(out, tt_nn_margin_ranking_loss_opts, set, margin, reduction);
+    layout!(out, tt_nn_triplet_margin_loss_opts, set, margin, p, eps, swap, reduction);
+    layout!(out, tt_nn_hinge_embedding_loss_opts, set, margin, reduction);
+    layout!(out, tt_nn_multi_margin_loss_opts, set, p, margin, weight, reduction);
+    layout!(out, tt_nn_multi_label_margin_loss_opts, set, reduction);
+    layout!(out, tt_nn_multi_label_soft_margin_loss_opts, set, weight, reduction);
+    layout!(out, tt_nn_soft_margin_loss_opts, set, reduction);
     layout!(out, tt_nn_linear_opts, set, bias, device, dtype);
     layout!(out, tt_nn_embedding_opts, set, padding_idx, max_norm, norm_type, scale_grad_by_freq,
         sparse, device, dtype);
@@ -418,10 +438,24 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_nn_sync_batch_norm_opts, set, eps, momentum, affine, track_running_stats,
         device, dtype, bias);
     layout!(out, tt_nn_cross_map_lrn2d_opts, set, alpha, beta, k);
+    layout!(out, tt_nn_local_response_norm_opts, set, alpha, beta, k);
     layout!(out, tt_nn_adaptive_max_pool1d_opts, set, return_indices);
     layout!(out, tt_nn_adaptive_max_pool2d_opts, set, return_indices);
     layout!(out, tt_nn_lp_pool1d_opts, set, stride, n_stride, ceil_mode);
     layout!(out, tt_nn_lp_pool2d_opts, set, stride, n_stride, ceil_mode);
+    layout!(out, tt_nn_lp_pool3d_opts, set, stride, n_stride, ceil_mode);
+    layout!(out, tt_nn_max_pool3d_opts, set, stride, n_stride, padding, n_padding, dilation,
+        n_dilation, return_indices, ceil_mode);
+    layout!(out, tt_nn_avg_pool3d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
+        count_include_pad, divisor_override);
+    layout!(out, tt_nn_adaptive_max_pool3d_opts, set, return_indices);
+    layout!(out, tt_nn_max_unpool1d_opts, set, stride, n_stride, padding, n_padding);
+    layout!(out, tt_nn_max_unpool2d_opts, set, stride, n_stride, padding, n_padding);
+    layout!(out, tt_nn_max_unpool3d_opts, set, stride, n_stride, padding, n_padding);
+    layout!(out, tt_nn_fractional_max_pool2d_opts, set, output_size, n_output_size, output_ratio,
+        return_indices);
+    layout!(out, tt_nn_fractional_max_pool3d_opts, set, output_size, n_output_size, output_ratio,
+        return_indices);
     layout!(out, tt_nn_upsample_opts, set, size, n_size, scale_factor, mode, align_corners,
         recompute_scale_factor, scale_d, scale_h, scale_w);
     layout!(out, tt_nn_upsampling_nearest2d_opts, set, size, n_size, scale_factor, scale_h,
@@ -430,6 +464,9 @@ fn rows(out: &mut Vec<String>) {
         scale_w);
     layout!(out, tt_nn_cosine_similarity_opts, set, dim, eps);
     layout!(out, tt_nn_pairwise_distance_opts, set, p, eps, keepdim);
+    layout!(out, tt_nn_unfold_opts, set, dilation, n_dilation, padding, n_padding, stride,
+        n_stride);
+    layout!(out, tt_nn_fold_opts, set, dilation, n_dilation, padding, n_padding, stride, n_stride);
     layout!(out, tt_optim_sgd_opts, set, lr, momentum, dampening, weight_decay, nesterov, maximize);
     layout!(out, tt_optim_adam_opts, set, lr, betas, eps, weight_decay, amsgrad, maximize,
         decoupled_weight_decay);
@@ -1297,6 +1334,60 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_SOFTSHRINK_LAMBD);
     constant!(out, TT_NN_THRESHOLD_INPLACE);
     constant!(out, TT_NN_SOFTMIN_DIM);
+    constant!(out, TT_NN_RRELU_LOWER);
+    constant!(out, TT_NN_RRELU_UPPER);
+    constant!(out, TT_NN_RRELU_INPLACE);
+    constant!(out, TT_NN_DROPOUT1D_P);
+    constant!(out, TT_NN_DROPOUT1D_INPLACE);
+    constant!(out, TT_NN_DROPOUT2D_P);
+    constant!(out, TT_NN_DROPOUT2D_INPLACE);
+    constant!(out, TT_NN_DROPOUT3D_P);
+    constant!(out, TT_NN_DROPOUT3D_INPLACE);
+    constant!(out, TT_NN_ALPHA_DROPOUT_P);
+    constant!(out, TT_NN_ALPHA_DROPOUT_INPLACE);
+    constant!(out, TT_NN_FEATURE_ALPHA_DROPOUT_P);
+    constant!(out, TT_NN_FEATURE_ALPHA_DROPOUT_INPLACE);
+    constant!(out, TT_NN_BILINEAR_BIAS);
+    constant!(out, TT_NN_BILINEAR_DEVICE);
+    constant!(out, TT_NN_BILINEAR_DTYPE);
+    constant!(out, TT_NN_EMBEDDING_BAG_MAX_NORM);
+    constant!(out, TT_NN_EMBEDDING_BAG_NORM_TYPE);
+    constant!(out, TT_NN_EMBEDDING_BAG_SCALE_GRAD_BY_FREQ);
+    constant!(out, TT_NN_EMBEDDING_BAG_MODE);
+    constant!(out, TT_NN_EMBEDDING_BAG_SPARSE);
+    constant!(out, TT_NN_EMBEDDING_BAG_INCLUDE_LAST_OFFSET);
+    constant!(out, TT_NN_EMBEDDING_BAG_PADDING_IDX);
+    constant!(out, TT_NN_EMBEDDING_BAG_DEVICE);
+    constant!(out, TT_NN_EMBEDDING_BAG_DTYPE);
+    constant!(out, TT_NN_CTC_LOSS_BLANK);
+    constant!(out, TT_NN_CTC_LOSS_REDUCTION);
+    constant!(out, TT_NN_CTC_LOSS_ZERO_INFINITY);
+    constant!(out, TT_NN_GAUSSIAN_NLL_LOSS_FULL);
+    constant!(out, TT_NN_GAUSSIAN_NLL_LOSS_EPS);
+    constant!(out, TT_NN_GAUSSIAN_NLL_LOSS_REDUCTION);
+    constant!(out, TT_NN_POISSON_NLL_LOSS_LOG_INPUT);
+    constant!(out, TT_NN_POISSON_NLL_LOSS_FULL);
+    constant!(out, TT_NN_POISSON_NLL_LOSS_EPS);
+    constant!(out, TT_NN_POISSON_NLL_LOSS_REDUCTION);
+    constant!(out, TT_NN_COSINE_EMBEDDING_LOSS_MARGIN);
+    constant!(out, TT_NN_COSINE_EMBEDDING_LOSS_REDUCTION);
+    constant!(out, TT_NN_MARGIN_RANKING_LOSS_MARGIN);
+    constant!(out, TT_NN_MARGIN_RANKING_LOSS_REDUCTION);
+    constant!(out, TT_NN_TRIPLET_MARGIN_LOSS_MARGIN);
+    constant!(out, TT_NN_TRIPLET_MARGIN_LOSS_P);
+    constant!(out, TT_NN_TRIPLET_MARGIN_LOSS_EPS);
+    constant!(out, TT_NN_TRIPLET_MARGIN_LOSS_SWAP);
+    constant!(out, TT_NN_TRIPLET_MARGIN_LOSS_REDUCTION);
+    constant!(out, TT_NN_HINGE_EMBEDDING_LOSS_MARGIN);
+    constant!(out, TT_NN_HINGE_EMBEDDING_LOSS_REDUCTION);
+    constant!(out, TT_NN_MULTI_MARGIN_LOSS_P);
+    constant!(out, TT_NN_MULTI_MARGIN_LOSS_MARGIN);
+    constant!(out, TT_NN_MULTI_MARGIN_LOSS_WEIGHT);
+    constant!(out, TT_NN_MULTI_MARGIN_LOSS_REDUCTION);
+    constant!(out, TT_NN_MULTI_LABEL_MARGIN_LOSS_REDUCTION);
+    constant!(out, TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_WEIGHT);
+    constant!(out, TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_REDUCTION);
+    constant!(out, TT_NN_SOFT_MARGIN_LOSS_REDUCTION);
     constant!(out, TT_NN_LINEAR_BIAS);
     constant!(out, TT_NN_LINEAR_DEVICE);
     constant!(out, TT_NN_LINEAR_DTYPE);
@@ -1531,12 +1622,40 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_CROSS_MAP_LRN2D_ALPHA);
     constant!(out, TT_NN_CROSS_MAP_LRN2D_BETA);
     constant!(out, TT_NN_CROSS_MAP_LRN2D_K);
+    constant!(out, TT_NN_LOCAL_RESPONSE_NORM_ALPHA);
+    constant!(out, TT_NN_LOCAL_RESPONSE_NORM_BETA);
+    constant!(out, TT_NN_LOCAL_RESPONSE_NORM_K);
     constant!(out, TT_NN_ADAPTIVE_MAX_POOL1D_RETURN_INDICES);
     constant!(out, TT_NN_ADAPTIVE_MAX_POOL2D_RETURN_INDICES);
     constant!(out, TT_NN_LP_POOL1D_STRIDE);
     constant!(out, TT_NN_LP_POOL1D_CEIL_MODE);
     constant!(out, TT_NN_LP_POOL2D_STRIDE);
     constant!(out, TT_NN_LP_POOL2D_CEIL_MODE);
+    constant!(out, TT_NN_LP_POOL3D_STRIDE);
+    constant!(out, TT_NN_LP_POOL3D_CEIL_MODE);
+    constant!(out, TT_NN_MAX_POOL3D_STRIDE);
+    constant!(out, TT_NN_MAX_POOL3D_PADDING);
+    constant!(out, TT_NN_MAX_POOL3D_DILATION);
+    constant!(out, TT_NN_MAX_POOL3D_RETURN_INDICES);
+    constant!(out, TT_NN_MAX_POOL3D_CEIL_MODE);
+    constant!(out, TT_NN_AVG_POOL3D_STRIDE);
+    constant!(out, TT_NN_AVG_POOL3D_PADDING);
+    constant!(out, TT_NN_AVG_POOL3D_CEIL_MODE);
+    constant!(out, TT_NN_AVG_POOL3D_COUNT_INCLUDE_PAD);
+    constant!(out, TT_NN_AVG_POOL3D_DIVISOR_OVERRIDE);
+    constant!(out, TT_NN_ADAPTIVE_MAX_POOL3D_RETURN_INDICES);
+    constant!(out, TT_NN_MAX_UNPOOL1D_STRIDE);
+    constant!(out, TT_NN_MAX_UNPOOL1D_PADDING);
+    constant!(out, TT_NN_MAX_UNPOOL2D_STRIDE);
+    constant!(out, TT_NN_MAX_UNPOOL2D_PADDING);
+    constant!(out, TT_NN_MAX_UNPOOL3D_STRIDE);
+    constant!(out, TT_NN_MAX_UNPOOL3D_PADDING);
+    constant!(out, TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_SIZE);
+    constant!(out, TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_RATIO);
+    constant!(out, TT_NN_FRACTIONAL_MAX_POOL2D_RETURN_INDICES);
+    constant!(out, TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_SIZE);
+    constant!(out, TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_RATIO);
+    constant!(out, TT_NN_FRACTIONAL_MAX_POOL3D_RETURN_INDICES);
     constant!(out, TT_NN_UPSAMPLE_SIZE);
     constant!(out, TT_NN_UPSAMPLE_SCALE_FACTOR);
     constant!(out, TT_NN_UPSAMPLE_MODE);
@@ -1558,6 +1677,12 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_PAIRWISE_DISTANCE_P);
     constant!(out, TT_NN_PAIRWISE_DISTANCE_EPS);
     constant!(out, TT_NN_PAIRWISE_DISTANCE_KEEPDIM);
+    constant!(out, TT_NN_UNFOLD_DILATION);
+    constant!(out, TT_NN_UNFOLD_PADDING);
+    constant!(out, TT_NN_UNFOLD_STRIDE);
+    constant!(out, TT_NN_FOLD_DILATION);
+    constant!(out, TT_NN_FOLD_PADDING);
+    constant!(out, TT_NN_FOLD_STRIDE);
     constant!(out, TT_OPTIM_SGD_LR);
     constant!(out, TT_OPTIM_SGD_MOMENTUM);
     constant!(out, TT_OPTIM_SGD_DAMPENING);

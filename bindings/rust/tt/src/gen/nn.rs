@@ -278,6 +278,909 @@ pub fn softmax2d() -> Result<Module> {
     unsafe { call1(|c, out| sys::tt_nn_softmax2d(c, out)) }
 }
 
+/// Options of [`rrelu_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RreluOpts(pub(crate) sys::tt_nn_rrelu_opts);
+impl RreluOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> RreluOpts {
+        Self::default()
+    }
+    /// Smallest slope; default: 0.125.
+    #[must_use]
+    pub fn lower(mut self, value: f64) -> RreluOpts {
+        self.0.set |= sys::TT_NN_RRELU_LOWER;
+        self.0.lower = value;
+        self
+    }
+    /// Upper bound of the slopes; default: 0.3333333333333333.
+    #[must_use]
+    pub fn upper(mut self, value: f64) -> RreluOpts {
+        self.0.set |= sys::TT_NN_RRELU_UPPER;
+        self.0.upper = value;
+        self
+    }
+    /// Whether to write the result into the input; default: false.
+    #[must_use]
+    pub fn inplace(mut self, value: bool) -> RreluOpts {
+        self.0.set |= sys::TT_NN_RRELU_INPLACE;
+        self.0.inplace = value as i32;
+        self
+    }
+}
+
+/// Computes x if x \>= 0, else slope \* x, elementwise. In training, the slope of each element is
+/// drawn from \[lower, upper); in evaluation, it is (lower + upper) / 2.
+#[doc(alias = "RReLU")]
+pub fn rrelu() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_rrelu(c, std::ptr::null(), out)) }
+}
+
+/// Computes x if x \>= 0, else slope \* x, elementwise. In training, the slope of each element is
+/// drawn from \[lower, upper); in evaluation, it is (lower + upper) / 2.
+#[doc(alias = "RReLU")]
+pub fn rrelu_with(opts: RreluOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_rrelu(c, &opts.0, out)) }
+}
+
+/// Options of [`dropout1d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropout1dOpts(pub(crate) sys::tt_nn_dropout1d_opts);
+impl Dropout1dOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> Dropout1dOpts {
+        Self::default()
+    }
+    /// Probability of a channel to be zeroed, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> Dropout1dOpts {
+        self.0.set |= sys::TT_NN_DROPOUT1D_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to write the result into the input; default: false.
+    #[must_use]
+    pub fn inplace(mut self, value: bool) -> Dropout1dOpts {
+        self.0.set |= sys::TT_NN_DROPOUT1D_INPLACE;
+        self.0.inplace = value as i32;
+        self
+    }
+}
+
+/// In training, zeroes each channel of each sample with probability p and scales the others by 1 /
+/// (1 - p). In evaluation, returns its input.
+#[doc(alias = "Dropout1d")]
+pub fn dropout1d() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_dropout1d(c, std::ptr::null(), out)) }
+}
+
+/// In training, zeroes each channel of each sample with probability p and scales the others by 1 /
+/// (1 - p). In evaluation, returns its input.
+#[doc(alias = "Dropout1d")]
+pub fn dropout1d_with(opts: Dropout1dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_dropout1d(c, &opts.0, out)) }
+}
+
+/// Options of [`dropout2d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropout2dOpts(pub(crate) sys::tt_nn_dropout2d_opts);
+impl Dropout2dOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> Dropout2dOpts {
+        Self::default()
+    }
+    /// Probability of a channel to be zeroed, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> Dropout2dOpts {
+        self.0.set |= sys::TT_NN_DROPOUT2D_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to write the result into the input; default: false.
+    #[must_use]
+    pub fn inplace(mut self, value: bool) -> Dropout2dOpts {
+        self.0.set |= sys::TT_NN_DROPOUT2D_INPLACE;
+        self.0.inplace = value as i32;
+        self
+    }
+}
+
+/// In training, zeroes each channel of each sample with probability p and scales the others by 1 /
+/// (1 - p). In evaluation, returns its input.
+#[doc(alias = "Dropout2d")]
+pub fn dropout2d() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_dropout2d(c, std::ptr::null(), out)) }
+}
+
+/// In training, zeroes each channel of each sample with probability p and scales the others by 1 /
+/// (1 - p). In evaluation, returns its input.
+#[doc(alias = "Dropout2d")]
+pub fn dropout2d_with(opts: Dropout2dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_dropout2d(c, &opts.0, out)) }
+}
+
+/// Options of [`dropout3d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropout3dOpts(pub(crate) sys::tt_nn_dropout3d_opts);
+impl Dropout3dOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> Dropout3dOpts {
+        Self::default()
+    }
+    /// Probability of a channel to be zeroed, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> Dropout3dOpts {
+        self.0.set |= sys::TT_NN_DROPOUT3D_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to write the result into the input; default: false.
+    #[must_use]
+    pub fn inplace(mut self, value: bool) -> Dropout3dOpts {
+        self.0.set |= sys::TT_NN_DROPOUT3D_INPLACE;
+        self.0.inplace = value as i32;
+        self
+    }
+}
+
+/// In training, zeroes each channel of each sample with probability p and scales the others by 1 /
+/// (1 - p). In evaluation, returns its input.
+#[doc(alias = "Dropout3d")]
+pub fn dropout3d() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_dropout3d(c, std::ptr::null(), out)) }
+}
+
+/// In training, zeroes each channel of each sample with probability p and scales the others by 1 /
+/// (1 - p). In evaluation, returns its input.
+#[doc(alias = "Dropout3d")]
+pub fn dropout3d_with(opts: Dropout3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_dropout3d(c, &opts.0, out)) }
+}
+
+/// Options of [`alpha_dropout_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlphaDropoutOpts(pub(crate) sys::tt_nn_alpha_dropout_opts);
+impl AlphaDropoutOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AlphaDropoutOpts {
+        Self::default()
+    }
+    /// Probability of a element to be dropped, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> AlphaDropoutOpts {
+        self.0.set |= sys::TT_NN_ALPHA_DROPOUT_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to write the result into the input; default: false.
+    #[must_use]
+    pub fn inplace(mut self, value: bool) -> AlphaDropoutOpts {
+        self.0.set |= sys::TT_NN_ALPHA_DROPOUT_INPLACE;
+        self.0.inplace = value as i32;
+        self
+    }
+}
+
+/// In training, sets each element to the negative saturation of SELU with probability p, and scales
+/// and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+#[doc(alias = "AlphaDropout")]
+pub fn alpha_dropout() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_alpha_dropout(c, std::ptr::null(), out)) }
+}
+
+/// In training, sets each element to the negative saturation of SELU with probability p, and scales
+/// and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+#[doc(alias = "AlphaDropout")]
+pub fn alpha_dropout_with(opts: AlphaDropoutOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_alpha_dropout(c, &opts.0, out)) }
+}
+
+/// Options of [`feature_alpha_dropout_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FeatureAlphaDropoutOpts(pub(crate) sys::tt_nn_feature_alpha_dropout_opts);
+impl FeatureAlphaDropoutOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> FeatureAlphaDropoutOpts {
+        Self::default()
+    }
+    /// Probability of a channel to be dropped, in \[0, 1\]; default: 0.5.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> FeatureAlphaDropoutOpts {
+        self.0.set |= sys::TT_NN_FEATURE_ALPHA_DROPOUT_P;
+        self.0.p = value;
+        self
+    }
+    /// Whether to write the result into the input; default: false.
+    #[must_use]
+    pub fn inplace(mut self, value: bool) -> FeatureAlphaDropoutOpts {
+        self.0.set |= sys::TT_NN_FEATURE_ALPHA_DROPOUT_INPLACE;
+        self.0.inplace = value as i32;
+        self
+    }
+}
+
+/// In training, sets each channel to the negative saturation of SELU with probability p, and scales
+/// and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+#[doc(alias = "FeatureAlphaDropout")]
+pub fn feature_alpha_dropout() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_feature_alpha_dropout(c, std::ptr::null(), out)) }
+}
+
+/// In training, sets each channel to the negative saturation of SELU with probability p, and scales
+/// and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
+#[doc(alias = "FeatureAlphaDropout")]
+pub fn feature_alpha_dropout_with(opts: FeatureAlphaDropoutOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_feature_alpha_dropout(c, &opts.0, out)) }
+}
+
+/// Options of [`bilinear_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BilinearOpts(pub(crate) sys::tt_nn_bilinear_opts);
+impl BilinearOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> BilinearOpts {
+        Self::default()
+    }
+    /// Whether to learn an additive bias; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> BilinearOpts {
+        self.0.set |= sys::TT_NN_BILINEAR_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> BilinearOpts {
+        self.0.set |= sys::TT_NN_BILINEAR_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> BilinearOpts {
+        self.0.set |= sys::TT_NN_BILINEAR_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Computes input1 . weight\[k\] . input2 + bias\[k\] for each output k. weight and bias are
+/// initialized uniformly in \[-s, s\] with s = 1/sqrt(in1_features).
+///
+/// - `in1_features`: size of the last dimension of input1; at least 1
+/// - `in2_features`: size of the last dimension of input2
+/// - `out_features`: size of the last dimension of the result
+#[doc(alias = "Bilinear")]
+pub fn bilinear(in1_features: i64, in2_features: i64, out_features: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_bilinear(c, in1_features, in2_features, out_features,
+            std::ptr::null(), out))
+    }
+}
+
+/// Computes input1 . weight\[k\] . input2 + bias\[k\] for each output k. weight and bias are
+/// initialized uniformly in \[-s, s\] with s = 1/sqrt(in1_features).
+///
+/// - `in1_features`: size of the last dimension of input1; at least 1
+/// - `in2_features`: size of the last dimension of input2
+/// - `out_features`: size of the last dimension of the result
+#[doc(alias = "Bilinear")]
+pub fn bilinear_with(in1_features: i64, in2_features: i64, out_features: i64, opts: BilinearOpts)
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_bilinear(c, in1_features, in2_features, out_features, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`embedding_bag_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbeddingBagOpts(pub(crate) sys::tt_nn_embedding_bag_opts);
+impl EmbeddingBagOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> EmbeddingBagOpts {
+        Self::default()
+    }
+    /// Rows that are looked up are first rescaled in place to at most this norm; default: none.
+    #[must_use]
+    pub fn max_norm(mut self, value: f64) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_MAX_NORM;
+        self.0.max_norm = value;
+        self
+    }
+    /// The p of the p-norm for max_norm; default: 2.0.
+    #[must_use]
+    pub fn norm_type(mut self, value: f64) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_NORM_TYPE;
+        self.0.norm_type = value;
+        self
+    }
+    /// Whether to divide the gradient of a row by how often the input has it; default: false.
+    #[must_use]
+    pub fn scale_grad_by_freq(mut self, value: bool) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_SCALE_GRAD_BY_FREQ;
+        self.0.scale_grad_by_freq = value as i32;
+        self
+    }
+    /// How the rows of a bag are combined; default: "mean".
+    #[must_use]
+    pub fn mode(mut self, value: BagMode) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_MODE;
+        self.0.mode = value as i32;
+        self
+    }
+    /// Must be false: gradients are dense; default: false.
+    #[must_use]
+    pub fn sparse(mut self, value: bool) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_SPARSE;
+        self.0.sparse = value as i32;
+        self
+    }
+    /// Whether the last offset is the end of the last bag; default: false.
+    #[must_use]
+    pub fn include_last_offset(mut self, value: bool) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_INCLUDE_LAST_OFFSET;
+        self.0.include_last_offset = value as i32;
+        self
+    }
+    /// Index of a row that is left out of bags and initialized to 0; negative counts from the end;
+    /// default: none.
+    #[must_use]
+    pub fn padding_idx(mut self, value: i64) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_PADDING_IDX;
+        self.0.padding_idx = value;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> EmbeddingBagOpts {
+        self.0.set |= sys::TT_NN_EMBEDDING_BAG_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Looks up rows of weight by index and combines those of each bag: by their sum, mean or maximum.
+/// weight is initialized from the standard normal distribution.
+///
+/// - `num_embeddings`: number of rows, so that indices are in \[0, num_embeddings)
+/// - `embedding_dim`: size of a row
+#[doc(alias = "EmbeddingBag")]
+pub fn embedding_bag(num_embeddings: i64, embedding_dim: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_embedding_bag(c, num_embeddings, embedding_dim, std::ptr::null(),
+            out))
+    }
+}
+
+/// Looks up rows of weight by index and combines those of each bag: by their sum, mean or maximum.
+/// weight is initialized from the standard normal distribution.
+///
+/// - `num_embeddings`: number of rows, so that indices are in \[0, num_embeddings)
+/// - `embedding_dim`: size of a row
+#[doc(alias = "EmbeddingBag")]
+pub fn embedding_bag_with(num_embeddings: i64, embedding_dim: i64, opts: EmbeddingBagOpts)
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_embedding_bag(c, num_embeddings, embedding_dim, &opts.0, out))
+    }
+}
+
+/// Options of [`ctc_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CtcLossOpts(pub(crate) sys::tt_nn_ctc_loss_opts);
+impl CtcLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CtcLossOpts {
+        Self::default()
+    }
+    /// Class of the blank; default: 0.
+    #[must_use]
+    pub fn blank(mut self, value: i64) -> CtcLossOpts {
+        self.0.set |= sys::TT_NN_CTC_LOSS_BLANK;
+        self.0.blank = value;
+        self
+    }
+    /// None: the loss of each sequence; mean: the mean of the losses divided by their
+    /// target_lengths; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> CtcLossOpts {
+        self.0.set |= sys::TT_NN_CTC_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+    /// Whether infinite losses, of targets that are too long, and their gradients become 0;
+    /// default: false.
+    #[must_use]
+    pub fn zero_infinity(mut self, value: bool) -> CtcLossOpts {
+        self.0.set |= sys::TT_NN_CTC_LOSS_ZERO_INFINITY;
+        self.0.zero_infinity = value as i32;
+        self
+    }
+}
+
+/// Connectionist temporal classification: minus the log probability of the target sequence, summed
+/// over all its alignments to log_probs: Graves et al., 2006.
+#[doc(alias = "CTCLoss")]
+pub fn ctc_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_ctc_loss(c, std::ptr::null(), out)) }
+}
+
+/// Connectionist temporal classification: minus the log probability of the target sequence, summed
+/// over all its alignments to log_probs: Graves et al., 2006.
+#[doc(alias = "CTCLoss")]
+pub fn ctc_loss_with(opts: CtcLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_ctc_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`gaussian_nll_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GaussianNllLossOpts(pub(crate) sys::tt_nn_gaussian_nll_loss_opts);
+impl GaussianNllLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GaussianNllLossOpts {
+        Self::default()
+    }
+    /// Whether to add the constant 0.5 \* log(2 pi); default: false.
+    #[must_use]
+    pub fn full(mut self, value: bool) -> GaussianNllLossOpts {
+        self.0.set |= sys::TT_NN_GAUSSIAN_NLL_LOSS_FULL;
+        self.0.full = value as i32;
+        self
+    }
+    /// Smallest variance by which is divided; default: 1e-6.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> GaussianNllLossOpts {
+        self.0.set |= sys::TT_NN_GAUSSIAN_NLL_LOSS_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> GaussianNllLossOpts {
+        self.0.set |= sys::TT_NN_GAUSSIAN_NLL_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Negative log likelihood of targets from normal distributions with means input and variances var:
+/// 0.5 \* (log(var) + (input - target)^2 / var).
+#[doc(alias = "GaussianNLLLoss")]
+pub fn gaussian_nll_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_gaussian_nll_loss(c, std::ptr::null(), out)) }
+}
+
+/// Negative log likelihood of targets from normal distributions with means input and variances var:
+/// 0.5 \* (log(var) + (input - target)^2 / var).
+#[doc(alias = "GaussianNLLLoss")]
+pub fn gaussian_nll_loss_with(opts: GaussianNllLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_gaussian_nll_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`poisson_nll_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PoissonNllLossOpts(pub(crate) sys::tt_nn_poisson_nll_loss_opts);
+impl PoissonNllLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> PoissonNllLossOpts {
+        Self::default()
+    }
+    /// Whether input is the logarithm of the mean; default: true.
+    #[must_use]
+    pub fn log_input(mut self, value: bool) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_NN_POISSON_NLL_LOSS_LOG_INPUT;
+        self.0.log_input = value as i32;
+        self
+    }
+    /// Whether to add Stirling's approximation of log(target!); default: false.
+    #[must_use]
+    pub fn full(mut self, value: bool) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_NN_POISSON_NLL_LOSS_FULL;
+        self.0.full = value as i32;
+        self
+    }
+    /// Added to input, so that its logarithm exists; default: 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_NN_POISSON_NLL_LOSS_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> PoissonNllLossOpts {
+        self.0.set |= sys::TT_NN_POISSON_NLL_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Negative log likelihood of targets from Poisson distributions: exp(input) - target \* input, or
+/// input - target \* log(input + eps) without log_input.
+#[doc(alias = "PoissonNLLLoss")]
+pub fn poisson_nll_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_poisson_nll_loss(c, std::ptr::null(), out)) }
+}
+
+/// Negative log likelihood of targets from Poisson distributions: exp(input) - target \* input, or
+/// input - target \* log(input + eps) without log_input.
+#[doc(alias = "PoissonNLLLoss")]
+pub fn poisson_nll_loss_with(opts: PoissonNllLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_poisson_nll_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`cosine_embedding_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CosineEmbeddingLossOpts(pub(crate) sys::tt_nn_cosine_embedding_loss_opts);
+impl CosineEmbeddingLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CosineEmbeddingLossOpts {
+        Self::default()
+    }
+    /// Cosine up to which pairs with target -1 cost nothing, in \[-1, 1\]; default: 0.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> CosineEmbeddingLossOpts {
+        self.0.set |= sys::TT_NN_COSINE_EMBEDDING_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> CosineEmbeddingLossOpts {
+        self.0.set |= sys::TT_NN_COSINE_EMBEDDING_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Computes 1 - cos(input1, input2) where target is 1, and max(0, cos(input1, input2) - margin)
+/// where it is -1.
+#[doc(alias = "CosineEmbeddingLoss")]
+pub fn cosine_embedding_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_cosine_embedding_loss(c, std::ptr::null(), out)) }
+}
+
+/// Computes 1 - cos(input1, input2) where target is 1, and max(0, cos(input1, input2) - margin)
+/// where it is -1.
+#[doc(alias = "CosineEmbeddingLoss")]
+pub fn cosine_embedding_loss_with(opts: CosineEmbeddingLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_cosine_embedding_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`margin_ranking_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MarginRankingLossOpts(pub(crate) sys::tt_nn_margin_ranking_loss_opts);
+impl MarginRankingLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> MarginRankingLossOpts {
+        Self::default()
+    }
+    /// By how much the inputs should differ; default: 0.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> MarginRankingLossOpts {
+        self.0.set |= sys::TT_NN_MARGIN_RANKING_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MarginRankingLossOpts {
+        self.0.set |= sys::TT_NN_MARGIN_RANKING_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Computes max(0, -target \* (input1 - input2) + margin), where target is 1 if input1 should be
+/// larger, else -1.
+#[doc(alias = "MarginRankingLoss")]
+pub fn margin_ranking_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_margin_ranking_loss(c, std::ptr::null(), out)) }
+}
+
+/// Computes max(0, -target \* (input1 - input2) + margin), where target is 1 if input1 should be
+/// larger, else -1.
+#[doc(alias = "MarginRankingLoss")]
+pub fn margin_ranking_loss_with(opts: MarginRankingLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_margin_ranking_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`triplet_margin_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TripletMarginLossOpts(pub(crate) sys::tt_nn_triplet_margin_loss_opts);
+impl TripletMarginLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TripletMarginLossOpts {
+        Self::default()
+    }
+    /// How much farther the negative should be; positive; default: 1.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// Exponent of the norm; default: 2.0.
+    #[must_use]
+    pub fn p(mut self, value: f64) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_LOSS_P;
+        self.0.p = value;
+        self
+    }
+    /// Added to differences, so that the gradient exists; default: 1e-6.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_LOSS_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// Whether to take d(positive, negative) where that is less than d(anchor, negative); default:
+    /// false.
+    #[must_use]
+    pub fn swap(mut self, value: bool) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_LOSS_SWAP;
+        self.0.swap = value as i32;
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> TripletMarginLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of
+/// the difference.
+#[doc(alias = "TripletMarginLoss")]
+pub fn triplet_margin_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_triplet_margin_loss(c, std::ptr::null(), out)) }
+}
+
+/// Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of
+/// the difference.
+#[doc(alias = "TripletMarginLoss")]
+pub fn triplet_margin_loss_with(opts: TripletMarginLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_triplet_margin_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`hinge_embedding_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HingeEmbeddingLossOpts(pub(crate) sys::tt_nn_hinge_embedding_loss_opts);
+impl HingeEmbeddingLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> HingeEmbeddingLossOpts {
+        Self::default()
+    }
+    /// Input from which elements with target -1 cost nothing; default: 1.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> HingeEmbeddingLossOpts {
+        self.0.set |= sys::TT_NN_HINGE_EMBEDDING_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> HingeEmbeddingLossOpts {
+        self.0.set |= sys::TT_NN_HINGE_EMBEDDING_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Computes input where target is 1, and max(0, margin - input) where it is -1.
+#[doc(alias = "HingeEmbeddingLoss")]
+pub fn hinge_embedding_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_hinge_embedding_loss(c, std::ptr::null(), out)) }
+}
+
+/// Computes input where target is 1, and max(0, margin - input) where it is -1.
+#[doc(alias = "HingeEmbeddingLoss")]
+pub fn hinge_embedding_loss_with(opts: HingeEmbeddingLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_hinge_embedding_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`multi_margin_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MultiMarginLossOpts<'a>(pub(crate) sys::tt_nn_multi_margin_loss_opts,
+    PhantomData<&'a ()>);
+impl<'a> MultiMarginLossOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MultiMarginLossOpts<'a> {
+        Self::default()
+    }
+    /// 1 or 2; default: 1.
+    #[must_use]
+    pub fn p(mut self, value: i64) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_NN_MULTI_MARGIN_LOSS_P;
+        self.0.p = value;
+        self
+    }
+    /// By how much the target's score should exceed the others; default: 1.0.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_NN_MULTI_MARGIN_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// Weight of each class; default: none.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_NN_MULTI_MARGIN_LOSS_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MultiMarginLossOpts<'a> {
+        self.0.set |= sys::TT_NN_MULTI_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Computes the sum over the other classes i of max(0, margin - input\[target\] + input\[i\])^p,
+/// divided by the number of classes.
+#[doc(alias = "MultiMarginLoss")]
+pub fn multi_margin_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_multi_margin_loss(c, std::ptr::null(), out)) }
+}
+
+/// Computes the sum over the other classes i of max(0, margin - input\[target\] + input\[i\])^p,
+/// divided by the number of classes.
+#[doc(alias = "MultiMarginLoss")]
+pub fn multi_margin_loss_with(opts: MultiMarginLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_multi_margin_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`multi_label_margin_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MultiLabelMarginLossOpts(pub(crate) sys::tt_nn_multi_label_margin_loss_opts);
+impl MultiLabelMarginLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> MultiLabelMarginLossOpts {
+        Self::default()
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MultiLabelMarginLossOpts {
+        self.0.set |= sys::TT_NN_MULTI_LABEL_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Computes the sum over targets j and other classes i of max(0, 1 - (input\[j\] - input\[i\])),
+/// divided by the number of classes. Targets are the classes in a row of target, up to the first
+/// negative number.
+#[doc(alias = "MultiLabelMarginLoss")]
+pub fn multi_label_margin_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_multi_label_margin_loss(c, std::ptr::null(), out)) }
+}
+
+/// Computes the sum over targets j and other classes i of max(0, 1 - (input\[j\] - input\[i\])),
+/// divided by the number of classes. Targets are the classes in a row of target, up to the first
+/// negative number.
+#[doc(alias = "MultiLabelMarginLoss")]
+pub fn multi_label_margin_loss_with(opts: MultiLabelMarginLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_multi_label_margin_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`multi_label_soft_margin_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MultiLabelSoftMarginLossOpts<'a>(pub(crate) sys::tt_nn_multi_label_soft_margin_loss_opts,
+    PhantomData<&'a ()>);
+impl<'a> MultiLabelSoftMarginLossOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MultiLabelSoftMarginLossOpts<'a> {
+        Self::default()
+    }
+    /// Weight of each class; default: none.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> MultiLabelSoftMarginLossOpts<'a> {
+        self.0.set |= sys::TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> MultiLabelSoftMarginLossOpts<'a> {
+        self.0.set |= sys::TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Binary cross entropy between logits and targets 0 or 1 of several classes, averaged over the
+/// classes.
+#[doc(alias = "MultiLabelSoftMarginLoss")]
+pub fn multi_label_soft_margin_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_multi_label_soft_margin_loss(c, std::ptr::null(), out)) }
+}
+
+/// Binary cross entropy between logits and targets 0 or 1 of several classes, averaged over the
+/// classes.
+#[doc(alias = "MultiLabelSoftMarginLoss")]
+pub fn multi_label_soft_margin_loss_with(opts: MultiLabelSoftMarginLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_multi_label_soft_margin_loss(c, &opts.0, out)) }
+}
+
+/// Options of [`soft_margin_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SoftMarginLossOpts(pub(crate) sys::tt_nn_soft_margin_loss_opts);
+impl SoftMarginLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> SoftMarginLossOpts {
+        Self::default()
+    }
+    /// None: the loss of each element; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> SoftMarginLossOpts {
+        self.0.set |= sys::TT_NN_SOFT_MARGIN_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+}
+
+/// Computes log(1 + exp(-target \* input)), where target is 1 or -1.
+#[doc(alias = "SoftMarginLoss")]
+pub fn soft_margin_loss() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_soft_margin_loss(c, std::ptr::null(), out)) }
+}
+
+/// Computes log(1 + exp(-target \* input)), where target is 1 or -1.
+#[doc(alias = "SoftMarginLoss")]
+pub fn soft_margin_loss_with(opts: SoftMarginLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_soft_margin_loss(c, &opts.0, out)) }
+}
+
 /// Calls its children in order and passes the result of each to the next. Children are added by
 /// tt_module_append or by name.
 #[doc(alias = "Sequential")]
@@ -3798,6 +4701,57 @@ pub fn cross_map_lrn2d_with(size: i64, opts: CrossMapLrn2dOpts) -> Result<Module
     unsafe { call1(|c, out| sys::tt_nn_cross_map_lrn2d(c, size, &opts.0, out)) }
 }
 
+/// Options of [`local_response_norm_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalResponseNormOpts(pub(crate) sys::tt_nn_local_response_norm_opts);
+impl LocalResponseNormOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LocalResponseNormOpts {
+        Self::default()
+    }
+    /// Factor of the sum; default: 1e-4.
+    #[must_use]
+    pub fn alpha(mut self, value: f64) -> LocalResponseNormOpts {
+        self.0.set |= sys::TT_NN_LOCAL_RESPONSE_NORM_ALPHA;
+        self.0.alpha = value;
+        self
+    }
+    /// Exponent; default: 0.75.
+    #[must_use]
+    pub fn beta(mut self, value: f64) -> LocalResponseNormOpts {
+        self.0.set |= sys::TT_NN_LOCAL_RESPONSE_NORM_BETA;
+        self.0.beta = value;
+        self
+    }
+    /// Added to the sum; default: 1.0.
+    #[must_use]
+    pub fn k(mut self, value: f64) -> LocalResponseNormOpts {
+        self.0.set |= sys::TT_NN_LOCAL_RESPONSE_NORM_K;
+        self.0.k = value;
+        self
+    }
+}
+
+/// Divides input (N, C, …) by (k + alpha / size \* s)^beta, where s is the sum of the squares of
+/// the size channels around each.
+///
+/// - `size`: number of channels in a sum
+#[doc(alias = "LocalResponseNorm")]
+pub fn local_response_norm(size: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_local_response_norm(c, size, std::ptr::null(), out)) }
+}
+
+/// Divides input (N, C, …) by (k + alpha / size \* s)^beta, where s is the sum of the squares of
+/// the size channels around each.
+///
+/// - `size`: number of channels in a sum
+#[doc(alias = "LocalResponseNorm")]
+pub fn local_response_norm_with(size: i64, opts: LocalResponseNormOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_local_response_norm(c, size, &opts.0, out)) }
+}
+
 /// Pads the last dimension of the input with a number.
 ///
 /// - `padding`: (left, right): numbers of elements added before and after the last dimension, or
@@ -4188,6 +5142,537 @@ pub fn lp_pool2d_with(norm_type: f64, kernel_size: &[i64], opts: LpPool2dOpts) -
     }
 }
 
+/// Options of [`lp_pool3d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LpPool3dOpts<'a>(pub(crate) sys::tt_nn_lp_pool3d_opts, PhantomData<&'a ()>);
+impl<'a> LpPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LpPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; kernel_size if absent; default: none.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> LpPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_LP_POOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Whether to round output sizes up instead of down, so that the last window may reach past the
+    /// input; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> LpPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_LP_POOL3D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+}
+
+/// Takes the p-norm of each window of input (N, C, D, H, W) or (C, D, H, W): sum(x^p)^(1/p), with p
+/// = norm_type.
+///
+/// - `norm_type`: p
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "LPPool3d")]
+pub fn lp_pool3d(norm_type: f64, kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_lp_pool3d(c, norm_type, kernel_size.as_ptr(),
+            kernel_size.len() as i64, std::ptr::null(), out))
+    }
+}
+
+/// Takes the p-norm of each window of input (N, C, D, H, W) or (C, D, H, W): sum(x^p)^(1/p), with p
+/// = norm_type.
+///
+/// - `norm_type`: p
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "LPPool3d")]
+pub fn lp_pool3d_with(norm_type: f64, kernel_size: &[i64], opts: LpPool3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_lp_pool3d(c, norm_type, kernel_size.as_ptr(),
+            kernel_size.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`max_pool3d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxPool3dOpts<'a>(pub(crate) sys::tt_nn_max_pool3d_opts, PhantomData<&'a ()>);
+impl<'a> MaxPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; kernel_size if absent; default: none.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_POOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of -inf elements added to both ends of each spatial dimension; at most half of
+    /// kernel_size; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_POOL3D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Distance between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_POOL3D_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Whether to return the indices of the maxima, too; default: false.
+    #[must_use]
+    pub fn return_indices(mut self, value: bool) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_POOL3D_RETURN_INDICES;
+        self.0.return_indices = value as i32;
+        self
+    }
+    /// Whether to round output sizes up instead of down, so that the last window may reach past the
+    /// input; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> MaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_POOL3D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+}
+
+/// Takes the maximum of each window of input (N, C, D, H, W) or (C, D, H, W).
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "MaxPool3d")]
+pub fn max_pool3d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_pool3d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Takes the maximum of each window of input (N, C, D, H, W) or (C, D, H, W).
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "MaxPool3d")]
+pub fn max_pool3d_with(kernel_size: &[i64], opts: MaxPool3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_pool3d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
+}
+
+/// Options of [`avg_pool3d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AvgPool3dOpts<'a>(pub(crate) sys::tt_nn_avg_pool3d_opts, PhantomData<&'a ()>);
+impl<'a> AvgPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> AvgPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; kernel_size if absent; default: none.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_AVG_POOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Number of zeros added to both ends of each spatial dimension; at most half of kernel_size;
+    /// default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_AVG_POOL3D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Whether to round output sizes up instead of down, so that the last window may reach past the
+    /// input; default: false.
+    #[must_use]
+    pub fn ceil_mode(mut self, value: bool) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_AVG_POOL3D_CEIL_MODE;
+        self.0.ceil_mode = value as i32;
+        self
+    }
+    /// Whether the mean counts the padding; default: true.
+    #[must_use]
+    pub fn count_include_pad(mut self, value: bool) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_AVG_POOL3D_COUNT_INCLUDE_PAD;
+        self.0.count_include_pad = value as i32;
+        self
+    }
+    /// Divisor of each sum instead of the number of elements; default: none.
+    #[must_use]
+    pub fn divisor_override(mut self, value: i64) -> AvgPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_AVG_POOL3D_DIVISOR_OVERRIDE;
+        self.0.divisor_override = value;
+        self
+    }
+}
+
+/// Takes the mean of each window of input (N, C, D, H, W) or (C, D, H, W).
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "AvgPool3d")]
+pub fn avg_pool3d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_avg_pool3d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Takes the mean of each window of input (N, C, D, H, W) or (C, D, H, W).
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "AvgPool3d")]
+pub fn avg_pool3d_with(kernel_size: &[i64], opts: AvgPool3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_avg_pool3d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
+}
+
+/// Averages input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are chosen so that
+/// the result has the spatial size output_size.
+///
+/// - `output_size`: (depth, height, width) of the result, or one number for all; a negative number
+///   (None in Python) keeps the size of the input
+#[doc(alias = "AdaptiveAvgPool3d")]
+pub fn adaptive_avg_pool3d(output_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_adaptive_avg_pool3d(c, output_size.as_ptr(),
+            output_size.len() as i64, out))
+    }
+}
+
+/// Options of [`adaptive_max_pool3d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdaptiveMaxPool3dOpts(pub(crate) sys::tt_nn_adaptive_max_pool3d_opts);
+impl AdaptiveMaxPool3dOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AdaptiveMaxPool3dOpts {
+        Self::default()
+    }
+    /// Whether to return the indices of the maxima, too; default: false.
+    #[must_use]
+    pub fn return_indices(mut self, value: bool) -> AdaptiveMaxPool3dOpts {
+        self.0.set |= sys::TT_NN_ADAPTIVE_MAX_POOL3D_RETURN_INDICES;
+        self.0.return_indices = value as i32;
+        self
+    }
+}
+
+/// Takes the maximum of input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are
+/// chosen so that the result has the spatial size output_size.
+///
+/// - `output_size`: (depth, height, width) of the result, or one number for all; a negative number
+///   (None in Python) keeps the size of the input
+#[doc(alias = "AdaptiveMaxPool3d")]
+pub fn adaptive_max_pool3d(output_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_adaptive_max_pool3d(c, output_size.as_ptr(),
+            output_size.len() as i64, std::ptr::null(), out))
+    }
+}
+
+/// Takes the maximum of input (N, C, D, H, W) or (C, D, H, W) over windows that cover it and are
+/// chosen so that the result has the spatial size output_size.
+///
+/// - `output_size`: (depth, height, width) of the result, or one number for all; a negative number
+///   (None in Python) keeps the size of the input
+#[doc(alias = "AdaptiveMaxPool3d")]
+pub fn adaptive_max_pool3d_with(output_size: &[i64], opts: AdaptiveMaxPool3dOpts)
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_adaptive_max_pool3d(c, output_size.as_ptr(),
+            output_size.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`max_unpool1d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxUnpool1dOpts<'a>(pub(crate) sys::tt_nn_max_unpool1d_opts, PhantomData<&'a ()>);
+impl<'a> MaxUnpool1dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxUnpool1dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; kernel_size if absent; default: none.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxUnpool1dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_UNPOOL1D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// What the pooling added; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxUnpool1dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_UNPOOL1D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+}
+
+/// Puts maxima back where MaxPool1d with return_indices found them; the other elements are 0.
+///
+/// - `kernel_size`: size of the windows: one number
+#[doc(alias = "MaxUnpool1d")]
+pub fn max_unpool1d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_unpool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Puts maxima back where MaxPool1d with return_indices found them; the other elements are 0.
+///
+/// - `kernel_size`: size of the windows: one number
+#[doc(alias = "MaxUnpool1d")]
+pub fn max_unpool1d_with(kernel_size: &[i64], opts: MaxUnpool1dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_unpool1d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
+}
+
+/// Options of [`max_unpool2d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxUnpool2dOpts<'a>(pub(crate) sys::tt_nn_max_unpool2d_opts, PhantomData<&'a ()>);
+impl<'a> MaxUnpool2dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxUnpool2dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; kernel_size if absent; default: none.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxUnpool2dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_UNPOOL2D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// What the pooling added; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxUnpool2dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_UNPOOL2D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+}
+
+/// Puts maxima back where MaxPool2d with return_indices found them; the other elements are 0.
+///
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "MaxUnpool2d")]
+pub fn max_unpool2d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_unpool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Puts maxima back where MaxPool2d with return_indices found them; the other elements are 0.
+///
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "MaxUnpool2d")]
+pub fn max_unpool2d_with(kernel_size: &[i64], opts: MaxUnpool2dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_unpool2d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
+}
+
+/// Options of [`max_unpool3d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxUnpool3dOpts<'a>(pub(crate) sys::tt_nn_max_unpool3d_opts, PhantomData<&'a ()>);
+impl<'a> MaxUnpool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> MaxUnpool3dOpts<'a> {
+        Self::default()
+    }
+    /// Step between windows; kernel_size if absent; default: none.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> MaxUnpool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_UNPOOL3D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// What the pooling added; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> MaxUnpool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_MAX_UNPOOL3D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+}
+
+/// Puts maxima back where MaxPool3d with return_indices found them; the other elements are 0.
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "MaxUnpool3d")]
+pub fn max_unpool3d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_unpool3d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Puts maxima back where MaxPool3d with return_indices found them; the other elements are 0.
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "MaxUnpool3d")]
+pub fn max_unpool3d_with(kernel_size: &[i64], opts: MaxUnpool3dOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_max_unpool3d(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            &opts.0, out))
+    }
+}
+
+/// Options of [`fractional_max_pool2d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FractionalMaxPool2dOpts<'a>(pub(crate) sys::tt_nn_fractional_max_pool2d_opts,
+    PhantomData<&'a ()>);
+impl<'a> FractionalMaxPool2dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FractionalMaxPool2dOpts<'a> {
+        Self::default()
+    }
+    /// Spatial size of the result: (height, width), or one number for both; default: none.
+    #[must_use]
+    pub fn output_size(mut self, value: &'a [i64]) -> FractionalMaxPool2dOpts<'a> {
+        self.0.set |= sys::TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_SIZE;
+        self.0.output_size = value.as_ptr();
+        self.0.n_output_size = value.len() as i64;
+        self
+    }
+    /// Instead of output_size: that of the input times this number in (0, 1); default: none.
+    #[must_use]
+    pub fn output_ratio(mut self, value: f64) -> FractionalMaxPool2dOpts<'a> {
+        self.0.set |= sys::TT_NN_FRACTIONAL_MAX_POOL2D_OUTPUT_RATIO;
+        self.0.output_ratio = value;
+        self
+    }
+    /// Whether to return the indices of the maxima, too; default: false.
+    #[must_use]
+    pub fn return_indices(mut self, value: bool) -> FractionalMaxPool2dOpts<'a> {
+        self.0.set |= sys::TT_NN_FRACTIONAL_MAX_POOL2D_RETURN_INDICES;
+        self.0.return_indices = value as i32;
+        self
+    }
+}
+
+/// Takes the maximum of windows of input (N, C, H, W) or (C, H, W) whose steps are drawn at random,
+/// so that the result has the spatial size output_size: Graham, 2014.
+///
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "FractionalMaxPool2d")]
+pub fn fractional_max_pool2d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_fractional_max_pool2d(c, kernel_size.as_ptr(),
+            kernel_size.len() as i64, std::ptr::null(), out))
+    }
+}
+
+/// Takes the maximum of windows of input (N, C, H, W) or (C, H, W) whose steps are drawn at random,
+/// so that the result has the spatial size output_size: Graham, 2014.
+///
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "FractionalMaxPool2d")]
+pub fn fractional_max_pool2d_with(kernel_size: &[i64], opts: FractionalMaxPool2dOpts)
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_fractional_max_pool2d(c, kernel_size.as_ptr(),
+            kernel_size.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`fractional_max_pool3d_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FractionalMaxPool3dOpts<'a>(pub(crate) sys::tt_nn_fractional_max_pool3d_opts,
+    PhantomData<&'a ()>);
+impl<'a> FractionalMaxPool3dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FractionalMaxPool3dOpts<'a> {
+        Self::default()
+    }
+    /// Spatial size of the result: (depth, height, width), or one number for all; default: none.
+    #[must_use]
+    pub fn output_size(mut self, value: &'a [i64]) -> FractionalMaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_SIZE;
+        self.0.output_size = value.as_ptr();
+        self.0.n_output_size = value.len() as i64;
+        self
+    }
+    /// Instead of output_size: that of the input times this number in (0, 1); default: none.
+    #[must_use]
+    pub fn output_ratio(mut self, value: f64) -> FractionalMaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_RATIO;
+        self.0.output_ratio = value;
+        self
+    }
+    /// Whether to return the indices of the maxima, too; default: false.
+    #[must_use]
+    pub fn return_indices(mut self, value: bool) -> FractionalMaxPool3dOpts<'a> {
+        self.0.set |= sys::TT_NN_FRACTIONAL_MAX_POOL3D_RETURN_INDICES;
+        self.0.return_indices = value as i32;
+        self
+    }
+}
+
+/// Takes the maximum of windows of input (N, C, D, H, W) or (C, D, H, W) whose steps are drawn at
+/// random, so that the result has the spatial size output_size: Graham, 2014.
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "FractionalMaxPool3d")]
+pub fn fractional_max_pool3d(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_fractional_max_pool3d(c, kernel_size.as_ptr(),
+            kernel_size.len() as i64, std::ptr::null(), out))
+    }
+}
+
+/// Takes the maximum of windows of input (N, C, D, H, W) or (C, D, H, W) whose steps are drawn at
+/// random, so that the result has the spatial size output_size: Graham, 2014.
+///
+/// - `kernel_size`: size of the windows: (depth, height, width), or one number for all
+#[doc(alias = "FractionalMaxPool3d")]
+pub fn fractional_max_pool3d_with(kernel_size: &[i64], opts: FractionalMaxPool3dOpts)
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_fractional_max_pool3d(c, kernel_size.as_ptr(),
+            kernel_size.len() as i64, &opts.0, out))
+    }
+}
+
 /// Divides a dimension into several.
 ///
 /// - `dim`: dimension to divide
@@ -4475,4 +5960,155 @@ pub fn pairwise_distance() -> Result<Module> {
 pub fn pairwise_distance_with(opts: PairwiseDistanceOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_pairwise_distance(c, &opts.0, out)) }
+}
+
+/// Rearranges groups of upscale_factor^2 channels into larger images.
+///
+/// - `upscale_factor`: factor of height and width
+#[doc(alias = "PixelShuffle")]
+pub fn pixel_shuffle(upscale_factor: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_pixel_shuffle(c, upscale_factor, out)) }
+}
+
+/// Rearranges images into downscale_factor^2 times as many smaller ones: the inverse of
+/// PixelShuffle.
+///
+/// - `downscale_factor`: divisor of height and width
+#[doc(alias = "PixelUnshuffle")]
+pub fn pixel_unshuffle(downscale_factor: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_pixel_unshuffle(c, downscale_factor, out)) }
+}
+
+/// Divides the channels into groups and interleaves them: the first of each group, then the second
+/// of each, …
+///
+/// - `groups`: number of groups; divides C
+#[doc(alias = "ChannelShuffle")]
+pub fn channel_shuffle(groups: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_channel_shuffle(c, groups, out)) }
+}
+
+/// Options of [`unfold_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnfoldOpts<'a>(pub(crate) sys::tt_nn_unfold_opts, PhantomData<&'a ()>);
+impl<'a> UnfoldOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> UnfoldOpts<'a> {
+        Self::default()
+    }
+    /// Distance between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> UnfoldOpts<'a> {
+        self.0.set |= sys::TT_NN_UNFOLD_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Number of zeros added to both ends of each spatial dimension; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> UnfoldOpts<'a> {
+        self.0.set |= sys::TT_NN_UNFOLD_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Step between windows; default: 1.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> UnfoldOpts<'a> {
+        self.0.set |= sys::TT_NN_UNFOLD_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+}
+
+/// Copies each window of images into a column: input (N, C, H, W) gives (N, C \* kernel_size\[0\]
+/// \* kernel_size\[1\], number of windows).
+///
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "Unfold")]
+pub fn unfold(kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_unfold(c, kernel_size.as_ptr(), kernel_size.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Copies each window of images into a column: input (N, C, H, W) gives (N, C \* kernel_size\[0\]
+/// \* kernel_size\[1\], number of windows).
+///
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "Unfold")]
+pub fn unfold_with(kernel_size: &[i64], opts: UnfoldOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_unfold(c, kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`fold_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FoldOpts<'a>(pub(crate) sys::tt_nn_fold_opts, PhantomData<&'a ()>);
+impl<'a> FoldOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> FoldOpts<'a> {
+        Self::default()
+    }
+    /// Distance between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> FoldOpts<'a> {
+        self.0.set |= sys::TT_NN_FOLD_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Number of zeros added to both ends of each spatial dimension; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> FoldOpts<'a> {
+        self.0.set |= sys::TT_NN_FOLD_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Step between windows; default: 1.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> FoldOpts<'a> {
+        self.0.set |= sys::TT_NN_FOLD_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+}
+
+/// Adds the columns of windows to images: where windows overlap, their elements are summed. It is
+/// the transpose of Unfold.
+///
+/// - `output_size`: (height, width) of the result, or one number for both
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "Fold")]
+pub fn fold(output_size: &[i64], kernel_size: &[i64]) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_fold(c, output_size.as_ptr(), output_size.len() as i64,
+            kernel_size.as_ptr(), kernel_size.len() as i64, std::ptr::null(), out))
+    }
+}
+
+/// Adds the columns of windows to images: where windows overlap, their elements are summed. It is
+/// the transpose of Unfold.
+///
+/// - `output_size`: (height, width) of the result, or one number for both
+/// - `kernel_size`: size of the windows: (height, width), or one number for both
+#[doc(alias = "Fold")]
+pub fn fold_with(output_size: &[i64], kernel_size: &[i64], opts: FoldOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_fold(c, output_size.as_ptr(), output_size.len() as i64,
+            kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out))
+    }
 }
