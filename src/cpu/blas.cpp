@@ -25,6 +25,7 @@ struct Blas {
   const char* (*core)();
 };
 constinit Blas g_blas = {};
+constinit void* g_library = nullptr;
 constinit int32_t g_state = 0;  // 0 not tried, 1 open, 2 absent
 constinit Mutex g_mutex;
 constinit Mutex g_calls;  // the serial build shares one buffer between concurrent calls
@@ -36,6 +37,7 @@ int32_t open_blas() noexcept {
                                     "libopenblas.so.0", nullptr};
   void* lib = TT_BLAS ? os_dlopen(kNames) : nullptr;
   if (!lib) return 2;
+  g_library = lib;
   g_blas.sgemm = reinterpret_cast<GemmReal32>(os_dlsym(lib, "cblas_sgemm"));
   g_blas.dgemm = reinterpret_cast<GemmReal64>(os_dlsym(lib, "cblas_dgemm"));
   g_blas.cgemm = reinterpret_cast<GemmComplex>(os_dlsym(lib, "cblas_cgemm"));
@@ -120,6 +122,11 @@ int32_t blas_tiles(const void* plan, int64_t begin, int64_t end) noexcept {
   }
   return TT_OK;
 }
+
+void* blas_symbol(const char* name) noexcept {
+  return is_open() ? os_dlsym(g_library, name) : nullptr;
+}
+Mutex& blas_calls() noexcept { return g_calls; }
 
 const char* blas_core() noexcept {
   if (__atomic_load_n(&g_state, __ATOMIC_ACQUIRE) != 1) return nullptr;

@@ -210,3 +210,33 @@ def test_residuals_and_ranks():
     for got, value in zip((x, residuals, rank, s), want):
         close(got.numpy(), value)
     assert linalg.matrix_rank(of(np.outer(a[:, 0], a[:, 1]))).item() == 1
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float32"])
+def test_large_matrices(dtype):
+    """Those that LAPACK decomposes, where it is installed."""
+    n, tolerance = 140, 1e-2 if dtype == "float32" else 1e-8
+    a, b = (drawn(shape, dtype).astype(dtype) for shape in ((2, n, n), (2, n, 3)))
+    h = a @ adjoint(a) + np.eye(n, dtype=dtype)
+    close(a @ linalg.solve(of(a), of(b)).numpy(), b, tolerance)
+    close(a @ linalg.inv(of(a)).numpy(), np.broadcast_to(np.eye(n), (2, n, n)), tolerance)
+    for got, want in zip(linalg.slogdet(of(a)), np.linalg.slogdet(a)):
+        close(got.numpy(), want, tolerance)
+    x = linalg.lu_solve(*linalg.lu_factor(of(a)), of(b), adjoint=True).numpy()
+    close(adjoint(a) @ x, b, tolerance)
+    p, lower, upper = linalg.lu(of(a[:, :, 5:]))
+    close((p @ lower @ upper).numpy(), a[:, :, 5:], tolerance)
+    for triangle in (False, True):
+        factor = linalg.cholesky(of(h), upper=triangle).numpy()
+        square = adjoint(factor) @ factor if triangle else factor @ adjoint(factor)
+        np.testing.assert_allclose(square, h, atol=tolerance)
+    q, r = (t.numpy() for t in linalg.qr(of(a[:, :, 5:])))
+    close(q @ r, a[:, :, 5:], tolerance)
+    w, v = (t.numpy() for t in linalg.eigh(of(h)))
+    np.testing.assert_allclose(h @ v, v * w[:, None, :], atol=tolerance)
+    w, v = (t.numpy() for t in linalg.eigh(of(h), "U"))
+    np.testing.assert_allclose(h @ v, v * w[:, None, :], atol=tolerance)
+    w, v = (t.numpy() for t in linalg.eig(of(a)))
+    close(a @ v, v * w[:, None, :], tolerance)
+    u, s, vh = (t.numpy() for t in linalg.svd(of(a[:, 5:])))
+    close((u * s[:, None, :]) @ vh[:, : n - 5], a[:, 5:], tolerance)

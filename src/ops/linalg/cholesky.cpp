@@ -13,7 +13,12 @@ TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_e
   TensorRef factor = working_copy(self);
   TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   const int64_t n = self.size(-1);
-  if (info->numel) {
+  if (uses_lapack(self)) {  // in LAPACK's order of columns the triangles are exchanged
+    for (int64_t i = 0; i < info->numel; i++)
+      info->as<int32_t>()[i] =
+          int32_t(lapack_cholesky(factor->dtype, n, matrix_data(*factor, i), !upper));
+    factor = upper ? op::triu(*factor) : op::tril(*factor);
+  } else if (info->numel) {
     MatrixPlan plan = matrix_plan(*factor, info->numel, n * n * n / 3);
     plan.upper = upper;
     plan.info = info->as<int32_t>();
@@ -33,6 +38,12 @@ static void solve_in_place(const Tensor& a, const Tensor& b, bool upper, bool un
   if (!b.numel) return;
   const int64_t n = a.size(-1);
   const int64_t k = b.size(-1);
+  if (uses_lapack(a)) {
+    for (int64_t i = 0; i < b.numel / (n * k); i++)
+      lapack_solve_triangular(a.dtype, n, k, matrix_data(a, i), matrix_data(b, i), upper, false,
+                              unit);
+    return;
+  }
   MatrixPlan plan = matrix_plan(a, b.numel / (n * k), n * n * k);
   plan.k = k;
   plan.b = doubles(b);

@@ -3,10 +3,26 @@
 
 namespace TT_NS::impl {
 
+// In LAPACK's order of columns a is its own conjugate.
+static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper, bool vectors) {
+  const int64_t n = a->size(-1);
+  TensorRef values = new_tensor(vector_shape(batch_of(*a), n), Dtype::kF64, a->device);
+  const TensorRef info = op::zeros(batch_of(*a), Dtype::kI32, a->device);
+  for (int64_t i = 0; i < info->numel; i++)
+    info->as<int32_t>()[i] = int32_t(
+        lapack_eigh(a->dtype, n, matrix_data(*a, i), doubles(*values) + i * n, !upper, vectors));
+  check_info(*info, kNoResult);
+  const int64_t none[1] = {0};
+  TensorRef basis = new_tensor(vectors ? self.sizes() : Ints(none, 1), self.dtype, self.device);
+  if (vectors) copy_elements(*basis, *adjoint_of(*a));
+  return {converted(std::move(values), real_of(self.dtype)), std::move(basis)};
+}
+
 TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
   const TensorRef a = working_copy(self);
+  if (uses_lapack(self, 64) && all_finite(self)) return eigh_large(self, a, upper, vectors);
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kF64, self.device);
   const int64_t none[1] = {0};
   TensorRef basis = new_tensor(vectors ? self.sizes() : Ints(none, 1), a->dtype, self.device);
@@ -37,10 +53,62 @@ TensorRef linalg_eigvalsh(Call, const Tensor& self, int64_t UPLO) {
   return op::native_eigh(self, UPLO == kTriangleU, is_tracked(self)).first;
 }
 
+// Column k of real matrices' vectors is the real part of a pair's first one, k + 1 the imaginary
+// part.
+static void unpack_pairs(int64_t n, const double* w, const double* v, double* values,
+                         double* basis) {
+  for (int64_t k = 0; k < n; k++) {
+    values[2 * k] = w[k];
+    values[2 * k + 1] = w[n + k];
+  }
+  for (int64_t k = 0; basis && k < n; k++) {
+    const bool paired = w[n + k] != 0 && k + 1 < n;
+    for (int64_t i = 0; i < n; i++) {
+      const double re = v[k * n + i];
+      const double im = paired ? v[(k + 1) * n + i] : 0;
+      basis[2 * (k * n + i)] = re;
+      basis[2 * (k * n + i) + 1] = im;
+      if (!paired) continue;
+      basis[2 * ((k + 1) * n + i)] = re;
+      basis[2 * ((k + 1) * n + i) + 1] = -im;
+    }
+    if (paired) k++;
+  }
+}
+static TensorPair eig_large(const Tensor& self, bool vectors) {
+  const int64_t n = self.size(-1);
+  const bool real = !is_complex(self.dtype);
+  const TensorRef a = by_columns(*working_copy(self));
+  const TensorRef v = new_tensor(a->sizes(), a->dtype, a->device);
+  TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kC128, a->device);
+  TensorRef basis = new_tensor(a->sizes(), Dtype::kC128, a->device);
+  const TensorRef info = op::zeros(batch_of(self), Dtype::kI32, a->device);
+  const Workspace parts(2 * n * 8, a->device);
+  for (int64_t i = 0; i < info->numel; i++) {
+    char* w = matrix_data(*basis, i);
+    char* of_real = parts.data();
+    double* out = doubles(*values) + 2 * i * n;
+    void* place = real ? static_cast<void*>(of_real) : out;
+    void* columns = real ? matrix_data(*v, i) : w;
+    info->as<int32_t>()[i] =
+        int32_t(lapack_eig(a->dtype, n, matrix_data(*a, i), place, vectors ? columns : nullptr));
+    if (real)
+      unpack_pairs(n, reinterpret_cast<double*>(of_real), reinterpret_cast<double*>(columns), out,
+                   vectors ? reinterpret_cast<double*>(w) : nullptr);
+  }
+  check_info(*info, kNoResult);
+  const Dtype d = complex_of(self.dtype);
+  const int64_t none[1] = {0};
+  TensorRef found = new_tensor(vectors ? self.sizes() : Ints(none, 1), d, self.device);
+  if (vectors) copy_elements(*found, *transposed(*basis));
+  return {converted(std::move(values), d), std::move(found)};
+}
+
 TensorPair native_eig(Call, const Tensor& self, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
   const Dtype d = Dtype::kC128;
+  if (uses_lapack(self, 32) && all_finite(self)) return eig_large(self, vectors);
   TensorRef a = new_tensor(self.sizes(), d, self.device);
   copy_elements(*a, self);
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), d, self.device);

@@ -10,6 +10,51 @@ struct Factors {
   TensorRef det;  // (…, 6) doubles: the determinant, its sign, the logarithm of its modulus
 };
 
+// The determinant of the factors, its sign and the logarithm of its modulus, as the kernel writes
+// them.
+static void write_determinant(const Tensor& lu, int64_t at, const int32_t* pivots, double* out) {
+  const int64_t n = lu.size(-1);
+  const int64_t parts = is_complex(lu.dtype) ? 2 : 1;
+  const double* a = reinterpret_cast<const double*>(matrix_data(lu, at));
+  double sign[2] = {1, 0};
+  double det[2] = {1, 0};
+  double log = 0;
+  const auto multiply = [](double* x, double re, double im) {
+    const double first = x[0] * re - x[1] * im;
+    x[1] = x[0] * im + x[1] * re;
+    x[0] = first;
+  };
+  for (int64_t i = 0; i < n; i++) {
+    const double turn = pivots[i] == i + 1 ? 1 : -1;
+    const double re = turn * a[(i * n + i) * parts];
+    const double im = parts == 2 ? turn * a[(i * n + i) * parts + 1] : 0;
+    const double size = __builtin_hypot(re, im);
+    multiply(det, re, im);
+    if (size == 0) sign[0] = sign[1] = 0;
+    else multiply(sign, re / size, im / size);
+    log += __builtin_log(size);
+  }
+  for (int64_t k = 0; k < parts; k++) {
+    out[k] = det[k];
+    out[2 + k] = sign[k];
+  }
+  out[4] = log;
+}
+
+static void factor_large(Factors& f) {
+  const int64_t m = f.lu->size(-2);
+  const int64_t n = f.lu->size(-1);
+  const int64_t steps = TT_NS::min(m, n);
+  const TensorRef columns = by_columns(*f.lu);
+  int32_t* pivots = f.pivots->as<int32_t>();
+  for (int64_t i = 0; i < f.info->numel; i++)
+    f.info->as<int32_t>()[i] = int32_t(
+        lapack_lu_factor(columns->dtype, m, n, matrix_data(*columns, i), pivots + i * steps));
+  copy_elements(*f.lu, *transposed(*columns));
+  for (int64_t i = 0; f.det && i < f.info->numel; i++)
+    write_determinant(*f.lu, i, pivots + i * steps, doubles(*f.det) + i * 6);
+}
+
 static Factors factor(const Tensor& self, bool wants_det = false) {
   Factors f;
   const Ints batch = batch_of(self);
@@ -20,6 +65,10 @@ static Factors factor(const Tensor& self, bool wants_det = false) {
   f.info = new_tensor(batch, Dtype::kI32, self.device);
   if (wants_det) f.det = new_tensor(vector_shape(batch, 6), Dtype::kF64, self.device);
   if (!f.info->numel) return f;
+  if (uses_lapack(self)) {
+    factor_large(f);
+    return f;
+  }
   MatrixPlan plan = matrix_plan(*f.lu, f.info->numel, m * n * TT_NS::min(m, n));
   plan.pivots = f.pivots->as<int32_t>();
   plan.info = f.info->as<int32_t>();
@@ -28,9 +77,35 @@ static Factors factor(const Tensor& self, bool wants_det = false) {
   return f;
 }
 
+static void exchange_rows(const Tensor& b, int64_t at, const int32_t* pivots, int64_t i) {
+  const int64_t other = int64_t(pivots[i]) - 1;
+  if (other == i) return;
+  const int64_t width = b.size(-1) * b.item_size() / 8;
+  double* rows = reinterpret_cast<double*>(matrix_data(b, at));
+  for (int64_t k = 0; k < width; k++) {
+    const double t = rows[i * width + k];
+    rows[i * width + k] = rows[other * width + k];
+    rows[other * width + k] = t;
+  }
+}
+static void solve_large(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
+  const int64_t n = lu.size(-1);
+  const int64_t k = b.size(-1);
+  for (int64_t i = 0; i < b.numel / (n * k); i++) {
+    const int32_t* rows = pivots.as<int32_t>() + i * n;
+    const char* a = matrix_data(lu, i);
+    char* x = matrix_data(b, i);
+    for (int64_t r = 0; !adjoint && r < n; r++) exchange_rows(b, i, rows, r);
+    lapack_solve_triangular(lu.dtype, n, k, a, x, adjoint, adjoint, !adjoint);
+    lapack_solve_triangular(lu.dtype, n, k, a, x, !adjoint, adjoint, adjoint);
+    for (int64_t r = n - 1; adjoint && r >= 0; r--) exchange_rows(b, i, rows, r);
+  }
+}
+
 // Replaces b, (…, n, k), by the solution. All have the same batch and are dense.
 static void solve_in_place(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
   if (!b.numel) return;
+  if (uses_lapack(lu)) return solve_large(lu, pivots, b, adjoint);
   const int64_t n = lu.size(-1);
   const int64_t k = b.size(-1);
   MatrixPlan plan = matrix_plan(lu, b.numel / (n * k), n * n * k);

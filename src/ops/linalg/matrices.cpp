@@ -61,6 +61,22 @@ MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work) {
   return plan;
 }
 
+bool uses_lapack(const Tensor& t, int64_t above) {
+  const int64_t small = min(t.size(-1), t.size(-2));
+  const int64_t large = max(t.size(-1), t.size(-2));
+  return t.is_cpu() && small > above && large < INT32_MAX / 64 && t.numel && lapack_is_open();
+}
+char* matrix_data(const Tensor& t, int64_t i) {
+  return t.data + i * t.size(-1) * t.size(-2) * t.item_size();
+}
+TensorRef by_columns(const Tensor& t) {
+  const TensorRef turned = transposed(t);
+  TensorRef out = new_tensor(turned->sizes(), t.dtype, t.device);
+  copy_elements(*out, *turned);
+  return out;
+}
+bool all_finite(const Tensor& t) { return !read_scalar(*op::all(*op::isfinite(t))).is_zero(); }
+
 bool is_tracked(const Tensor& t) {
   if (ctx().exclude & bit(kKeyAutograd)) return false;
   return (t.flags & kRequiresGrad) || t.grad_fn || (t.base && t.base->grad_fn);

@@ -4,6 +4,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
+#include "cpu/lapack.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 #include "plan/linalg_plan.h"
@@ -37,6 +38,16 @@ TensorRef converted(TensorRef t, Dtype d);
 // A plan for `batch` matrices, each of which takes about `work` multiplications.
 MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work);
 inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.data); }
+
+// Whether LAPACK is there and takes matrices of this size. It is faster than tt's kernels for
+// single large matrices.
+constexpr int64_t kLargeMatrix = 128;
+bool uses_lapack(const Tensor& t, int64_t above = kLargeMatrix);
+// Matrix i of a batch of dense matrices.
+char* matrix_data(const Tensor& t, int64_t i);
+// A dense tensor of the transposes, which is t in LAPACK's order of columns.
+TensorRef by_columns(const Tensor& t);
+bool all_finite(const Tensor& t);
 
 // Whether a gradient of t is recorded.
 bool is_tracked(const Tensor& t);

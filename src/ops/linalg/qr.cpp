@@ -15,6 +15,14 @@ static Reflectors reflect(const Tensor& self) {
   r.a = working_copy(self);
   r.tau = new_tensor(vector_shape(batch_of(self), TT_NS::min(m, n)), r.a->dtype, self.device);
   if (!r.tau->numel) return r;
+  if (uses_lapack(self)) {
+    const TensorRef columns = by_columns(*r.a);
+    for (int64_t i = 0; i < r.tau->numel / TT_NS::min(m, n); i++)
+      lapack_qr(columns->dtype, m, n, matrix_data(*columns, i),
+                r.tau->data + i * TT_NS::min(m, n) * r.tau->item_size());
+    copy_elements(*r.a, *transposed(*columns));
+    return r;
+  }
   MatrixPlan plan =
       matrix_plan(*r.a, r.tau->numel / TT_NS::min(m, n), 2 * m * n * TT_NS::min(m, n));
   const Workspace work(r.tau->numel / TT_NS::min(m, n) * n * r.a->item_size(), self.device);
@@ -31,6 +39,14 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
   if (!q->numel) return q;
   const int64_t n = a.size(-1);
   const int64_t batch = q->numel / (a.size(-2) * n);
+  if (uses_lapack(a)) {
+    const TensorRef columns = by_columns(a);
+    for (int64_t i = 0; i < batch; i++)
+      lapack_householder_product(a.dtype, a.size(-2), n, tau.size(-1), matrix_data(*columns, i),
+                                 tau.data + i * tau.size(-1) * tau.item_size());
+    copy_elements(*q, *transposed(*columns));
+    return q;
+  }
   MatrixPlan plan = matrix_plan(a, batch, 2 * a.size(-2) * n * n);
   const Workspace work(batch * n * a.item_size(), a.device);
   plan.k = tau.size(-1);

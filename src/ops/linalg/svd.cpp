@@ -1,13 +1,26 @@
 // Singular values: native_svd (thin), nuclear_norm.
-#include "ops/gen/impls.h"
-#include "ops/gen/kernels.h"
-#include "ops/gen/ops.h"
-#include "ops/elementwise.h"
-#include "ops/impl.h"
-#include "plan/linalg_plan.h"
-#include "plan/rows.h"
+#include "ops/linalg/matrices.h"
 
 namespace TT_NS::impl {
+
+// LAPACK's order of columns makes self^T of it, whose factors are those of self exchanged.
+static TensorTriple svd_large(const Tensor& self) {
+  const int64_t m = self.size(-2);
+  const int64_t n = self.size(-1);
+  const int64_t k = TT_NS::min(m, n);
+  const TensorRef a = working_copy(self);
+  TensorRef u = new_tensor(matrix_shape(batch_of(self), m, k), a->dtype, a->device);
+  TensorRef s = new_tensor(vector_shape(batch_of(self), k), Dtype::kF64, a->device);
+  TensorRef vh = new_tensor(matrix_shape(batch_of(self), k, n), a->dtype, a->device);
+  const TensorRef info = op::zeros(batch_of(self), Dtype::kI32, a->device);
+  for (int64_t i = 0; i < info->numel; i++)
+    info->as<int32_t>()[i] =
+        int32_t(lapack_svd(a->dtype, n, m, matrix_data(*a, i), matrix_data(*vh, i),
+                           doubles(*s) + i * k, matrix_data(*u, i), true));
+  check_info(*info, kNoResult);
+  return {converted(std::move(u), self.dtype), converted(std::move(s), real_of(self.dtype)),
+          converted(std::move(vh), self.dtype)};
+}
 
 // self = U diag(s) Vh with U (*, m, k), s (*, k), Vh (*, k, n), k = min(m, n). Computed in double;
 // a wide matrix is decomposed by its adjoint.
@@ -18,6 +31,9 @@ TensorTriple native_svd(Call, const Tensor& self) {
   if (!is_differentiable(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating or complex",
              fmt(self.dtype));
+  if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, 24) &&
+      all_finite(self))
+    return svd_large(self);
   const bool wide = self.size(-2) < self.size(-1);
   const bool complex = is_complex(self.dtype);
   const int64_t m = self.size(wide ? -1 : -2);

@@ -1,0 +1,32 @@
+// LAPACK of OpenBLAS, opened by the first decomposition of a large matrix. Matrices are
+// column-major and dense, of float32, float64, complex64 or complex128; results replace a. Each
+// function returns LAPACK's info: 0, or the position of what went wrong. Calls run one at a time.
+#pragma once
+
+#include "core/dtype.h"
+
+namespace TT_NS {
+
+// Opens the library at its first call.
+bool lapack_is_open() noexcept;
+
+int64_t lapack_lu_factor(Dtype d, int64_t m, int64_t n, void* a, int32_t* pivots);
+// Reads and writes one triangle.
+int64_t lapack_cholesky(Dtype d, int64_t n, void* a, bool upper);
+// Row-major a (n, n) and b (n, k): replaces b by the solution of a X = b, or a^H X = b.
+void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void* b, bool upper,
+                             bool adjoint, bool unit);
+int64_t lapack_qr(Dtype d, int64_t m, int64_t n, void* a, void* tau);
+// a: (m, n), of which the first k columns hold reflectors
+int64_t lapack_householder_product(Dtype d, int64_t m, int64_t n, int64_t k, void* a,
+                                   const void* tau);
+// a: the eigenvectors, if `vectors`. w: real, ascending
+int64_t lapack_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors);
+// Thin: u (m, k), s (k) real, vt (k, n), k = min(m, n). Without vectors u and vt are not touched.
+int64_t lapack_svd(Dtype d, int64_t m, int64_t n, void* a, void* u, void* s, void* vt,
+                   bool vectors);
+// w: (n), of real matrices as n real and n imaginary parts. v: (n, n), of real matrices with the
+// real and the imaginary part of a pair's first vector as columns; NULL: no vectors.
+int64_t lapack_eig(Dtype d, int64_t n, void* a, void* w, void* v);
+
+}  // namespace TT_NS
