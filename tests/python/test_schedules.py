@@ -161,8 +161,8 @@ def test_copies_go_on_alike(name):
         assert s.last_epoch == schedule.last_epoch or isinstance(s, lrs.ChainedScheduler)
 
 
-# first, then second schedule of a SequentialLR of which libtt computes the first one only: the rates
-# of 8 steps, from PyTorch
+# first, then second schedule of a SequentialLR of which libtt computes the first one only: rates of
+# 8 steps, from PyTorch
 PAIRS = {
     "ExponentialLR": [0.1, 0.09, 0.081],
     "CosineAnnealingLR": [0.1, 0.09045, 0.06545],

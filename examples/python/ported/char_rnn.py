@@ -1,4 +1,4 @@
-"""A character model with a GRU: names of stars, one character at a time, as in the classic char-rnn.
+"""A character model with a GRU: names of stars, one character at a time.
 
 The hidden state is carried from one piece of text to the next and cut off from its history.
 """

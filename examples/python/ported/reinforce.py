@@ -13,7 +13,7 @@ from torch.distributions import Categorical
 
 
 class CartPole:
-    """A cart with a pole that falls: states (x, v, angle, turn), actions 0 and 1, at most 60 moves."""
+    """A cart with a pole that falls: states (x, v, angle, turn), actions 0 and 1, 60 moves."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
