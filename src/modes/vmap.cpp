@@ -4,6 +4,8 @@
 #include "modes/vmap_call.h"
 #include "ops/gen/ops.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 namespace {
@@ -27,13 +29,6 @@ uint64_t keys_of_args(const BatchCall& b, const Value* args) {
   return keys;
 }
 
-void call(const BatchCall& b, const Value* args, TensorList& outs) {
-  const Ctx& c = ctx();
-  const OpInfo& op = *b.c.op;
-  const uint64_t keys = (keys_of_args(b, args) | c.include) & ~c.exclude & op.mask;
-  op.call_boxed({keys, &op}, args, outs);
-}
-
 const VmapLevel& innermost_level(const Call& c, const Value* args) {
   const Tensor* found = nullptr;
   for (int32_t i = 0; i < c.op->schema->n_args; i++)
@@ -43,10 +38,11 @@ const VmapLevel& innermost_level(const Call& c, const Value* args) {
   return level_of(*found);
 }
 
-bool mutates(const OpSchema& schema) {
-  for (int32_t i = 0; i < schema.n_args; i++)
-    if (schema.args[i].mutates) return true;
-  return false;
+// Whether the call would draw: a dropout of probability 0 does not.
+bool draws(const BatchCall& b) {
+  for (int32_t i = 0; i < b.n_args(); i++)
+    if (strcmp(b.schema().args[i].name, "dropout_p") == 0 && b.args[i].f == 0) return false;
+  return b.schema().random;
 }
 
 // An operator may write into samples, not into a tensor that all samples share.
@@ -64,17 +60,20 @@ void check_targets(const BatchCall& b) {
 void vmap_slot(Call c, const Value* args, TensorList& outs) {
   const BatchCall b{c, args, innermost_level(c, args), outs};
   const OpSchema& schema = b.schema();
-  const bool in_place = mutates(schema);
+  const bool in_place = schema.n_outs == 0;  // or an _into variant
   if (in_place) check_targets(b);
-  if (schema.random) {
+  if (draws(b)) {
+    // the parts of a composite that draw are refused, not one that draws nothing, as dropout in
+    // evaluation mode
+    const bool whole = schema.kind == OpKind::kComposite && !in_place;
+    if (whole && b.level.randomness != kRandomDifferent)
+      return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
     if (b.level.randomness == kRandomError)
       fail(
           TT_INVALID_ARG,
           "{} draws random numbers in vmap: set randomness to the same or to different numbers for "
           "all samples",
           schema.call);
-    if (schema.kind == OpKind::kComposite && b.level.randomness == kRandomSame)
-      return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
     return call_for_each(b);
   }
   if (schema.kind == OpKind::kElementwise) return call_aligned(b);
@@ -127,6 +126,13 @@ struct OtherArgs {
 
 }  // namespace
 
+void call_operator(const BatchCall& b, const Value* args, TensorList& outs) {
+  const Ctx& c = ctx();
+  const OpInfo& op = *b.c.op;
+  const uint64_t keys = (keys_of_args(b, args) | c.include) & ~c.exclude & op.mask;
+  op.call_boxed({keys, &op}, args, outs);
+}
+
 void wrap_results(const BatchCall& b, TensorList&& all) {
   b.outs.reserve(b.outs.size() + all.size());
   for (const TensorRef& t : all) b.outs.push_back(new_batched(*t, b.level));
@@ -134,7 +140,7 @@ void wrap_results(const BatchCall& b, TensorList&& all) {
 
 void call_and_wrap(const BatchCall& b, const Value* args) {
   TensorList found;
-  call(b, args, found);
+  call_operator(b, args, found);
   wrap_results(b, std::move(found));
 }
 
@@ -154,7 +160,7 @@ void call_for_each(const BatchCall& b) {
       return all ? op::select(*all, 0, k) : TensorRef::share(&t);
     });
     TensorList found;
-    call(b, sample.values.data(), found);
+    call_operator(b, sample.values.data(), found);
     if (!k) parts.resize(found.size());
     if (found.size() != parts.size())
       fail(TT_NOT_IMPLEMENTED, "{} gives samples of a vmap different numbers of results",

@@ -21,7 +21,9 @@ struct BatchCall {
   }
 };
 
-// Calls the operator on other arguments, and makes its results batched.
+// Calls the operator on other arguments, through all of their keys.
+void call_operator(const BatchCall& b, const Value* args, TensorList& outs);
+// The same, and makes its results batched.
 void call_and_wrap(const BatchCall& b, const Value* args);
 // Makes tensors of all samples results of the call.
 void wrap_results(const BatchCall& b, TensorList&& all);

@@ -1,7 +1,509 @@
+// How operators that are neither elementwise nor composite act on all samples at once. A rule
+// either calls its operator on tensors with the samples in front, or computes the same by
+// other operators.
 #include "modes/vmap_call.h"
+#include "ops/gen/ops.h"
+
+#include <string.h>
 
 namespace TT_NS {
 
-BatchRule find_batch_rule(const char*) { return nullptr; }
+namespace {
+
+const Tensor& tensor(const BatchCall& b, int32_t i) { return *b.args[i].tensor; }
+const Tensor* optional(const BatchCall& b, int32_t i) {
+  return b.args[i].kind == Value::kTensor ? b.args[i].tensor : nullptr;
+}
+bool batched(const BatchCall& b, int32_t i) { return b.is_batched_here(b.args[i]); }
+// Whether a tensor among arguments [from, n) is batched.
+bool any_batched(const BatchCall& b, int32_t from) {
+  for (int32_t i = from; i < b.n_args(); i++) {
+    if (batched(b, i)) return true;
+    if (b.args[i].kind != Value::kTensorList) continue;
+    for (int64_t k = 0; k < b.args[i].n; k++)
+      if (b.args[i].tensors[k] && batch_at(*b.args[i].tensors[k], b.level)) return true;
+  }
+  return false;
+}
+TensorRef all_of(const BatchCall& b, int32_t i) { return whole_batch(tensor(b, i), b.level); }
+// Gives a result that is batched already, or the same for all samples.
+bool give(const BatchCall& b, TensorRef result) {
+  b.outs.push_back(std::move(result));
+  return true;
+}
+bool give_all(const BatchCall& b, const TensorRef& all) {
+  return give(b, new_batched(*all, b.level));
+}
+
+struct OwnArgs {
+  SmallVec<Value, 16> values;
+  explicit OwnArgs(const BatchCall& b) {
+    for (int32_t i = 0; i < b.n_args(); i++) values.push_back(b.args[i]);
+  }
+};
+
+// Of operators that keep a leading dimension of their first tensor as it is.
+bool leading(const BatchCall& b) {
+  if (!batched(b, 0) || any_batched(b, 1)) return false;
+  OwnArgs own(b);
+  const TensorRef all = b.batch(0);
+  own.values[0] = to_value(*all);
+  call_and_wrap(b, own.values.data());
+  return true;
+}
+// Of copies whose memory format would count dimensions.
+bool leading_copy(const BatchCall& b) {
+  constexpr int64_t kPreserve = TT_PRESERVE;
+  const bool plain = b.n_args() < 2 || b.args[1].kind != Value::kInt || b.args[1].i == kPreserve ||
+                     b.args[1].i == TT_CONTIGUOUS;
+  return plain && leading(b);
+}
+
+// Moves the dimensions that the arguments name by one; `ndim` is the number that they count by.
+class ShiftedArgs : public OwnArgs {
+ public:
+  ShiftedArgs(const BatchCall& b, int64_t ndim) : OwnArgs(b) {
+    lists_.reserve(b.n_args());
+    for (int32_t i = 0; i < b.n_args(); i++) shift(b.schema().args[i], values[i], ndim);
+  }
+  bool ok = true;  // false: an argument has no counterpart
+
+ private:
+  void shift(const ArgInfo& info, Value& v, int64_t ndim) {
+    switch (info.type) {
+      case ArgType::kDim: v.i = wrap_dim(v.i, ndim) + 1; break;
+      case ArgType::kOptDim:
+        if (v.kind == Value::kNone) ok = false;
+        else v.i = wrap_dim(v.i, ndim) + 1;
+        break;
+      case ArgType::kOptDims:
+      case ArgType::kDims: shift_dims(v, ndim); break;
+      default: break;
+    }
+  }
+  void shift_dims(Value& v, int64_t ndim) {
+    lists_.push_back({});
+    Shape& dims = lists_.back();
+    const bool all = v.kind == Value::kNone || !v.n;
+    for (int64_t d = 0; all && d < ndim; d++) dims.push_back(d + 1);
+    for (int64_t k = 0; !all && k < v.n; k++) dims.push_back(wrap_dim(v.ints[k], ndim) + 1);
+    v = to_value(Ints(dims));
+  }
+
+  SmallVec<Shape, 2> lists_;
+};
+
+bool call_shifted(const BatchCall& b, int64_t ndim) {
+  if (!batched(b, 0) || any_batched(b, 1) || !tensor(b, 0).ndim) return false;
+  ShiftedArgs own(b, ndim);
+  if (!own.ok) return false;
+  const TensorRef all = b.batch(0);
+  own.values[0] = to_value(*all);
+  call_and_wrap(b, own.values.data());
+  return true;
+}
+bool shifted(const BatchCall& b) { return call_shifted(b, tensor(b, 0).ndim); }
+// No dimensions are none of them, not all.
+bool shifted_some(const BatchCall& b) { return b.args[1].n > 0 && shifted(b); }
+bool rolled(const BatchCall& b) { return b.args[2].n > 0 && shifted(b); }
+
+// The same where all tensors have the samples in front, as index and source of scatter_add.
+bool shifted_together(const BatchCall& b) {
+  if (!tensor(b, 0).ndim) return false;
+  ShiftedArgs own(b, tensor(b, 0).ndim);
+  SmallVec<TensorRef, 4> owned;
+  for (int32_t i = 0; i < b.n_args(); i++) {
+    if (b.args[i].kind != Value::kTensor) continue;
+    owned.push_back(all_of(b, i));
+    own.values[i] = to_value(*owned.back());
+  }
+  if (!own.ok) return false;
+  call_and_wrap(b, own.values.data());
+  return true;
+}
+bool aligned(const BatchCall& b) {
+  call_aligned(b);
+  return true;
+}
+
+// ---- views ----
+
+bool unsqueeze(const BatchCall& b) {
+  const int64_t dim = wrap_dim(b.args[1].i, tensor(b, 0).ndim + 1);
+  return give_all(b, op::unsqueeze(*b.batch(0), dim + 1));
+}
+bool squeeze(const BatchCall& b) {
+  Shape dims;
+  const Tensor& t = tensor(b, 0);
+  for (int64_t d = 0; d < t.ndim; d++)
+    if (t.size(d) == 1) dims.push_back(d + 1);
+  const TensorRef all = b.batch(0);
+  return give_all(b, dims.empty() ? op::expand(*all, all->sizes()) : op::squeeze_dims(*all, dims));
+}
+bool permute(const BatchCall& b) {
+  Shape dims;
+  dims.push_back(0);
+  for (int64_t k = 0; k < b.args[1].n; k++)
+    dims.push_back(wrap_dim(b.args[1].ints[k], tensor(b, 0).ndim, "dims") + 1);
+  return give_all(b, op::permute(*b.batch(0), dims));
+}
+bool view(const BatchCall& b) {
+  Shape sizes = infer_size({b.args[1].ints, b.args[1].n}, tensor(b, 0).numel, "size");
+  sizes.insert(0, b.level.size);
+  return give_all(b, op::view(*b.batch(0), sizes));
+}
+bool expand(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  const Ints wanted = {b.args[1].ints, b.args[1].n};
+  if (wanted.n < t.ndim) return false;
+  Shape sizes, from;
+  sizes.push_back(b.level.size);
+  from.push_back(b.level.size);
+  for (int64_t d = 0; d < wanted.n; d++) {
+    const int64_t own = d - (wanted.n - t.ndim);
+    from.push_back(own < 0 ? 1 : t.size(own));
+    sizes.push_back(wanted[d] == -1 ? from.back() : wanted[d]);
+  }
+  return give_all(b, op::expand(*op::view(*b.batch(0), from), sizes));
+}
+
+// ---- reductions over everything ----
+
+Shape dims_of_sample(const Tensor& t) {
+  Shape dims;
+  for (int64_t d = 0; d < t.ndim; d++) dims.push_back(d + 1);
+  return dims;
+}
+Dtype dtype_arg(const BatchCall& b, int32_t i) {
+  return b.args[i].kind == Value::kInt ? Dtype(b.args[i].i) : Dtype::kNone;
+}
+bool sum(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  return t.ndim && give_all(b, op::sum_dim(*b.batch(0), dims_of_sample(t), false, dtype_arg(b, 1)));
+}
+bool mean(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  return t.ndim &&
+         give_all(b, op::mean_dim(*b.batch(0), dims_of_sample(t), false, dtype_arg(b, 1)));
+}
+bool prod(const BatchCall& b) {
+  const TensorRef rows = op::reshape(*b.batch(0), Shape({b.level.size, tensor(b, 0).numel}));
+  return give_all(b, op::prod_dim(*rows, 1, false, dtype_arg(b, 1)));
+}
+bool any(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  return t.ndim && give_all(b, op::any_dim(*b.batch(0), dims_of_sample(t)));
+}
+bool all(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  return t.ndim && give_all(b, op::all_dim(*b.batch(0), dims_of_sample(t)));
+}
+bool max(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  return t.ndim && give_all(b, op::amax(*b.batch(0), dims_of_sample(t)));
+}
+bool min(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  return t.ndim && give_all(b, op::amin(*b.batch(0), dims_of_sample(t)));
+}
+
+// ---- products ----
+
+bool linear_rows(const BatchCall& b) {
+  if (leading(b)) return true;
+  TensorRef out = op::matmul(tensor(b, 0), *op::transpose(tensor(b, 1), 0, 1));
+  const Tensor* bias = optional(b, 2);
+  return give(b, bias ? op::add(*out, *bias) : std::move(out));
+}
+// beta self + alpha (a @ b), for addmm and baddbmm.
+bool add_product(const BatchCall& b) {
+  const Scalar& beta = *b.args[3].scalar;
+  const Scalar& alpha = *b.args[4].scalar;
+  if (beta.is_complex() || alpha.is_complex()) return false;
+  TensorRef product = op::matmul(tensor(b, 1), tensor(b, 2));
+  if (alpha.real() != 1) product = op::mul(*product, alpha);
+  if (beta.real() == 0) return give(b, std::move(product));
+  return give(b, op::add(*product, *op::mul(tensor(b, 0), beta)));
+}
+
+// ---- layers ----
+
+// Merges the samples with the first dimension, calls, and takes them apart.
+bool folded(const BatchCall& b, int64_t trailing) {
+  if (!batched(b, 0) || any_batched(b, 1)) return false;
+  const Tensor& t = tensor(b, 0);
+  if (t.ndim == trailing) return leading(b);
+  if (t.ndim != trailing + 1) return false;
+  const int64_t n = t.size(0);
+  OwnArgs own(b);
+  const TensorRef merged = op::flatten(*b.batch(0), 0, 1);
+  own.values[0] = to_value(*merged);
+  BatchCall inner = {b.c, own.values.data(), b.level, b.outs};
+  TensorList found;
+  call_operator(inner, own.values.data(), found);
+  for (const TensorRef& r : found) {
+    const bool of_rows = r->ndim && r->size(0) == b.level.size * n;  // not statistics of channels
+    if (of_rows) give_all(b, op::unflatten(*r, 0, Shape({b.level.size, n})));
+    else give(b, r);
+  }
+  return true;
+}
+bool image(const BatchCall& b) { return folded(b, 3); }
+
+bool batch_norm(const BatchCall& b) {
+  const bool training = b.args[5].i != 0;
+  return !training && tensor(b, 0).ndim >= 2 && folded(b, tensor(b, 0).ndim - 1);
+}
+
+bool layer_norm(const BatchCall& b) {
+  if (leading(b)) return true;
+  const Tensor* weight = optional(b, 2);
+  const Tensor* bias = optional(b, 3);
+  TensorTriple found = op::native_layer_norm(tensor(b, 0), {b.args[1].ints, b.args[1].n}, nullptr,
+                                             nullptr, b.args[4].f);
+  if (weight) found.first = op::mul(*found.first, *weight);
+  if (bias) found.first = op::add(*found.first, *bias);
+  give(b, std::move(found.first));
+  give(b, std::move(found.second));
+  return give(b, std::move(found.third));
+}
+
+// A weight per sample: one convolution with a group per sample. Input: [B, N, C, …], as
+// [N, B * C, …]; weight: [B, O, C / groups, …], as [B * O, …].
+bool convolution_of_weights(const BatchCall& b) {
+  const int64_t size = b.level.size;
+  const bool transposed = b.args[6].i != 0;
+  if (transposed || tensor(b, 0).ndim != tensor(b, 1).ndim || !size) return false;
+  const TensorRef x = op::flatten(*op::transpose(*all_of(b, 0), 0, 1), 1, 2);
+  const TensorRef w = op::flatten(*all_of(b, 1), 0, 1);
+  const TensorRef bias = optional(b, 2) ? op::flatten(*all_of(b, 2), 0, 1) : TensorRef();
+  const auto ints = [&](int32_t i) { return Ints{b.args[i].ints, b.args[i].n}; };
+  const TensorRef out = op::convolution(*x, *w, bias.get(), ints(3), ints(4), ints(5), false,
+                                        ints(7), b.args[8].i * size);
+  const TensorRef apart = op::unflatten(*out, 1, Shape({size, tensor(b, 1).size(0)}));
+  return give_all(b, op::transpose(*apart, 0, 1));
+}
+bool convolution(const BatchCall& b) {
+  return folded(b, tensor(b, 1).ndim - 1) || convolution_of_weights(b);
+}
+
+// The loss of each row, of all samples at once; then what `reduction` says, per sample.
+// rows: [N, C, …] or [C]; target: class numbers.
+template <class F> bool class_loss(const BatchCall& b, F loss_of_rows) {
+  enum { kNone, kMean, kSum };
+  const Tensor& rows = tensor(b, 0);
+  const Tensor& target = tensor(b, 1);
+  const Tensor* weight = optional(b, 2);
+  const int64_t ignored = b.args[3].i;
+  const int64_t reduction = b.args[4].i;
+  if (!is_integral(target.dtype) || (weight && (batched(b, 2) || reduction == kMean))) return false;
+  const bool one = rows.ndim == 1;
+  const TensorRef all = all_of(b, 0);
+  const TensorRef classes = all_of(b, 1);
+  const TensorRef losses =
+      loss_of_rows(one ? *all : *op::flatten(*all, 0, 1),
+                   one ? *classes : *op::flatten(*classes, 0, 1), weight, ignored, int64_t(kNone));
+  const TensorRef apart =
+      one ? losses : op::unflatten(*losses, 0, Shape({b.level.size, rows.size(0)}));
+  TensorRef found = new_batched(*apart, b.level);
+  if (reduction == kSum) found = op::sum(*found);
+  if (reduction == kMean) {
+    const TensorRef counted = op::to_dtype(*op::ne(target, Scalar(ignored)), rows.dtype);
+    found = op::div_true(*op::sum(*found), *op::sum(*counted));
+  }
+  for (int32_t i = 0; i < b.schema().n_outs; i++) give(b, found);  // the others are not used
+  return true;
+}
+bool nll_loss(const BatchCall& b) {
+  return class_loss(
+      b, [](const Tensor& x, const Tensor& t, const Tensor* w, int64_t ignored, int64_t reduction) {
+        return op::native_nll_loss(x, t, w, ignored, reduction).first;
+      });
+}
+bool cross_entropy(const BatchCall& b) {
+  return class_loss(
+      b, [](const Tensor& x, const Tensor& t, const Tensor* w, int64_t ignored, int64_t reduction) {
+        return op::native_cross_entropy(x, t, w, ignored, reduction).first;
+      });
+}
+
+bool embedding(const BatchCall& b) {
+  if (batched(b, 0)) return false;
+  OwnArgs own(b);
+  const TensorRef indices = b.batch(1);
+  own.values[1] = to_value(*indices);
+  call_and_wrap(b, own.values.data());
+  return true;
+}
+
+// ---- joining, indexing ----
+
+bool cat(const BatchCall& b) {
+  SmallVec<TensorRef, 8> owned;
+  SmallVec<const Tensor*, 8> list;
+  const int64_t ndim = b.args[0].tensors[0]->ndim;
+  if (!ndim) return false;
+  for (int64_t k = 0; k < b.args[0].n; k++) {
+    const Tensor& t = *b.args[0].tensors[k];
+    if (t.ndim != ndim) return false;
+    owned.push_back(whole_batch(t, b.level));
+    list.push_back(owned.back().get());
+  }
+  return give_all(b, op::cat({list.data(), list.size()}, wrap_dim(b.args[1].i, ndim) + 1));
+}
+
+// Tensors that index the first dimensions, without a gap. The samples of self are indexed by their
+// numbers.
+bool index(const BatchCall& b) {
+  const Value& list = b.args[1];
+  int64_t used = 0;
+  int64_t ndim = 0;
+  for (; used < list.n && list.tensors[used]; used++)
+    ndim = TT_NS::max<int64_t>(ndim, list.tensors[used]->ndim);
+  for (int64_t k = 0; k < list.n; k++) {
+    if (k >= used && list.tensors[k]) return false;
+    if (k < used && !is_integral(list.tensors[k]->dtype)) return false;
+  }
+  if (!used) return false;
+  SmallVec<TensorRef, 8> owned;
+  SmallVec<const Tensor*, 8> indices;
+  if (batched(b, 0)) {
+    Shape sizes;
+    sizes.push_back(b.level.size);
+    for (int64_t d = 0; d < ndim; d++) sizes.push_back(1);
+    const TensorRef numbers = op::arange(Scalar(int64_t(0)), Scalar(b.level.size),
+                                         Scalar(int64_t(1)), Dtype::kI64, tensor(b, 0).device);
+    owned.push_back(op::view(*numbers, sizes));
+    indices.push_back(owned.back().get());
+  }
+  for (int64_t k = 0; k < used; k++) {
+    const Tensor& t = *list.tensors[k];
+    const TensorRef all = batch_at(t, b.level);
+    Shape sizes;
+    if (all) sizes.push_back(b.level.size);
+    for (int64_t d = t.ndim; all && d < ndim; d++) sizes.push_back(1);
+    sizes.append(t.sizes());
+    owned.push_back(all ? op::view(*all, sizes) : TensorRef::share(&t));
+    indices.push_back(owned.back().get());
+  }
+  const TensorRef self = batched(b, 0) ? b.batch(0) : TensorRef::share(&tensor(b, 0));
+  return give_all(b, op::index(*self, {indices.data(), indices.size()}));
+}
+
+struct Row {
+  const char* op;
+  BatchRule rule;
+};
+constexpr Row kRows[] = {
+    // sorted by name
+    {"adaptive_avg_pool2d", image},
+    {"adaptive_max_pool2d", image},
+    {"addmm", add_product},
+    {"all", all},
+    {"all_dim", shifted},
+    {"amax", shifted},
+    {"amin", shifted},
+    {"any", any},
+    {"any_dim", shifted},
+    {"argmax", shifted},
+    {"argmin", shifted},
+    {"argsort", shifted},
+    {"avg_pool2d", image},
+    {"baddbmm", add_product},
+    {"cat", cat},
+    {"clone", leading_copy},
+    {"constant_pad_nd", leading},
+    {"convolution", convolution},
+    {"copy_", aligned},
+    {"cummax", shifted},
+    {"cummin", shifted},
+    {"cumprod", shifted},
+    {"cumsum", shifted},
+    {"detach", leading},
+    {"diagonal", shifted},
+    {"diagonal_scatter", shifted_together},
+    {"embedding", embedding},
+    {"empty_like", leading},
+    {"expand", expand},
+    {"fill_", leading},
+    {"flip", shifted_some},
+    {"floor_divide", aligned},
+    {"floor_divide_scalar", leading},
+    {"full_like", leading},
+    {"gather", shifted_together},
+    {"index", index},
+    {"index_select", shifted},
+    {"isclose", aligned},
+    {"kthvalue", shifted},
+    {"linear_rows", linear_rows},
+    {"logcumsumexp", shifted},
+    {"logsumexp", shifted},
+    {"matmul_stack", aligned},
+    {"max", max},
+    {"max_dim", shifted},
+    {"max_pool2d", image},
+    {"max_pool2d_with_indices", image},
+    {"mean", mean},
+    {"mean_dim", shifted},
+    {"median_dim", shifted},
+    {"min", min},
+    {"min_dim", shifted},
+    {"mode", shifted},
+    {"nanmedian_dim", shifted},
+    {"native_batch_norm", batch_norm},
+    {"native_cross_entropy", cross_entropy},
+    {"native_layer_norm", layer_norm},
+    {"native_log_softmax", shifted},
+    {"native_nll_loss", nll_loss},
+    {"native_softmax", shifted},
+    {"norm", shifted},
+    {"ones_like", leading},
+    {"permute", permute},
+    {"prod", prod},
+    {"prod_dim", shifted},
+    {"roll", rolled},
+    {"scatter_add", shifted_together},
+    {"scatter_add_", shifted_together},
+    {"scatter_fill", shifted_together},
+    {"scatter_put", shifted_together},
+    {"select", shifted},
+    {"select_scatter", shifted_together},
+    {"slice", shifted},
+    {"slice_scatter", shifted_together},
+    {"sort", shifted},
+    {"split_with_sizes", shifted},
+    {"squeeze", squeeze},
+    {"squeeze_dims", shifted_some},
+    {"sum", sum},
+    {"sum_dim", shifted},
+    {"to_device", leading},
+    {"to_dtype", leading},
+    {"topk", shifted},
+    {"transpose", shifted},
+    {"unbind", shifted},
+    {"unfold", shifted},
+    {"unsqueeze", unsqueeze},
+    {"upsample2d", image},
+    {"view", view},
+    {"view_as_complex", leading},
+    {"view_as_real", leading},
+    {"zero_", leading},
+    {"zeros_like", leading},
+};
+
+}  // namespace
+
+BatchRule find_batch_rule(const char* op) {
+  int64_t low = 0;
+  int64_t high = int64_t(sizeof kRows / sizeof *kRows);
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    const int order = strcmp(kRows[middle].op, op);
+    if (!order) return kRows[middle].rule;
+    if (order < 0) low = middle + 1;
+    else high = middle;
+  }
+  return nullptr;
+}
 
 }  // namespace TT_NS

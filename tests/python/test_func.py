@@ -268,3 +268,66 @@ def test_ensembles_and_gradients_per_sample():
         nn.functional.cross_entropy(models[0](x[i : i + 1]), y[i : i + 1]).backward()
         for name, p in models[0].named_parameters():
             close(grads[name][i], p.grad)
+
+
+# ---- rules of operators in vmap ----
+
+
+def counted(f, *args):
+    """The operators that a call of f runs, in calls."""
+    tt.profiler  # loads it
+    with tt.profiler.profile() as p:
+        f(*args)
+    return sum(row.count for row in p.key_averages() if row.key.startswith(("stack", "select")))
+
+
+@pytest.mark.parametrize("number", range(len(BATCHED)))
+def test_rules_do_not_loop(number):
+    """A loop would select each of 50 samples."""
+    a, b = randn(50, 3, 3), randn(50, 3, 3)
+    assert counted(func.vmap(BATCHED[number]), a, b) < 40
+
+
+MEAN, VAR = tt.ones(3, dtype=tt.float64), tt.full((3,), 2.0, dtype=tt.float64)
+MORE = [
+    lambda a, b: a[tt.tensor([0, 2])] + b[tt.tensor([[1, 0]])].sum(1),
+    lambda a, b: a[b.argmax(0)] * 2,
+    lambda a, b: tt.ones(3, 3, dtype=tt.float64)[b.argmax(0), a.argmax(1)],
+    lambda a, b: a.gather(1, b.argsort(1)) + a.scatter_add(0, b.argmax(0)[None], b),
+    lambda a, b: nn.functional.embedding(b.argmax(0), tt.eye(3, dtype=tt.float64)),
+    lambda a, b: nn.functional.pad(a, (1, 0, 2, 1)) @ tt.ones(4, 1, dtype=tt.float64),
+    lambda a, b: tt.addmm(b[0], a, b, beta=0.5, alpha=2.0) + tt.baddbmm(a[None], a[None], b[None]),
+    lambda a, b: nn.functional.conv2d(a[None], tt.ones(2, 1, 2, 2, dtype=tt.float64)),
+    lambda a, b: nn.functional.conv_transpose2d(a[None, None], b[None, None]),
+    lambda a, b: nn.functional.avg_pool2d(tt.stack([a, b])[None], 2),
+    lambda a, b: nn.functional.batch_norm(a * b, MEAN, VAR),
+    lambda a, b: nn.functional.layer_norm(tt.ones(2, 3, dtype=tt.float64), (3,), b[0], a[1]),
+    lambda a, b: nn.functional.nll_loss(a.log_softmax(1), b.argmax(1), reduction="sum"),
+    lambda a, b: nn.functional.cross_entropy(a, b.argmax(1), ignore_index=1),
+    lambda a, b: nn.functional.cross_entropy(a[0], b.argmax(1)[0]),
+    lambda a, b: nn.functional.scaled_dot_product_attention(a[None], b[None], b[None]),
+    lambda a, b: tt.cat([a, tt.ones(1, 3, dtype=tt.float64)]).prod() + b.prod(0).squeeze(),
+    lambda a, b: (a > 0).any() | (b > 0).all(0),
+    lambda a, b: a.max() - b.min() + a.flatten().topk(2).values,
+    lambda a, b: a[None].squeeze().squeeze(0).unbind(1)[1] * b.split(2)[0][1],
+    lambda a, b: a.masked_fill(b > 0, 0.0).unfold(0, 2, 1).permute(2, 0, 1),
+    lambda a, b: a.norm() * b.cumprod(1).logcumsumexp(0),
+    lambda a, b: a.select_scatter(b[0], 1, 2).diff(dim=0).expand(2, 2, 3),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MORE)))
+def test_rules_agree_with_a_loop(number):
+    f = MORE[number]
+    a, b = randn(4, 3, 3), randn(4, 3, 3)
+    close(func.vmap(f)(a, b), tt.stack([f(x, y) for x, y in zip(a, b)]))
+    close(func.vmap(f, in_dims=(0, None))(a, b[0]), tt.stack([f(x, b[0]) for x in a]))
+    turned = b.movedim(0, 1)
+    close(func.vmap(f, in_dims=(None, 1))(a[0], turned), tt.stack([f(a[0], y) for y in b]))
+    nested = func.vmap(func.vmap(f, in_dims=(None, 0)), in_dims=(0, None))(a, b)
+    close(nested, tt.stack([tt.stack([f(x, y) for y in b]) for x in a]))
+
+
+def test_dropout_in_evaluation_mode_draws_nothing():
+    x = randn(3, 4)
+    close(func.vmap(lambda r: nn.functional.dropout(r, training=False))(x), x)

@@ -82,7 +82,8 @@ function vmap(f, x::Tensor...; dims=1)
     numbers = Int64[d === nothing ? typemin(Int64) : d - 1 for d in every]
     outs, n = fill(C_NULL, RESULTS), Ref(Int64(0))
     GC.@preserve numbers begin
-        opts = Ref(C.tt_vmap_opts(C.TT_VMAP_IN_DIMS, pointer(numbers), length(numbers), C_NULL, 0, 0))
+        opts = Ref(C.tt_vmap_opts(C.TT_VMAP_IN_DIMS, pointer(numbers), length(numbers), C_NULL, 0,
+            0))
         transformed((fn, user, drop) -> check(GC.@preserve x C.tt_vmap(ctx(), fn, user, drop, list,
             length(list), opts, outs, RESULTS, n)), f)
     end

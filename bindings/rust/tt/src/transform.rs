@@ -87,8 +87,8 @@ pub fn vjp(
     unsafe { Ok((taken(&outs, n).into_iter().flatten().collect(), taken(&grads, x.len() as i64))) }
 }
 
-/// Calls `f` once. Returns its results, and for each the derivative in the direction of the tangents
-/// of the inputs; None for integers. A tangent that is None is 0.
+/// Calls `f` once. Returns its results, and for each the derivative in the direction of the
+/// tangents of the inputs; None for integers. A tangent that is None is 0.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0]);
@@ -198,13 +198,17 @@ pub fn hessian(
     matrices(f, inputs, sys::tt_hessian)
 }
 
-/// Calls `f`, a function of one sample, once for all samples. `in_dims` has the dimension of samples
-/// of each input; None: each sample gets the whole input. Results have the samples in front.
+/// Calls `f`, a function of one sample, once for all samples. `in_dims` has the dimension of
+/// samples of each input; None: each sample gets the whole input. Results have the samples in
+/// front.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2])?;
 /// let g = tt::vmap(
-///     |x| Ok(vec![tt::vjp(|x| Ok(vec![x[0].pow_scalar(3)?.sum()?]), x, &[])?.1[0].clone().unwrap()]),
+///     |x| {
+///         let (_, g) = tt::vjp(|x| Ok(vec![x[0].pow_scalar(3)?.sum()?]), x, &[])?;
+///         Ok(g.into_iter().flatten().collect())
+///     },
 ///     &[&x],
 ///     &[Some(0)],
 /// )?;
