@@ -1211,6 +1211,129 @@ tt_status tt_scheduler_number_at(tt_ctx *c, const tt_scheduler *s, int64_t i, ch
 /* Sets a number of the state by a name that number_at returned. */
 tt_status tt_scheduler_load_number(tt_ctx *c, tt_scheduler *s, const char *name, double value);
 
+/* ---- data: datasets, samplers, loaders ----
+   A dataset and a loader may be released from any thread. The order of a sampler follows from its
+   state: seed, epoch and position, the number of indices of the epoch that were returned. */
+
+/* Makes a dataset whose sample i is row i of each tensor. The tensors are shared, not copied. */
+tt_status tt_dataset_tensors(tt_ctx *c, const tt_tensor *const *tensors, int64_t n,
+                             tt_dataset **out);
+
+/* Sets the tensors of a sample: outs[0 … *n_outs) (owned). At the end of a stream *n_outs is 0. */
+typedef tt_status (*tt_sample_fn)(void *user, tt_ctx *ctx, int64_t index, tt_tensor **outs,
+                                  int64_t cap, int64_t *n_outs);
+
+/* Makes a dataset of samples that a callback makes. With workers it is called on their threads, for
+   several samples at once, with their ctxs. */
+tt_status tt_dataset_map(tt_ctx *c, int64_t size, tt_sample_fn fn, void *user,
+                         void (*drop)(void *user), tt_dataset **out);
+
+/* Makes a dataset of the samples that a callback makes one after the other, until it sets none. It
+   is called on any thread, but never twice at once; index counts the samples of the epoch. */
+tt_status tt_dataset_stream(tt_ctx *c, tt_sample_fn fn, void *user, void (*drop)(void *user),
+                            tt_dataset **out);
+
+/* Makes a dataset of the samples of several datasets, one behind the other. */
+tt_status tt_dataset_concat(tt_ctx *c, const tt_dataset *const *datasets, int64_t n,
+                            tt_dataset **out);
+
+/* Makes a dataset of chosen samples of another one. */
+tt_status tt_dataset_subset(tt_ctx *c, const tt_dataset *d, const int64_t *indices, int64_t n,
+                            tt_dataset **out);
+
+/* Returns the number of samples; -1: unknown, of a stream. */
+int64_t tt_dataset_size(const tt_dataset *d);
+
+/* Returns a sample. */
+tt_status tt_dataset_get(tt_ctx *c, const tt_dataset *d, int64_t index, tt_tensor **outs,
+                         int64_t cap, int64_t *n_outs);
+
+/* Adds and drops a reference. */
+void tt_dataset_retain(tt_dataset *d);
+void tt_dataset_release(tt_dataset *d);
+
+/* Makes a sampler of the indices 0, 1, …, n - 1. */
+tt_status tt_sampler_sequential(tt_ctx *c, int64_t n, tt_sampler **out);
+
+/* Makes a sampler of random indices below n. Without replacement each epoch is a permutation; with
+   it every index is drawn from all. num_samples: the length of an epoch, -1: n. A length above n
+   takes several permutations. */
+tt_status tt_sampler_random(tt_ctx *c, int64_t n, int32_t replacement, int64_t num_samples,
+                            int64_t seed, tt_sampler **out);
+
+/* Makes a sampler that draws num_samples indices in each epoch by weights, which need not sum to
+   1. */
+tt_status tt_sampler_weighted(tt_ctx *c, const double *weights, int64_t n, int64_t num_samples,
+                              int32_t replacement, int64_t seed, tt_sampler **out);
+
+/* Makes a sampler of given indices: in their order or, if shuffle is set, permuted in each
+   epoch. */
+tt_status tt_sampler_subset(tt_ctx *c, const int64_t *indices, int64_t n, int32_t shuffle,
+                            int64_t seed, tt_sampler **out);
+
+/* Returns the number of indices of an epoch. */
+int64_t tt_sampler_length(const tt_sampler *s);
+
+/* Returns the next indices, at most cap of them. None: the epoch has ended, and the next one
+   begins. */
+tt_status tt_sampler_next(tt_ctx *c, tt_sampler *s, int64_t *indices, int64_t cap, int64_t *n);
+
+/* Returns seed, epoch and position. */
+tt_status tt_sampler_state(tt_ctx *c, tt_sampler *s, int64_t state[3]);
+
+/* Sets seed, epoch and position. */
+tt_status tt_sampler_set_state(tt_ctx *c, tt_sampler *s, const int64_t state[3]);
+
+/* Adds and drops a reference. */
+void tt_sampler_retain(tt_sampler *s);
+void tt_sampler_release(tt_sampler *s);
+
+typedef struct tt_loader_opts {
+  uint64_t set;
+  int64_t batch_size; /* samples of a batch; default 1 */
+  int64_t workers;    /* threads of tt that make batches ahead, each with a ctx; default 0: next
+                         makes them, and tt_loader_work on threads of the application */
+  int64_t prefetch;   /* batches that are kept ahead, for each worker; default 2 */
+  int32_t drop_last;  /* 1: leaves out a last batch that is shorter; default 0 */
+  int32_t pad;
+} tt_loader_opts;
+#define TT_LOADER_BATCH_SIZE (UINT64_C(1) << 0)
+#define TT_LOADER_WORKERS (UINT64_C(1) << 1)
+#define TT_LOADER_PREFETCH (UINT64_C(1) << 2)
+#define TT_LOADER_DROP_LAST (UINT64_C(1) << 3)
+
+/* Makes a loader. It shares the sampler and moves it ahead of what it has returned.
+   @null sampler: all samples in order */
+tt_status tt_loader_new(tt_ctx *c, tt_dataset *dataset, tt_sampler *sampler,
+                        const tt_loader_opts *opts, tt_loader **out);
+
+/* Returns the next batch: each tensor of its samples stacked along a new first dimension. No
+   tensors: the epoch has ended; the next call begins another one. Batches have the order of the
+   sampler for every number of workers. If making a sample failed, the call fails with its error,
+   and the next one goes on behind its batch. One thread at a time may call it, and no sample of the
+   loader. */
+tt_status tt_loader_next(tt_ctx *c, tt_loader *l, tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* Makes a batch ahead on the calling thread, if one is wanted: for threads of the application,
+   each with its own ctx. Returns whether it made one.
+   @number out */
+tt_status tt_loader_work(tt_ctx *c, tt_loader *l, int32_t *out);
+
+/* Returns the number of batches of an epoch; -1: unknown, of a stream. */
+int64_t tt_loader_length(const tt_loader *l);
+
+/* Returns seed, epoch and position of the batches that were returned; those made ahead do not
+   count. */
+tt_status tt_loader_state(tt_ctx *c, tt_loader *l, int64_t state[3]);
+
+/* Continues where a loader of the same dataset, sampler and batch_size was: also in the middle of
+   an epoch. Batches made ahead are dropped. */
+tt_status tt_loader_set_state(tt_ctx *c, tt_loader *l, const int64_t state[3]);
+
+/* Adds and drops a reference. The last one waits for the samples that workers are making. */
+void tt_loader_retain(tt_loader *l);
+void tt_loader_release(tt_loader *l);
+
 /* ---- profiler and dispatch trace ---- */
 
 /* The calls of one operator. */

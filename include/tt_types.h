@@ -114,6 +114,12 @@ typedef struct tt_module tt_module;
 typedef struct tt_optimizer tt_optimizer;
 /* A schedule of learning rates; it holds its optimizer. */
 typedef struct tt_scheduler tt_scheduler;
+/* Samples by index, each a list of tensors. */
+typedef struct tt_dataset tt_dataset;
+/* An order of samples. */
+typedef struct tt_sampler tt_sampler;
+/* Batches of a dataset, made ahead by threads. */
+typedef struct tt_loader tt_loader;
 
 /* ---- a mixed index: x[1, :, None, ..., mask] is an array of these ---- */
 

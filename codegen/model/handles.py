@@ -13,6 +13,9 @@ HANDLES = {
     "tt_node": ("Node", "node"),
     "tt_optimizer": ("Optimizer", "optim"),
     "tt_scheduler": ("Scheduler", "scheduler"),
+    "tt_dataset": ("Dataset", "dataset"),
+    "tt_sampler": ("Sampler", "sampler"),
+    "tt_loader": ("Loader", "loader"),
 }
 TENSOR = Named("tt_tensor")
 TEXT = Pointer(Named("char"), True)

@@ -1,4 +1,5 @@
 #include "base/os.h"
+#include "base/os_thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -143,6 +144,7 @@ int os_thread_start(OsThread* t, void (*fn)(void*), void* arg) noexcept {
 }
 
 void os_thread_join(OsThread* t) noexcept { pthread_join(pthread_t(t->handle), nullptr); }
+void os_thread_detach(OsThread* t) noexcept { pthread_detach(pthread_t(t->handle)); }
 
 namespace {
 

@@ -2292,6 +2292,13 @@ int main(void) {
   F(tt_clip_grad_norm_opts, set);
   F(tt_clip_grad_norm_opts, norm_type);
   F(tt_clip_grad_norm_opts, error_if_nonfinite);
+  S(tt_loader_opts);
+  F(tt_loader_opts, set);
+  F(tt_loader_opts, batch_size);
+  F(tt_loader_opts, workers);
+  F(tt_loader_opts, prefetch);
+  F(tt_loader_opts, drop_last);
+  F(tt_loader_opts, pad);
   S(tt_profile_row);
   F(tt_profile_row, op);
   F(tt_profile_row, calls);
@@ -3608,6 +3615,10 @@ int main(void) {
   C(TT_VMAP_RANDOMNESS);
   C(TT_CLIP_GRAD_NORM_NORM_TYPE);
   C(TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE);
+  C(TT_LOADER_BATCH_SIZE);
+  C(TT_LOADER_WORKERS);
+  C(TT_LOADER_PREFETCH);
+  C(TT_LOADER_DROP_LAST);
   C(TT_EVENT_OP);
   C(TT_EVENT_KERNEL);
   C(TT_EVENT_MODULE);

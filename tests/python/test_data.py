@@ -587,3 +587,55 @@ def test_a_state_between_epochs_begins_the_next_one():
         other.load_state_dict({})
     with pytest.raises(ValueError, match="generators"):
         DataLoader(rows()).load_state_dict(state)
+
+
+# ---- the native loader ----
+
+
+@every_kind
+def test_a_tensor_dataset_is_loaded_by_c(how):
+    source = TensorDataset(tt.arange(103).float().reshape(103, 1), tt.arange(103))
+    loader = DataLoader(source, 10, shuffle=True, generator=tt.Generator(5), **how)
+    found = iter(loader)
+    assert type(found).__name__ == "NativeIterator" and len(found) == 11
+    batches = list(found)
+    assert [len(y) for _, y in batches] == [10] * 10 + [3]
+    assert all(x.shape == (len(y), 1) and tt.equal(x[:, 0].long(), y) for x, y in batches)
+    assert sorted(tt.cat([y for _, y in batches]).tolist()) == list(range(103))
+    assert next(found, None) is None and next(found, None) is None
+    expected = DataLoader(
+        source, 10, shuffle=True, generator=tt.Generator(5), collate_fn=own_collate
+    )
+    assert lists_of_labels(batches) == lists_of_labels(expected)
+    first = iter(loader)
+    part = [next(first) for _ in range(4)]
+    state = loader.state_dict()
+    rest = lists_of_labels(first)
+    again = DataLoader(source, 10, shuffle=True, generator=tt.Generator(5), **how)
+    again.load_state_dict(state)
+    assert lists_of_labels(again) == rest and len(part) + len(rest) == 11
+    empty = TensorDataset(tt.ones(0, 2))
+    assert list(DataLoader(empty, 3, **how)) == []
+    assert len(list(DataLoader(source, 200, drop_last=True, **how))) == 0
+
+
+def own_collate(samples):
+    return data.default_collate(samples)
+
+
+def lists_of_labels(batches):
+    return [y.tolist() for _, y in batches]
+
+
+def test_what_c_cannot_load_is_loaded_in_python():
+    source = TensorDataset(tt.arange(4))
+    for options in (
+        {"collate_fn": own_collate},
+        {"sampler": data.RandomSampler(source, replacement=True)},
+        {"sampler": [1, 0]},
+        {"batch_size": None},
+    ):
+        assert type(iter(DataLoader(source, **options))).__name__ == "SingleIterator"
+    leaf = TensorDataset(tt.ones(4, requires_grad=True))
+    (batch,) = next(iter(DataLoader(leaf, 2)))
+    assert batch.requires_grad

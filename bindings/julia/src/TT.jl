@@ -40,13 +40,15 @@ include("gen/optim.jl")
 include("files.jl")
 include("modes.jl")
 include("transform.jl")
+include("data.jl")
 
 export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 
 # What else is for users. `public` is a keyword from Julia 1.11 on.
 const PUBLIC = (OPERATORS..., ALIASES...,
     :.., :BFloat16, :Device, :Error, :CustomFunction, :CancelToken, :Generator, :Module, :Optimizer,
-    :Scheduler, :StateDict, :SafeTensors, :accumulated_grad, :add_param_group!, :attend,
+    :Dataset, :Loader, :Sampler, :Scheduler, :StateDict, :SafeTensors, :accumulated_grad,
+    :add_param_group!, :attend,
     :build_info, :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module,
     :detect_anomaly, :device,
     :enable_grad, :eval!, :freeze!, :from_dlpack, :get_state, :get_submodule, :get_tensor, :grad,

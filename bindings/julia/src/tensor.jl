@@ -19,6 +19,9 @@ for (name, release, what) in [
          "Tensors by name, in order: `s[\"fc.weight\"]`, `keys(s)`, `pairs(s)`."),
         (:SafeTensors, C.tt_safetensors_release,
          "An open safetensors file: `f[\"name\"]` reads a tensor, `keys(f)`, `TT.metadata(f)`."),
+        (:Dataset, C.tt_dataset_release, "Samples by index, each a tuple of tensors."),
+        (:Sampler, C.tt_sampler_release, "An order of samples."),
+        (:Loader, C.tt_loader_release, "Batches of a dataset."),
         (:CancelToken, C.tt_cancel_release,
          "`TT.with_cancel(f, token)`: calls of f's task fail with a CancelledError once any task " *
          "has called `TT.cancel(token)`.")]

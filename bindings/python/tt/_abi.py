@@ -13,7 +13,8 @@ FUNCTIONS = {
         "tt_tensor_retain tt_tensor_release tt_state_dict_retain tt_state_dict_release "
         "tt_module_retain tt_module_release tt_safetensors_retain tt_safetensors_release "
         "tt_node_retain tt_node_release tt_optim_retain tt_optim_release tt_scheduler_retain "
-        "tt_scheduler_release",
+        "tt_scheduler_release tt_dataset_retain tt_dataset_release tt_sampler_retain "
+        "tt_sampler_release tt_loader_retain tt_loader_release",
     "I":
         "tt_tensor_version",
     "P":
@@ -23,7 +24,8 @@ FUNCTIONS = {
         "tt_tensor_offset tt_tensor_storage_bytes tt_state_dict_size tt_module_num_children "
         "tt_safetensors_size tt_safetensors_metadata_size tt_node_num_inputs tt_optim_num_groups "
         "tt_optim_num_params tt_optim_group_size tt_optim_num_tensors tt_optim_num_numbers "
-        "tt_scheduler_last_epoch tt_scheduler_num_numbers",
+        "tt_scheduler_last_epoch tt_scheduler_num_numbers tt_dataset_size tt_sampler_length "
+        "tt_loader_length",
     "q*":
         "tt_tensor_shape tt_tensor_strides",
     "z":

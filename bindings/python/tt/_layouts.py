@@ -528,6 +528,7 @@ STRUCTS = {
     "tt_saved_tensors_def": "struct_size N, user P, pack P, unpack P, drop_packed P, drop P",
     "tt_op_def": "struct_size N, schema z, user P, compute P, backward P, drop P",
     "tt_clip_grad_norm_opts": "set Q, norm_type d, error_if_nonfinite i",
+    "tt_loader_opts": "set Q, batch_size q, workers q, prefetch q, drop_last i, pad i",
     "tt_profile_row": "op z, calls q, self_ns q, total_ns q",
     "tt_profiler_start_opts": "set Q, capacity q, record_shapes i, profile_memory i, with_flops "
     "i, with_modules i",
@@ -996,7 +997,8 @@ CONSTANTS = {
     "TT_BACKWARD_INPUTS": 8, "TT_GRAD_GRAD_OUTPUTS": 1, "TT_GRAD_RETAIN_GRAPH": 2,
     "TT_GRAD_CREATE_GRAPH": 4, "TT_GRAD_ALLOW_UNUSED": 8, "TT_VMAP_IN_DIMS": 1,
     "TT_VMAP_OUT_DIMS": 2, "TT_VMAP_RANDOMNESS": 4, "TT_CLIP_GRAD_NORM_NORM_TYPE": 1,
-    "TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE": 2, "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2,
+    "TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE": 2, "TT_LOADER_BATCH_SIZE": 1, "TT_LOADER_WORKERS": 2,
+    "TT_LOADER_PREFETCH": 4, "TT_LOADER_DROP_LAST": 8, "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2,
     "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4, "TT_EVENT_MEMORY": 5, "TT_EVENT_OPTIMIZER": 6,
     "TT_EVENT_REGION": 7, "TT_PROFILER_START_CAPACITY": 1, "TT_PROFILER_START_RECORD_SHAPES": 2,
     "TT_PROFILER_START_PROFILE_MEMORY": 4, "TT_PROFILER_START_WITH_FLOPS": 8,

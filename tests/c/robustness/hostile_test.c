@@ -19,12 +19,16 @@ typedef enum Kind {
   kOptimizer,
   kScheduler,
   kModule,
+  kDataset,
+  kSampler,
+  kLoader,
   kStateDict, /* handles */
   kMaybeTensor,
   kOptTensor,
   kOptGenerator, /* handles that may be NULL */
   kTensors,
-  kSchedulers, /* lists of one */
+  kSchedulers,
+  kDatasets, /* lists of one */
   kDoubles,
   kOutTensor,
   kOutRuntime,
@@ -36,6 +40,9 @@ typedef enum Kind {
   kOutOptimizer,
   kOutScheduler,
   kOutModule,
+  kOutDataset,
+  kOutSampler,
+  kOutLoader,
   kOutStateDict,
   kScalar,
   kMaybeScalar,
@@ -55,7 +62,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 13, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 16, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -92,6 +99,7 @@ static const char* const kNullable[][2] = {
     {"tt_profiler_rows", "rows"},
     {"tt_profiler_events", "rows"},
     {"tt_profiler_sums", "rows"},
+    {"tt_loader_new", "sampler"},
     {"tt_optim_set_state", "value"},
     {"tt_backward_all", "gradients"},
     {"tt_set_anomaly_enabled", "previous"},
@@ -165,6 +173,9 @@ static struct {
   tt_optimizer* optimizer;
   tt_scheduler* scheduler;
   tt_module* module; /* a MultiheadAttention, which has a function of its own */
+  tt_dataset* dataset;
+  tt_sampler* sampler;
+  tt_loader* loader;
   tt_state_dict* state;
 } live;
 static const int64_t kShape[1] = {4};
@@ -184,6 +195,9 @@ static void make_live(void) {
   OK(tt_lr_exponential(c, live.optimizer, 0.9, NULL, &live.scheduler));
   OK(tt_nn_multihead_attention(c, 4, 2, NULL, &live.module));
   OK(tt_module_state_dict(c, live.module, &live.state));
+  OK(tt_dataset_tensors(c, (const tt_tensor* const*)&live.product, 1, &live.dataset));
+  OK(tt_sampler_sequential(c, 4, &live.sampler));
+  OK(tt_loader_new(c, live.dataset, live.sampler, NULL, &live.loader));
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -196,6 +210,9 @@ static void drop_live(void) {
   tt_scheduler_release(live.scheduler);
   tt_module_release(live.module);
   tt_state_dict_release(live.state);
+  tt_dataset_release(live.dataset);
+  tt_sampler_release(live.sampler);
+  tt_loader_release(live.loader);
 }
 static void open_file(void) {
   char path[64];
@@ -208,9 +225,22 @@ static void open_file(void) {
   tt_tensor_release(t);
 }
 static void* handle_of(int kind) {
-  void* const all[kHandles] = {
-      c,    live.rt,   live.tensor,    live.generator, live.cancel, live.node, (void*)live.op,
-      NULL, live.file, live.optimizer, live.scheduler, live.module, live.state};
+  void* const all[kHandles] = {c,
+                               live.rt,
+                               live.tensor,
+                               live.generator,
+                               live.cancel,
+                               live.node,
+                               (void*)live.op,
+                               NULL,
+                               live.file,
+                               live.optimizer,
+                               live.scheduler,
+                               live.module,
+                               live.dataset,
+                               live.sampler,
+                               live.loader,
+                               live.state};
   return all[kind];
 }
 static int handle_kind(Kind k) { /* the handle that an argument takes; -1: none */
@@ -259,6 +289,7 @@ static int drops(const Function* f, int bad) {
 static void* valid(Call* k, const Place* p, int i) {
   switch (p->kind) {
     case kTensors:
+    case kDatasets:
     case kSchedulers: return k->list[i];
     case kOutTensor:
     case kOutRuntime:
@@ -270,6 +301,9 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutOptimizer:
     case kOutScheduler:
     case kOutModule:
+    case kOutDataset:
+    case kOutSampler:
+    case kOutLoader:
     case kOutStateDict: return k->outs[i];
     case kScalar:
     case kMaybeScalar: return &k->scalar;
@@ -315,7 +349,9 @@ static void prepare(const Function* f, Call* k) {
   k->checkpoint.struct_size = sizeof k->checkpoint;
   k->checkpoint.module = live.module;
   for (i = 0; i < f->n; i++) {
-    k->list[i][0] = f->places[i].kind == kSchedulers ? (void*)live.scheduler : (void*)live.tensor;
+    k->list[i][0] = live.tensor;
+    if (f->places[i].kind == kSchedulers) k->list[i][0] = live.scheduler;
+    if (f->places[i].kind == kDatasets) k->list[i][0] = live.dataset;
     k->p[i] = valid(k, &f->places[i], i);
   }
 }
@@ -343,6 +379,9 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutOptimizer) tt_optim_release(out);
     if (f->places[i].kind == kOutScheduler) tt_scheduler_release(out);
     if (f->places[i].kind == kOutModule) tt_module_release(out);
+    if (f->places[i].kind == kOutDataset) tt_dataset_release(out);
+    if (f->places[i].kind == kOutSampler) tt_sampler_release(out);
+    if (f->places[i].kind == kOutLoader) tt_loader_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }
 }
@@ -354,7 +393,7 @@ static int check_call(const Function* f, int bad, void* value, int other_type) {
   tt_status s;
   int i, wrong = 0;
   prepare(f, &k);
-  if ((p->kind == kTensors || p->kind == kSchedulers) && other_type) k.list[bad][0] = value;
+  if (p->kind >= kTensors && p->kind <= kDatasets && other_type) k.list[bad][0] = value;
   else k.p[bad] = value;
   OK(tt_scope_push(c));
   dropped = 0;
@@ -415,6 +454,7 @@ static void test_hostile_arguments(void** state) {
       int want = handle_kind(kind);
       if (kind == kTensors) want = (int)kTensor;
       if (kind == kSchedulers) want = (int)kScheduler;
+      if (kind == kDatasets) want = (int)kDataset;
       wrong += check_call(f, place, NULL, 0);
       calls++;
       for (h = 0; want >= 0 && h < kHandles; h++)

@@ -7,7 +7,7 @@ pub type tt_memory_format = i32;
 
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
-    tt_module tt_optimizer tt_scheduler tt_function
+    tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_function
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -32,6 +32,8 @@ pub type tt_optim_closure = Option<unsafe extern "C" fn(user: *mut c_void, ctx: 
     loss: *mut *mut tt_tensor) -> tt_status>;
 pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
     epoch: i64, group: i64, factor: *mut f64) -> tt_status>;
+pub type tt_sample_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, index: i64,
+    outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status>;
 pub type tt_trace_fn = Option<unsafe extern "C" fn(user: *mut c_void, op: *const c_char,
     slot: *const c_char, depth: i32)>;
 
@@ -3659,6 +3661,16 @@ pub struct tt_clip_grad_norm_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_loader_opts {
+    pub set: u64,
+    pub batch_size: i64,
+    pub workers: i64,
+    pub prefetch: i64,
+    pub drop_last: i32,
+    pub pad: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_profile_row {
     pub op: *const c_char,
     pub calls: i64,
@@ -3807,7 +3819,7 @@ zeroed! {
     tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
-    tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_loader_opts tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5093,6 +5105,10 @@ pub const TT_VMAP_OUT_DIMS: u64 = 2;
 pub const TT_VMAP_RANDOMNESS: u64 = 4;
 pub const TT_CLIP_GRAD_NORM_NORM_TYPE: u64 = 1;
 pub const TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE: u64 = 2;
+pub const TT_LOADER_BATCH_SIZE: u64 = 1;
+pub const TT_LOADER_WORKERS: u64 = 2;
+pub const TT_LOADER_PREFETCH: u64 = 4;
+pub const TT_LOADER_DROP_LAST: u64 = 8;
 pub const TT_EVENT_OP: i32 = 1;
 pub const TT_EVENT_KERNEL: i32 = 2;
 pub const TT_EVENT_MODULE: i32 = 3;
@@ -8173,6 +8189,47 @@ extern "C" {
         cap: i64, out: *mut f64) -> tt_status;
     pub fn tt_scheduler_load_number(c: *mut tt_ctx, s: *mut tt_scheduler, name: *const c_char,
         value: f64) -> tt_status;
+    pub fn tt_dataset_tensors(c: *mut tt_ctx, tensors: *const *const tt_tensor, n: i64,
+        out: *mut *mut tt_dataset) -> tt_status;
+    pub fn tt_dataset_map(c: *mut tt_ctx, size: i64, fn_: tt_sample_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, out: *mut *mut tt_dataset)
+        -> tt_status;
+    pub fn tt_dataset_stream(c: *mut tt_ctx, fn_: tt_sample_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, out: *mut *mut tt_dataset)
+        -> tt_status;
+    pub fn tt_dataset_concat(c: *mut tt_ctx, datasets: *const *const tt_dataset, n: i64,
+        out: *mut *mut tt_dataset) -> tt_status;
+    pub fn tt_dataset_subset(c: *mut tt_ctx, d: *const tt_dataset, indices: *const i64, n: i64,
+        out: *mut *mut tt_dataset) -> tt_status;
+    pub fn tt_dataset_size(d: *const tt_dataset) -> i64;
+    pub fn tt_dataset_get(c: *mut tt_ctx, d: *const tt_dataset, index: i64,
+        outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_dataset_retain(d: *mut tt_dataset);
+    pub fn tt_dataset_release(d: *mut tt_dataset);
+    pub fn tt_sampler_sequential(c: *mut tt_ctx, n: i64, out: *mut *mut tt_sampler) -> tt_status;
+    pub fn tt_sampler_random(c: *mut tt_ctx, n: i64, replacement: i32, num_samples: i64, seed: i64,
+        out: *mut *mut tt_sampler) -> tt_status;
+    pub fn tt_sampler_weighted(c: *mut tt_ctx, weights: *const f64, n: i64, num_samples: i64,
+        replacement: i32, seed: i64, out: *mut *mut tt_sampler) -> tt_status;
+    pub fn tt_sampler_subset(c: *mut tt_ctx, indices: *const i64, n: i64, shuffle: i32, seed: i64,
+        out: *mut *mut tt_sampler) -> tt_status;
+    pub fn tt_sampler_length(s: *const tt_sampler) -> i64;
+    pub fn tt_sampler_next(c: *mut tt_ctx, s: *mut tt_sampler, indices: *mut i64, cap: i64,
+        n: *mut i64) -> tt_status;
+    pub fn tt_sampler_state(c: *mut tt_ctx, s: *mut tt_sampler, state: *mut i64) -> tt_status;
+    pub fn tt_sampler_set_state(c: *mut tt_ctx, s: *mut tt_sampler, state: *const i64) -> tt_status;
+    pub fn tt_sampler_retain(s: *mut tt_sampler);
+    pub fn tt_sampler_release(s: *mut tt_sampler);
+    pub fn tt_loader_new(c: *mut tt_ctx, dataset: *mut tt_dataset, sampler: *mut tt_sampler,
+        opts: *const tt_loader_opts, out: *mut *mut tt_loader) -> tt_status;
+    pub fn tt_loader_next(c: *mut tt_ctx, l: *mut tt_loader, outs: *mut *mut tt_tensor, cap: i64,
+        n_outs: *mut i64) -> tt_status;
+    pub fn tt_loader_work(c: *mut tt_ctx, l: *mut tt_loader, out: *mut i32) -> tt_status;
+    pub fn tt_loader_length(l: *const tt_loader) -> i64;
+    pub fn tt_loader_state(c: *mut tt_ctx, l: *mut tt_loader, state: *mut i64) -> tt_status;
+    pub fn tt_loader_set_state(c: *mut tt_ctx, l: *mut tt_loader, state: *const i64) -> tt_status;
+    pub fn tt_loader_retain(l: *mut tt_loader);
+    pub fn tt_loader_release(l: *mut tt_loader);
     pub fn tt_profiler_start(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_stop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64)

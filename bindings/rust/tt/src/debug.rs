@@ -1,7 +1,8 @@
 //! `Debug` of handles, in one line each.
 use crate::handle::Handle;
 use crate::Scheduler;
-use crate::{Cancel, Context, FunctionCall, Generator, ModeGuard, Node, Op, Optimizer, Runtime};
+use crate::{Cancel, Context, Dataset, FunctionCall, Generator, Loader, ModeGuard, Node, Op};
+use crate::{Optimizer, Runtime, Sampler};
 use std::fmt::{Debug, Formatter, Result};
 
 macro_rules! opaque {
@@ -56,5 +57,20 @@ impl Debug for Scheduler {
             .field("last_epoch", &self.last_epoch())
             .field("last_lr", &lr)
             .finish()
+    }
+}
+impl Debug for Dataset {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Dataset").field("size", &self.size()).finish()
+    }
+}
+impl Debug for Sampler {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Sampler").field("state", &self.state().ok()).finish()
+    }
+}
+impl Debug for Loader {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Loader").field("state", &self.state().ok()).finish()
     }
 }

@@ -69,6 +69,7 @@ mod array;
 mod autograd;
 mod callback;
 mod context;
+mod data;
 mod debug;
 mod device;
 mod dict;
@@ -95,6 +96,7 @@ mod watch;
 
 pub use autograd::*;
 pub use context::*;
+pub use data::*;
 pub use device::*;
 pub use dict::*;
 pub use dispatch::*;

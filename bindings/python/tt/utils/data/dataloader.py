@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from ...random import Generator, get_rng_state, set_rng_state
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
+from .native import Batches, is_native
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
 from .worker import Exhausted, Failure, Job, ProcessPool, ThreadPool, get_worker_info
 
@@ -44,6 +45,9 @@ class DataLoader(Generic[T_co]):
     worker: "process", or "thread" for datasets that spend their time outside of Python code. Each
         worker has its own seed: one that is drawn for the epoch, plus the worker's number.
     pin_memory and pin_memory_device are ignored.
+
+    The batches of a TensorDataset with the default collate_fn are made by libtt: its workers are
+    threads, whatever `worker` says, unless there is a worker_init_fn.
 
     state_dict() and load_state_dict() continue in the middle of an epoch.
     """
@@ -204,7 +208,9 @@ class DataLoader(Generic[T_co]):
         """Returns an iterator over an epoch without its first `skip` batches."""
         made: LoaderIterator
         base_seed = random_seed(self.generator)
-        if self.num_workers == 0:
+        if is_native(self):
+            made = NativeIterator(self, base_seed)
+        elif self.num_workers == 0:
             made = SingleIterator(self, base_seed)
         elif self._kept is not None and not self._kept.pool.closed:
             made = self._kept
@@ -351,6 +357,18 @@ class SingleIterator(LoaderIterator):
             return self.fetch(index)
         except StopIteration as error:
             raise RuntimeError("DataLoader: a sample raised StopIteration") from error
+
+
+class NativeIterator(LoaderIterator):
+    """Batches of a TensorDataset, which C makes; workers are its threads."""
+
+    def begin(self, position: Position, skip: int) -> None:
+        self.position = position
+        position.returned = min(skip, len(self))
+        self.batches = Batches(self.loader, position.returned)
+
+    def _next(self) -> Any:
+        return self.batches.next()
 
 
 class WorkerIterator(LoaderIterator):

@@ -513,6 +513,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_saved_tensors_def, struct_size, user, pack, unpack, drop_packed, drop);
     layout!(out, tt_op_def, struct_size, schema, user, compute, backward, drop);
     layout!(out, tt_clip_grad_norm_opts, set, norm_type, error_if_nonfinite);
+    layout!(out, tt_loader_opts, set, batch_size, workers, prefetch, drop_last, pad);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
     layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
         with_modules);
@@ -1802,6 +1803,10 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_VMAP_RANDOMNESS);
     constant!(out, TT_CLIP_GRAD_NORM_NORM_TYPE);
     constant!(out, TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE);
+    constant!(out, TT_LOADER_BATCH_SIZE);
+    constant!(out, TT_LOADER_WORKERS);
+    constant!(out, TT_LOADER_PREFETCH);
+    constant!(out, TT_LOADER_DROP_LAST);
     constant!(out, TT_EVENT_OP);
     constant!(out, TT_EVENT_KERNEL);
     constant!(out, TT_EVENT_MODULE);

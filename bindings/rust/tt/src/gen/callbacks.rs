@@ -100,6 +100,17 @@ pub(crate) unsafe extern "C" fn tt_lr_lambda_fn<T: FnMut(i64, i64)
     })
 }
 
+pub(crate) unsafe extern "C" fn tt_sample_fn<T: Fn(i64) -> Result<Vec<Option<Tensor>>>>(
+    user: *mut c_void, ctx: *mut sys::tt_ctx, index: i64, outs: *mut *mut sys::tt_tensor, cap: i64,
+    n_outs: *mut i64) -> sys::tt_status {
+    // SAFETY: `user` is ours, and what tt lends is valid during the call.
+    guarded(ctx, || unsafe {
+        let given = closure::<T>(user)(index)?;
+        *n_outs = given.len() as i64;
+        give(given, outs, cap)
+    })
+}
+
 pub(crate) mod tt_allocator {
     use super::*;
     pub(crate) unsafe extern "C" fn alloc<T: Allocator>(user: *mut c_void, size: usize,

@@ -295,6 +295,105 @@ impl Handle for Scheduler {
         self.0.as_ptr()
     }
 }
+/// Samples by index, each a list of tensors.
+#[repr(transparent)]
+pub struct Dataset(std::ptr::NonNull<sys::tt_dataset>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Dataset {}
+// SAFETY: as above.
+unsafe impl Sync for Dataset {}
+impl Clone for Dataset {
+    fn clone(&self) -> Dataset {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_dataset_retain(self.0.as_ptr()) };
+        Dataset(self.0)
+    }
+}
+impl Drop for Dataset {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_dataset_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Dataset {
+    type Raw = sys::tt_dataset;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_dataset) -> Dataset {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Dataset(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_dataset {
+        self.0.as_ptr()
+    }
+}
+/// An order of samples.
+#[repr(transparent)]
+pub struct Sampler(std::ptr::NonNull<sys::tt_sampler>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Sampler {}
+// SAFETY: as above.
+unsafe impl Sync for Sampler {}
+impl Clone for Sampler {
+    fn clone(&self) -> Sampler {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_sampler_retain(self.0.as_ptr()) };
+        Sampler(self.0)
+    }
+}
+impl Drop for Sampler {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_sampler_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Sampler {
+    type Raw = sys::tt_sampler;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_sampler) -> Sampler {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Sampler(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_sampler {
+        self.0.as_ptr()
+    }
+}
+/// Batches of a dataset, made ahead by threads.
+#[repr(transparent)]
+pub struct Loader(std::ptr::NonNull<sys::tt_loader>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Loader {}
+// SAFETY: as above.
+unsafe impl Sync for Loader {}
+impl Clone for Loader {
+    fn clone(&self) -> Loader {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_loader_retain(self.0.as_ptr()) };
+        Loader(self.0)
+    }
+}
+impl Drop for Loader {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_loader_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Loader {
+    type Raw = sys::tt_loader;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_loader) -> Loader {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Loader(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_loader {
+        self.0.as_ptr()
+    }
+}
 
 /// Returns the version of the library, such as "0.1.0".
 pub fn version() -> String {

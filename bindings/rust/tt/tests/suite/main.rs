@@ -1,6 +1,7 @@
 //! The crate as its users meet it.
 mod callbacks;
 mod conversions;
+mod data;
 mod errors;
 mod host;
 mod layers;

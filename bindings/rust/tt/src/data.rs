@@ -1,0 +1,260 @@
+//! Datasets, samplers and loaders.
+use crate::callback::{drop_user, user};
+use crate::error::Result;
+use crate::generated::callbacks;
+use crate::handle::*;
+use crate::{Dataset, Loader, Sampler, Tensor};
+use tt_sys as sys;
+
+impl Dataset {
+    /// Returns a dataset whose sample i is row i of each tensor.
+    pub fn of_tensors<T: AsRef<Tensor>>(tensors: impl IntoIterator<Item = T>) -> Result<Dataset> {
+        let items = raw_items(tensors);
+        let n = items.len() as i64;
+        // SAFETY: the list is valid during the call.
+        unsafe { call1(|c, out| sys::tt_dataset_tensors(c, items.as_ptr() as *const _, n, out)) }
+    }
+
+    /// Returns a dataset of samples that f makes; workers call it on their threads.
+    pub fn map<F>(size: i64, f: F) -> Result<Dataset>
+    where
+        F: Fn(i64) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+    {
+        let entry = Some(callbacks::tt_sample_fn::<F> as _);
+        // SAFETY: tt drops f when it needs it no more.
+        unsafe {
+            call1(|c, out| sys::tt_dataset_map(c, size, entry, user(f), Some(drop_user::<F>), out))
+        }
+    }
+
+    /// Returns a dataset of the samples that f makes one after the other, until it makes one
+    /// without tensors.
+    pub fn stream<F>(f: F) -> Result<Dataset>
+    where
+        F: Fn(i64) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+    {
+        let entry = Some(callbacks::tt_sample_fn::<F> as _);
+        // SAFETY: tt drops f when it needs it no more.
+        unsafe {
+            call1(|c, out| sys::tt_dataset_stream(c, entry, user(f), Some(drop_user::<F>), out))
+        }
+    }
+
+    /// Returns a dataset of the samples of several datasets, one behind the other.
+    pub fn concat<'a>(datasets: impl IntoIterator<Item = &'a Dataset>) -> Result<Dataset> {
+        let list: Vec<*const sys::tt_dataset> =
+            datasets.into_iter().map(|d| d.raw() as *const _).collect();
+        let n = list.len() as i64;
+        // SAFETY: the list is valid during the call.
+        unsafe { call1(|c, out| sys::tt_dataset_concat(c, list.as_ptr(), n, out)) }
+    }
+
+    /// Returns a dataset of chosen samples.
+    pub fn subset(&self, indices: &[i64]) -> Result<Dataset> {
+        let n = indices.len() as i64;
+        // SAFETY: the list is valid during the call.
+        unsafe { call1(|c, out| sys::tt_dataset_subset(c, self.raw(), indices.as_ptr(), n, out)) }
+    }
+
+    /// Returns the number of samples; None: unknown, of a stream.
+    pub fn size(&self) -> Option<i64> {
+        // SAFETY: the handle is live.
+        Some(unsafe { sys::tt_dataset_size(self.raw()) }).filter(|n| *n >= 0)
+    }
+
+    /// Returns a sample.
+    pub fn get(&self, index: i64) -> Result<Vec<Tensor>> {
+        // SAFETY: the handle is live.
+        unsafe {
+            call_list(|c, outs, cap, n| sys::tt_dataset_get(c, self.raw(), index, outs, cap, n))
+        }
+    }
+}
+
+/// Where a [`Sampler`] or a [`Loader`] is: `position` indices of the epoch were returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct OrderState {
+    pub seed: i64,
+    pub epoch: i64,
+    pub position: i64,
+}
+
+impl OrderState {
+    fn raw(&self) -> [i64; 3] {
+        [self.seed, self.epoch, self.position]
+    }
+
+    fn of_raw([seed, epoch, position]: [i64; 3]) -> OrderState {
+        OrderState { seed, epoch, position }
+    }
+}
+
+impl Sampler {
+    /// Returns a sampler of the indices 0 … n - 1.
+    pub fn sequential(n: i64) -> Result<Sampler> {
+        // SAFETY: takes numbers.
+        unsafe { call1(|c, out| sys::tt_sampler_sequential(c, n, out)) }
+    }
+
+    /// Returns a sampler whose epochs are permutations of 0 … n - 1.
+    pub fn random(n: i64, seed: i64) -> Result<Sampler> {
+        Sampler::random_with(n, false, -1, seed)
+    }
+
+    /// Returns a sampler of num_samples random indices below n (-1: n of them).
+    pub fn random_with(n: i64, replacement: bool, num_samples: i64, seed: i64) -> Result<Sampler> {
+        let replacement = replacement as i32;
+        // SAFETY: takes numbers.
+        unsafe { call1(|c, out| sys::tt_sampler_random(c, n, replacement, num_samples, seed, out)) }
+    }
+
+    /// Returns a sampler that draws num_samples indices in each epoch by weights.
+    pub fn weighted(
+        weights: &[f64],
+        num_samples: i64,
+        replacement: bool,
+        seed: i64,
+    ) -> Result<Sampler> {
+        let (w, n, replacement) = (weights.as_ptr(), weights.len() as i64, replacement as i32);
+        // SAFETY: the list is valid during the call.
+        unsafe {
+            call1(|c, out| sys::tt_sampler_weighted(c, w, n, num_samples, replacement, seed, out))
+        }
+    }
+
+    /// Returns a sampler of given indices, permuted in each epoch if shuffle is set.
+    pub fn subset(indices: &[i64], shuffle: bool, seed: i64) -> Result<Sampler> {
+        let (list, n) = (indices.as_ptr(), indices.len() as i64);
+        // SAFETY: the list is valid during the call.
+        unsafe { call1(|c, out| sys::tt_sampler_subset(c, list, n, shuffle as i32, seed, out)) }
+    }
+
+    /// Returns the number of indices of an epoch.
+    pub fn epoch_length(&self) -> i64 {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_sampler_length(self.raw()) }
+    }
+
+    /// Returns the next indices, at most n. None of them: the epoch has ended, and the next one
+    /// begins.
+    pub fn next_indices(&self, n: usize) -> Result<Vec<i64>> {
+        let mut indices = vec![0; n];
+        let mut found = 0;
+        // SAFETY: the list has n places.
+        unsafe {
+            call(|c| {
+                sys::tt_sampler_next(c, self.raw(), indices.as_mut_ptr(), n as i64, &mut found)
+            })?
+        };
+        indices.truncate(found as usize);
+        Ok(indices)
+    }
+
+    /// Returns where the sampler is.
+    pub fn state(&self) -> Result<OrderState> {
+        let mut raw = [0; 3];
+        // SAFETY: the state has three numbers.
+        unsafe { call(|c| sys::tt_sampler_state(c, self.raw(), raw.as_mut_ptr()))? };
+        Ok(OrderState::of_raw(raw))
+    }
+
+    /// Moves the sampler.
+    pub fn set_state(&self, state: OrderState) -> Result<()> {
+        let raw = state.raw();
+        // SAFETY: the state has three numbers.
+        unsafe { call(|c| sys::tt_sampler_set_state(c, self.raw(), raw.as_ptr())) }
+    }
+}
+
+/// How a [`Loader`] makes batches.
+#[derive(Clone, Copy, Debug)]
+pub struct LoaderOptions {
+    /// Samples of a batch.
+    pub batch_size: i64,
+    /// Threads of tt that make batches ahead; 0: next makes them.
+    pub workers: i64,
+    /// Batches that are kept ahead, for each worker.
+    pub prefetch: i64,
+    /// Whether a last batch that is shorter is left out.
+    pub drop_last: bool,
+}
+
+impl Default for LoaderOptions {
+    fn default() -> LoaderOptions {
+        LoaderOptions { batch_size: 1, workers: 0, prefetch: 2, drop_last: false }
+    }
+}
+
+impl Loader {
+    /// Returns a loader. No sampler: all samples in order.
+    pub fn new(
+        dataset: &Dataset,
+        sampler: Option<&Sampler>,
+        options: LoaderOptions,
+    ) -> Result<Loader> {
+        let raw = sys::tt_loader_opts {
+            set: sys::TT_LOADER_BATCH_SIZE
+                | sys::TT_LOADER_WORKERS
+                | sys::TT_LOADER_PREFETCH
+                | sys::TT_LOADER_DROP_LAST,
+            batch_size: options.batch_size,
+            workers: options.workers,
+            prefetch: options.prefetch,
+            drop_last: options.drop_last as i32,
+            pad: 0,
+        };
+        let sampler = sampler.map_or(std::ptr::null_mut(), |s| s.raw());
+        // SAFETY: the options are valid during the call.
+        unsafe { call1(|c, out| sys::tt_loader_new(c, dataset.raw(), sampler, &raw, out)) }
+    }
+
+    /// Returns the next batch; None at the end of an epoch. The next call begins another one.
+    pub fn next_batch(&self) -> Result<Option<Vec<Tensor>>> {
+        // SAFETY: the handle is live.
+        let batch = unsafe {
+            call_list(|c, outs, cap, n| sys::tt_loader_next(c, self.raw(), outs, cap, n))?
+        };
+        Ok(Some(batch).filter(|batch| !batch.is_empty()))
+    }
+
+    /// Returns the batches up to the end of the epoch.
+    pub fn epoch(&self) -> Epoch<'_> {
+        Epoch { loader: self }
+    }
+
+    /// Returns the number of batches of an epoch; None: unknown, of a stream.
+    pub fn epoch_length(&self) -> Option<i64> {
+        // SAFETY: the handle is live.
+        Some(unsafe { sys::tt_loader_length(self.raw()) }).filter(|n| *n >= 0)
+    }
+
+    /// Returns what was returned of the epoch; batches made ahead do not count.
+    pub fn state(&self) -> Result<OrderState> {
+        let mut raw = [0; 3];
+        // SAFETY: the state has three numbers.
+        unsafe { call(|c| sys::tt_loader_state(c, self.raw(), raw.as_mut_ptr()))? };
+        Ok(OrderState::of_raw(raw))
+    }
+
+    /// Continues where a loader of the same dataset, sampler and batch size was.
+    pub fn set_state(&self, state: OrderState) -> Result<()> {
+        let raw = state.raw();
+        // SAFETY: the state has three numbers.
+        unsafe { call(|c| sys::tt_loader_set_state(c, self.raw(), raw.as_ptr())) }
+    }
+}
+
+/// The batches of an epoch of a [`Loader`].
+#[derive(Debug)]
+pub struct Epoch<'a> {
+    loader: &'a Loader,
+}
+
+impl Iterator for Epoch<'_> {
+    type Item = Result<Vec<Tensor>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.loader.next_batch().transpose()
+    }
+}
