@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <unistd.h>
 
 enum {
@@ -21,6 +22,14 @@ static const int64_t kLongSum = (int64_t)1
                                 << 24; /* larger results, which are views, are not summed */
 
 static char doing[kDoing]; /* the call in progress, for messages */
+/* Writes at doing[at], as far as there is room. Returns where the text ends. */
+static int describe(int at, const char* format, ...) {
+  va_list list;
+  va_start(list, format);
+  at += vsnprintf(doing + at, sizeof doing - (size_t)at, format, list);
+  va_end(list);
+  return at < kDoing ? at : kDoing - 1;
+}
 static int traced, n_calls, n_accepted, n_wrong, samples_left;
 
 static void too_slow(int sig) {
@@ -407,7 +416,7 @@ static void replace_some_tensors(Sample* s, int at) {
     const int kind = (int)chance(kTensorKinds + 6);
     tt_tensor* changed = stand_in(*places[i], kind);
     if (changed) *places[i] = changed;
-    at += snprintf(doing + at, sizeof doing - (size_t)at, ", tensor %d is of kind %d", i, kind);
+    at = describe(at, ", tensor %d is of kind %d", i, kind);
   }
 }
 static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
@@ -417,7 +426,7 @@ static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
   chance_now = 1;
   for (trial = 0; trial < kTrials * (1 + n_integers); trial++) {
     Sample t = *s;
-    int at = snprintf(doing, sizeof doing, "%s, sample \"%s\", trial %d", r->name, s->what, trial);
+    int at = describe(0, "%s, sample \"%s\", trial %d", r->name, s->what, trial);
     OK(tt_scope_push(c));
     for (i = 0; i < r->n_args; i++) {
       const int64_t v = chance(3) ? kIntegers[chance(kNumIntegers)] : chance(4);
@@ -427,8 +436,7 @@ static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
         t.args[i].i = chance(2);
       } else if (takes_integers(r->args[i].type) && chance(2)) {
         put_integer(&t, i, v, is_list(r->args[i].type) ? (int)chance(4) : 1);
-        at += snprintf(doing + at, sizeof doing - (size_t)at, ", %s = %lld", r->args[i].name,
-                       (long long)v);
+        at = describe(at, ", %s = %lld", r->args[i].name, (long long)v);
       }
     }
     if (!n_integers || chance(2)) replace_some_tensors(&t, at);

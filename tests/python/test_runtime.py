@@ -54,8 +54,7 @@ def test_devices():
         runtime.load_cuda("/nowhere")
     if not tt.cuda.is_available():
         for wanted in (tt.cuda.memory_allocated, tt.cuda.max_memory_allocated):
-            with pytest.raises(tt.errors.DeviceError):
-                wanted()
+            assert wanted() == 0
 
 
 def test_instruction_set():

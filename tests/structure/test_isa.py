@@ -1,6 +1,6 @@
 """Kernels of one instruction set leak nothing into code that runs on lesser machines: their objects
-define nothing outside their namespace, no weak copy of a common function either. `dev clang` runs
-this over objects of clang at -O0."""
+define nothing outside their namespace, no weak copy of a common function either. `dev
+checked` runs this over objects of clang at -O0."""
 import json
 import re
 import shlex

@@ -1,5 +1,5 @@
-"""TT_PREFIX: two static copies in one process share no symbol. `dev clang` runs this: its build has
-the prefix, and the copy without one is the Release build."""
+"""TT_PREFIX: two static copies in one process share no symbol. `dev checked` runs this: its build
+has the prefix, and the copy without one is the Release build."""
 import re
 
 import pytest

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 else:
     PythonPickler, PythonUnpickler = pickle._Pickler, pickle._Unpickler
 ALIGNMENT = 64  # bytes, of the elements in a file
+MAX_NESTING = 200  # of containers, as in libtt
 # dtype -> the class of its storages in PyTorch
 STORAGES = {
     "float64": "DoubleStorage",
@@ -326,13 +327,34 @@ def trusted(module: str, name: str) -> Any:
     return found
 
 
+def check_nesting(made: Any) -> None:
+    """Raises FormatError if containers lie more than MAX_NESTING levels deep in one another.
+
+    Later recursion over them, by repr or a collector, would end the process.
+    """
+    level = [made]
+    for _ in range(MAX_NESTING + 1):
+        members = {}
+        for x in level:
+            if isinstance(x, (dict, list, tuple, set, frozenset)):
+                inside = x.values() if isinstance(x, dict) else x
+                members.update((id(member), member) for member in inside)
+        level = list(members.values())
+        if not level:
+            return
+    raise malformed("load: the pickle is nested too deeply")
+
+
 def unpickle(text: Any, weights_only: bool, load_storage: Any) -> Any:
     """Returns the object of a pickle."""
     kind: Any = SafeUnpickler if weights_only else Unpickler
     unpickler = kind(text, encoding="utf-8")
     unpickler.weights_only, unpickler.load_storage = weights_only, load_storage
     try:
-        return unpickler.load()
+        made = unpickler.load()
+        if weights_only:
+            check_nesting(made)
+        return made
     except errors.TtError:
         raise
     except Exception as error:

@@ -3,8 +3,8 @@
 
 TT_ISA_BEGIN
 
-// Hidden units [unit, unit + count) of rows [row, row + rows). kWhole: count is the number of lanes,
-// which the compiler then knows.
+// Hidden units [unit, unit + count) of rows [row, row + rows). kWhole: count is the number of
+// lanes, which the compiler then knows.
 struct ForwardBlock {
   int64_t row, rows, unit, count;
 };

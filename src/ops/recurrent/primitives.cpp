@@ -1,4 +1,5 @@
-// The primitives of recurrent networks: one layer in one direction over all steps, and its gradient.
+// The primitives of recurrent networks: one layer in one direction over all steps, and its
+// gradient.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"

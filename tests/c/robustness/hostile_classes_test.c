@@ -105,7 +105,7 @@ static void usual(const Class* k, Given* a) {
 
 /* ---- use ---- */
 
-enum { kInputs = 8 };
+enum { kInputs = 8, kMaxInputs = 4 };
 static tt_tensor* input(int i) {
   const int64_t ndim = i < 6 ? i : 2;
   const tt_ones_opts index = {.set = TT_ONES_DTYPE, .dtype = TT_I64};
@@ -131,11 +131,13 @@ static void use_layer(const Class* k, tt_module* m) {
   if (tt_module_print(c, m, text, sizeof text, &n) == TT_INTERNAL) wrong("cannot be printed");
   for (i = 0; i < kInputs; i++)
     for (j = 0; j < (k->n_inputs > 1 ? kInputs : 1); j++) {
-      const tt_tensor* in[3];
+      const tt_tensor* in[kMaxInputs];
       tt_status s;
       OK(tt_scope_push(c));
       second = k->n_inputs > 1 ? j : i;
-      in[0] = input(i), in[1] = in[2] = input(second);
+      assert_true(k->n_inputs <= kMaxInputs);
+      in[0] = input(i);
+      in[1] = in[2] = in[3] = input(second);
       s = tt_module_forward(c, m, in, k->n_inputs, outs, 3, &n_outs);
       if (s == TT_INTERNAL) wrong("an internal error of forward");
       if (s && strncmp(tt_ctx_error(c)->message, k->host, strlen(k->host)))

@@ -51,7 +51,7 @@ Watch begin_call(Program* p, const char* what, int atomic) {
 tt_status end_call(Program* p, Watch w, tt_status s) {
   const tt_error* e = tt_ctx_error(p->c);
   if (!p->nested) host.fail_at = 0;
-  if (s < TT_OK || s > TT_INTERNAL) program_fails(p, "the status is none", "");
+  if (s < TT_OK || s > TT_LINALG) program_fails(p, "the status is none", "");
   if (s == TT_INTERNAL) program_fails(p, "an internal error", e->message);
   if (s && s != TT_BAD_HANDLE && (e->code != s || !e->message[0]))
     program_fails(p, "the error record is of another failure", e->message);
