@@ -182,3 +182,13 @@ def test_multi_head_attention_is_that_of_the_layer():
         tt.testing.assert_close(got, want)
         if need_weights:
             tt.testing.assert_close(own, shares)
+
+
+@pytest.mark.parametrize("sizes", [[3, 3, 3], [3], [3, 4, -1]])
+def test_batch_sizes_that_do_not_fit_the_rows_are_refused(sizes):
+    layer = tt.nn.RNN(2, 4)
+    params = list(layer.parameters())
+    with pytest.raises(ValueError, match="batch_sizes"):
+        tt.rnn_tanh(
+            tt.ones(6, 2), tt.zeros(1, 3, 4), params, True, 1, 0.0, False, False, False, sizes
+        )

@@ -61,15 +61,14 @@ static void check_matrix(const Tensor* t, const char* name, Dtype dtype, int64_t
 }
 
 static void check_batch_sizes(Ints sizes, int64_t total) {
-  int64_t sum = 0;
-  for (int64_t t = 0; t < sizes.n; t++) {
-    if (sizes[t] < 0 || sizes[t] > (t ? sizes[t - 1] : total - sum))
+  int64_t left = total;
+  for (int64_t t = 0; t < sizes.n && left >= 0; t++) {
+    if (sizes[t] < 0 || (t && sizes[t] > sizes[t - 1]))
       fail_arg(TT_INVALID_ARG, "batch_sizes",
                "batch_sizes[{}] is {}: must not be negative or increase", t, sizes[t]);
-    if (sizes[t] > total - sum) break;
-    sum += sizes[t];
+    left -= sizes[t];
   }
-  if (!sizes.n || sum != total)
+  if (!sizes.n || left != 0)
     fail_arg(TT_INVALID_ARG, "batch_sizes", "batch_sizes {}: must add up to the {} rows", sizes,
              total);
 }
