@@ -169,6 +169,40 @@ def test_spectral_norm(former):
     assert close(m.weight, weight) and set(m.state_dict()) == {"weight", "bias"}
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6)])
+@pytest.mark.parametrize("kind", [None, "matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("trivial", [True, False])
+def test_orthogonal(shape, kind, trivial):
+    def check(w):
+        gram = w.t() @ w if shape[0] >= shape[1] else w @ w.t()
+        assert tt.allclose(gram, tt.eye(min(shape), dtype=tt.float64), atol=1e-10)
+
+    m = nn.Linear(shape[1], shape[0]).double()
+    parametrizations.orthogonal(m, orthogonal_map=kind, use_trivialization=trivial)
+    check(m.weight)
+    (m(tt.randn(2, shape[1], dtype=tt.float64)) ** 3).sum().backward()
+    original = m.parametrizations.weight.original
+    with tt.no_grad():
+        original.sub_(0.1 * original.grad)
+    check(m.weight)
+    q = tt.linalg.qr(tt.randn(max(shape), min(shape), dtype=tt.float64)).Q
+    q = q if shape[0] >= shape[1] else q.t()
+    reflections = kind == "householder" or kind is None and shape[0] != shape[1]
+    if trivial or reflections:
+        m.weight = q
+        assert tt.allclose(m.weight, q, atol=1e-9)
+    else:
+        with pytest.raises(NotImplementedError):
+            m.weight = q
+
+
+def test_orthogonal_checks_its_arguments():
+    with pytest.raises(ValueError, match="orthogonal_map"):
+        parametrizations.orthogonal(nn.Linear(2, 2), orthogonal_map="qr")
+    with pytest.raises(ValueError, match="matrix"):
+        parametrizations.orthogonal(nn.Linear(2, 2), "bias")
+
+
 # ---- prune ----
 
 

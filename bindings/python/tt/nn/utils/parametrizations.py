@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 from ... import _ops as ops
+from ... import linalg
+from ..._limits import finfo
 from ..._tensor import Tensor
+from ..._dtypes import int32
 from ...autograd import no_grad
 from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..module import Module
@@ -162,3 +165,139 @@ def spectral_norm(
         dim = output_dimension(module)
     parametrization = SpectralNorm(weight, n_power_iterations, dim, eps)
     return register_parametrization(module, name, parametrization)
+
+
+# ---- orthogonal ----
+
+
+def orthogonal_factor(A: Tensor) -> Tensor:
+    """Returns Q of the QR decomposition of A with a positive diagonal of R."""
+    a, tau = ops.geqrf(A)
+    Q = linalg.householder_product(a, tau)
+    return Q * a.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
+def is_orthogonal(Q: Tensor) -> bool:
+    eye = ops.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device)
+    eps = 10 * Q.shape[-2] * finfo(Q.dtype).eps
+    return bool(ops.isclose(Q.mH @ Q, eye, atol=eps).all())
+
+
+class Orthogonal(Module):
+    """An orthogonal matrix of a matrix: by matrix_exp or Cayley's map of its skew-symmetric part,
+    or as the product of the Householder reflections of its columns.
+
+    base: with use_trivialization, the matrix that the original is relative to.
+    """
+
+    base: Tensor | None
+
+    def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool) -> None:
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape = weight.shape
+        self.orthogonal_map, self.use_trivialization = orthogonal_map, use_trivialization
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, X: Tensor) -> Tensor:
+        wide = X.shape[-2] < X.shape[-1]
+        if wide:
+            X = X.mT
+        Q = self._reflected(X) if self.orthogonal_map == "householder" else self._mapped(X)
+        if self.use_trivialization and self.base is not None:
+            Q = self.base @ Q
+        return Q.mT if wide else Q
+
+    def _mapped(self, X: Tensor) -> Tensor:
+        """Maps the skew-symmetric part of the lower triangle."""
+        n, k = X.shape[-2:]
+        X = X.tril()
+        if n != k:
+            more = ops.zeros((*X.shape[:-1], n - k), dtype=X.dtype, device=X.device)
+            X = ops.cat([X, more], -1)
+        A = X - X.mH
+        if self.orthogonal_map == "matrix_exp":
+            return linalg.matrix_exp(A)[..., :k]
+        eye = ops.eye(n, dtype=A.dtype, device=A.device)
+        return linalg.solve(eye - 0.5 * A, eye + 0.5 * A)[..., :k]
+
+    def _reflected(self, X: Tensor) -> Tensor:
+        """Returns the product of reflections; the signs of the diagonal are those of X."""
+        A = X.tril(-1)
+        tau = 2 / (1 + (A * A).sum(-2))
+        signs = X.detach().diagonal(dim1=-2, dim2=-1).to(int32).to(X.dtype)
+        return linalg.householder_product(A, tau) * signs.unsqueeze(-2)
+
+    def right_inverse(self, Q: Tensor) -> Tensor:
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {tuple(self.shape)}. "
+                f"Got a tensor of shape {tuple(Q.shape)}."
+            )
+        wide = Q.shape[-2] < Q.shape[-1]
+        tall = Q.mT if wide else Q
+        if not self.use_trivialization:
+            return self._reflections(tall, wide)
+        n, k = tall.shape[-2:]
+        if n == k:
+            base = tall.clone() if is_orthogonal(tall) else orthogonal_factor(tall)
+        else:
+            drawn = ops.randn((*tall.shape[:-1], n - k), dtype=tall.dtype, device=tall.device)
+            base = orthogonal_factor(ops.cat([tall, drawn], -1))
+        self.base = base
+        minus_eye = -ops.eye(Q.shape[-2], Q.shape[-1], dtype=Q.dtype, device=Q.device)
+        return minus_eye.expand(Q.shape).clone()
+
+    def _reflections(self, tall: Tensor, wide: bool) -> Tensor:
+        """Returns what _reflected makes an orthogonal matrix of."""
+        if self.orthogonal_map != "householder":
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley "
+                "parametrizations when use_trivialization=False."
+            )
+        A, tau = ops.geqrf(tall)
+        signs = A.diagonal(dim1=-2, dim2=-1).sign()
+        signs = ops.where(tau == 0, -signs, signs)
+        A = with_diagonal(A, signs)
+        return A.mT if wide else A
+
+
+def with_diagonal(A: Tensor, values: Tensor) -> Tensor:
+    """Returns a copy with another diagonal."""
+    made = A.clone()
+    made.diagonal(dim1=-2, dim2=-1).copy_(values)
+    return made
+
+
+def orthogonal(
+    module: Module,
+    name: str = "weight",
+    orthogonal_map: str | None = None,
+    *,
+    use_trivialization: bool = True,
+) -> Module:
+    """Parametrizes a matrix, or a batch of them, so that its columns are orthonormal, or its rows
+    if there are fewer.
+
+    orthogonal_map: "matrix_exp", "cayley" or "householder"; None: matrix_exp for square or complex
+        matrices, else householder.
+    use_trivialization: keeps a fixed orthogonal matrix that the original is relative to, so that
+        any matrix may be assigned.
+    """
+    weight = tensor_of(module, name)
+    if weight.ndim < 2:
+        raise ValueError(
+            f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
+        )
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in ("matrix_exp", "cayley", "householder"):
+        raise ValueError(
+            'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
+            f"Got: {orthogonal_map}"
+        )
+    parametrization = Orthogonal(weight, orthogonal_map, use_trivialization)
+    return register_parametrization(module, name, parametrization, unsafe=True)
