@@ -334,7 +334,7 @@ def check_nesting(made: Any) -> None:
     """
     level = [made]
     for _ in range(MAX_NESTING + 1):
-        members = {}
+        members: dict[int, Any] = {}
         for x in level:
             if isinstance(x, (dict, list, tuple, set, frozenset)):
                 inside = x.values() if isinstance(x, dict) else x
