@@ -349,7 +349,7 @@ tt_status tt_nn_multihead_attention_forward(tt_ctx* h, tt_module* m, const tt_te
   clear_out(weights);
   return api_call(h, "nn_multihead_attention_forward", [&](Ctx& c) {
     Module& module = module_arg(m);
-    if (strcmp(module.type->name, "MultiheadAttention"))
+    if (!is_attention(module))
       fail_arg(TT_INVALID_ARG, "m", "m is a {}: must be a MultiheadAttention", module.type->name);
     check_opts(opts, 5);
     const ModuleKeepAlive kept(module);

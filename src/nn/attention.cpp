@@ -171,6 +171,10 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
     m.slots[i].tensor = normal_parameter(place, row, __builtin_sqrt(1.0 / double(e)), "embed_dim");
 }
 
+bool is_attention(const Module& m) {
+  return m.type->destroy == destroy_module<MultiheadAttentionArgs>;
+}
+
 TensorPair attend(Module& m, const AttentionCall& given) {
   const auto& a = args_of<MultiheadAttentionArgs>(m);
   AttentionCall call = given;

@@ -12,6 +12,8 @@ struct AttentionCall {
   const Tensor* attn_mask = nullptr;  // the same: (L, S) or (N * heads, L, S)
   bool need_weights = true, average_weights = true, is_causal = false;
 };
+// Whether m is a MultiheadAttention, not a module of the application that has its name.
+bool is_attention(const Module& m);
 // m must be a MultiheadAttention. second: the attention weights, empty unless needed.
 TensorPair attend(Module& m, const AttentionCall& call);
 

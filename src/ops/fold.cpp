@@ -136,7 +136,8 @@ TensorRef col2im(Call, const Tensor& self, Ints output_size, Ints kernel_size, I
              "self is {}: must be (C * kernel, L) or (N, C * kernel, L) with kernel {} x {}, and "
              "only N may be 0",
              self.sizes(), w.kernel.v[0], w.kernel.v[1]);
-  if (self.size(-1) != w.count[0] * w.count[1])
+  int64_t windows;
+  if (__builtin_mul_overflow(w.count[0], w.count[1], &windows) || self.size(-1) != windows)
     fail_arg(TT_SHAPE, "self", "self is {}: the last size must be {} x {}, the number of windows",
              self.sizes(), w.count[0], w.count[1]);
   const int64_t n = self.ndim == 3 ? self.size(0) : 1;

@@ -161,6 +161,10 @@ double fft_scale(int64_t norm, bool inverse, double n) {
 void check_fft_length(int64_t n, const char* arg) {
   if (n < 1) fail_arg(TT_INVALID_ARG, arg, "the transform has length {}: must be at least 1", n);
 }
+int64_t fft_real_length(int64_t coefficients) {
+  int64_t length;
+  return __builtin_mul_overflow(coefficients - 1, 2, &length) ? INT64_MAX : length;
+}
 
 }  // namespace TT_NS
 
@@ -190,7 +194,7 @@ static TensorRef real_1d(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_
 static TensorRef hermitian_1d(const Tensor& self, Opt<int64_t> n, int64_t dim, int64_t norm,
                               bool inverse) {
   const int64_t d = checked_dim(self, dim);
-  const int64_t length = n.or_else(2 * (self.size(d) - 1));
+  const int64_t length = n.or_else(fft_real_length(self.size(d)));
   check_fft_length(length, "n");
   TensorRef x = fft_resized(*fft_complex_input(self), d, length / 2 + 1);
   return op::fft_c2r(*x, d, length, inverse, fft_scale(norm, inverse, double(length)));
@@ -229,7 +233,7 @@ static Dtype frequency_dtype(int64_t n, Dtype dtype) {
 }
 TensorRef fft_fftfreq(Call, int64_t n, double d, Dtype dtype, Opt<Device> device) {
   const Dtype type = frequency_dtype(n, dtype);
-  TensorRef low = op::arange(0, (n + 1) / 2, 1, type, device);
+  TensorRef low = op::arange(0, n - n / 2, 1, type, device);
   TensorRef high = op::arange(-(n / 2), 0, 1, type, device);
   const Tensor* const parts[2] = {low.get(), high.get()};
   return divided(op::cat(parts, 0), n, d);
@@ -245,7 +249,7 @@ static TensorRef shifted(const Tensor& self, Ints dim, bool back) {
   for (int64_t d = 0; d < self.ndim; d++)
     if (mask >> d & 1) {
       dims.push_back(d);
-      shifts.push_back(back ? (self.size(d) + 1) / 2 : self.size(d) / 2);
+      shifts.push_back(back ? self.size(d) - self.size(d) / 2 : self.size(d) / 2);
     }
   return dims.size() ? op::roll(self, shifts, dims) : op::clone(self);
 }

@@ -13,5 +13,8 @@ TensorRef fft_resized(const Tensor& x, int64_t dim, int64_t n);
 // The factor of a transform of n elements; norm: kFftNorm….
 double fft_scale(int64_t norm, bool inverse, double n);
 void check_fft_length(int64_t n, const char* arg);
+// The usual length of a real signal with this many coefficients; one that no tensor has, if that
+// exceeds int64.
+int64_t fft_real_length(int64_t coefficients);
 
 }  // namespace TT_NS

@@ -77,7 +77,7 @@ static TensorRef hermitian_transform(const Tensor& self, Ints s, Ints dim, int64
                                      bool inverse, bool two) {
   TensorRef x = fft_complex_input(self);
   Lengths l = lengths_of(self, s, dim, two);
-  const double n = complete_lengths(&l, self, 2 * (self.size(l.last()) - 1));
+  const double n = complete_lengths(&l, self, fft_real_length(self.size(l.last())));
   const int64_t others = l.dims.size() - 1;
   const int64_t length = l.sizes[others];
   x = fft_resized(*x, l.last(), length / 2 + 1);

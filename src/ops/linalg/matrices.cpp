@@ -114,8 +114,7 @@ TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int6
   const TensorRef wide = cast_input(*here, Dtype::kI64);
   const int64_t* p = wide->as<int64_t>();
   for (int64_t i = 0; i < wide->numel; i++) {
-    const int64_t row = p[i] < 0 ? -(p[i] + 1) + 1 : p[i];
-    if (row < 1 || row > n)
+    if (p[i] == 0 || p[i] > n || p[i] < -n)
       fail_arg(TT_INDEX, arg, "{} has {}: must be a row from 1 to {}", arg, p[i], n);
   }
   return cast_input(*wide, Dtype::kI32);

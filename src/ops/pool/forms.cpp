@@ -100,8 +100,9 @@ static PerDim unpooled_size(const Tensor& input, int64_t dims, Ints kernel_size,
       fail_arg(TT_INVALID_ARG, "stride", "stride is {}: the size of the result overflows",
                Ints(step));
     if (!output_size.n) size.v[d] = usual;
-    const int64_t distance = size.v[d] > usual ? size.v[d] - usual : usual - size.v[d];
-    if (size.v[d] < 1 || distance < 0 || distance >= step.v[d])
+    int64_t distance;
+    if (__builtin_sub_overflow(size.v[d], usual, &distance) || size.v[d] < 1 ||
+        distance <= -step.v[d] || distance >= step.v[d])
       fail_arg(TT_INVALID_ARG, "output_size",
                "size {} of dimension {} must be positive and less than the stride {} away from {}",
                size.v[d], d - dims, step.v[d], usual);

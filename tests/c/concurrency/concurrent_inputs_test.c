@@ -33,7 +33,7 @@ static void* write_all(void* unused) {
       __atomic_store_n(&index[i], bad ? far : i % kPlaces, __ATOMIC_RELAXED);
       __atomic_store_n(&narrow[i], (int32_t)(bad ? far : i % kPlaces), __ATOMIC_RELAXED);
       __atomic_store_n(&mask[i], (uint8_t)(bad || i % 3 == 0), __ATOMIC_RELAXED);
-      const float number = i % modulus ? top + (float)i : 0;
+      float number = i % modulus ? top + (float)i : 0;
       __atomic_store(&value[i], &number, __ATOMIC_RELAXED);
     }
     nanosleep(&pause, NULL);

@@ -309,8 +309,8 @@ static void test_scopes(void** state) {
 
 static void test_bad_registration(void** state) {
   static const char* const good[] = {"g1() -> ()",
-                                     "g2(a: Float = 1, b: Scalar = true, c: Dims = [], d: DType? = "
-                                     "None, e: MemoryFormat = preserve) -> (Tensor)",
+                                     ("g2(a: Float = 1, b: Scalar = true, c: Dims = [], d: DType? "
+                                      "= None, e: MemoryFormat = preserve) -> (Tensor)"),
                                      " g3 ( a : Tensor ) -> ( Tensor , y : BoolTensor ) "};
   static const char* const bad[] = {"",
                                     "scale",
