@@ -34,6 +34,7 @@ FILLERS = {
     "signed": "kSigned",
     "positive": "kPositive",
     "unit": "kUnit",
+    "small": "kSmall",
     "wide": "kWide",
     "low": "kLow",
     "high": "kHigh",

@@ -102,8 +102,11 @@ void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void*
   if (real_of(d) == Dtype::kF32) *reinterpret_cast<float*>(one.bytes) = 1;
   else *reinterpret_cast<double*>(one.bytes) = 1;
   const void* alpha = one.bytes;
-  call(kTrsm, d, "R", upper ? "L" : "U", adjoint ? "C" : "N", unit ? "U" : "N", &columns, &size,
-       alpha, a, &size, b, &columns, kText, kText, kText, kText);
+  const char* triangle = upper ? "L" : "U";
+  const char* form = adjoint ? "C" : "N";
+  const char* diagonal = unit ? "U" : "N";
+  call(kTrsm, d, "R", triangle, form, diagonal, &columns, &size, alpha, a, &size, b, &columns,
+       kText, kText, kText, kText);
 }
 
 int64_t lapack_qr(Dtype d, int64_t m, int64_t n, void* a, void* tau) {

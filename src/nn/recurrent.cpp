@@ -16,7 +16,9 @@ struct NetworkSizes {
   int64_t directions() const { return bidirectional ? 2 : 1; }
   int64_t state() const { return proj ? proj : hidden; }
   int64_t params() const {
-    const int64_t each = (bias ? 4 : 2) + (proj ? 1 : 0);
+    int64_t each = 2;
+    if (bias) each += 2;
+    if (proj) each++;
     return each * directions() * num_layers;
   }
 };
@@ -104,7 +106,8 @@ struct NetworkCall {
     if (x.size(-1) != n.input)
       fail_arg(TT_SHAPE, "input", "input is {}: its last size must be input_size {}", x.sizes(),
                n.input);
-    input = unbatched ? op::unsqueeze(x, n.batch_first ? 0 : 1) : TensorRef::share(&x);
+    const int64_t batch_dim = n.batch_first ? 0 : 1;
+    input = unbatched ? op::unsqueeze(x, batch_dim) : TensorRef::share(&x);
     for (int64_t i = 0; i < n.params(); i++) params.push_back(&m.slot(i));
   }
 

@@ -165,8 +165,6 @@ static double device_ulps(const Row* r, int exact) {
 static void check_device(const Sample* s, int exact) {
   const Sample t = on_device(s, device_type);
   const double ulps = device_ulps(s->row, exact);
-  /* Sums differ as they do between instruction sets. */
-  const double share = !exact && row_samples(s->row)->summed ? 16 : ulps;
   tt_tensor* want[kMaxOuts];
   tt_tensor* got[kMaxOuts];
   int n_want;
@@ -177,7 +175,7 @@ static void check_device(const Sample* s, int exact) {
   assert_int_equal(n, n_want);
   for (int k = 0; k < n && has_values(s->row); k++) {
     check_device_type(s, got[k], device_type);
-    check_same(s, on_cpu(got[k]), want[k], ulps, share);
+    check_same(s, on_cpu(got[k]), want[k], ulps, ulps);
   }
 }
 

@@ -18,6 +18,7 @@ typedef enum Filler {
   kSigned,
   kPositive,
   kUnit,
+  kSmall,
   kWide,
   kLow,
   kHigh,
@@ -144,6 +145,7 @@ static double element(const TensorSpec* t, int64_t i) {
     case kSigned: return either_sign(0.2 + 1.5 * uniform());
     case kPositive: return 0.2 + 1.5 * uniform();
     case kUnit: return either_sign(0.1 + 0.8 * uniform());
+    case kSmall: return either_sign(0.01 + 0.08 * uniform());
     case kWide: return 100 * either_sign(0.2 + 1.5 * uniform());
     case kLow: return -0.2 - 0.11 * (double)(i % 4) - 0.02 * uniform();
     case kHigh: return 1.1 + 0.3 * (double)(i % 3) + 0.02 * uniform();

@@ -9,6 +9,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SUITE = HERE / "conformance"
 ROOT = HERE.parents[1]
+# Cases that fail, and what tt does instead.
+DIFFERENT = {
+    "linalg.eigh/f32/out/0": "eigenvectors have other signs than PyTorch's",
+    "matrix_exp/bf16/0": "the result is the exponential, rounded; PyTorch's is nan",
+}
 
 
 def listed():
@@ -39,7 +44,7 @@ def number_of_cases(path):
     return len(json.loads(header["__metadata__"]["cases"]))
 
 
-def test_all_cases_pass():
+def test_all_cases_pass_but_those_that_differ(tmp_path):
     env = dict(
         os.environ,
         PYTHONPATH=os.pathsep.join(
@@ -47,11 +52,12 @@ def test_all_cases_pass():
         ),
     )
     run = subprocess.run(
-        [sys.executable, str(SUITE / "run.py"), "--list-failures", "100"],
+        [sys.executable, SUITE / "run.py", "--list-failures", "100", "--json", tmp_path / "all"],
         env=env,
         capture_output=True,
         text=True,
     )
     total = sum(number_of_cases(p) for p in (SUITE / "cases/ops").iterdir())
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert f"{total} passed, 0 failed" in run.stdout and total > 500
+    results = json.loads((tmp_path / "all").read_text())["cases"]
+    assert len(results) == total > 500
+    assert {case for case, failures in results.items() if failures} == set(DIFFERENT), run.stdout

@@ -215,8 +215,9 @@ def test_residuals_and_ranks():
 @pytest.mark.parametrize("dtype", [*DTYPES, "float32"])
 def test_large_matrices(dtype):
     """Those that LAPACK decomposes, where it is installed."""
-    n, tolerance = 140, 1e-2 if dtype == "float32" else 1e-8
+    n, tolerance = 140, 1e-3 if dtype == "float32" else 1e-10
     a, b = (drawn(shape, dtype).astype(dtype) for shape in ((2, n, n), (2, n, 3)))
+    a += 2 * n**0.5 * np.eye(n, dtype=dtype)  # a condition of about 4
     h = a @ adjoint(a) + np.eye(n, dtype=dtype)
     close(a @ linalg.solve(of(a), of(b)).numpy(), b, tolerance)
     close(a @ linalg.inv(of(a)).numpy(), np.broadcast_to(np.eye(n), (2, n, n)), tolerance)

@@ -126,7 +126,8 @@ TensorPair solve_triangular_backward(const Tensor& g, const Tensor& self, const 
   if (needs[0]) {
     TensorRef x = adjoint(result);
     TensorRef full = -*(left ? times(*of_other, *x) : times(*x, *of_other));
-    of_self = upper ? op::triu(*full, unit ? 1 : 0) : op::tril(*full, unit ? -1 : 0);
+    const int64_t diagonal = unit ? 1 : 0;  // of ones, which are not read
+    of_self = upper ? op::triu(*full, diagonal) : op::tril(*full, -diagonal);
   }
   return {std::move(of_self), std::move(of_other)};
 }

@@ -150,7 +150,8 @@ TensorRef istft(Call, const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length
     fail_arg(TT_INVALID_ARG, "length", "length is {}: must be positive", length.value);
   TensorRef w = full_window(self, window, f);
   if (!w) w = op::ones(Ints(&n_fft, 1), real_of(self.dtype), self.device);
-  w = as_dtype(std::move(w), promote(w->dtype, real_of(self.dtype)));
+  const Dtype window_dtype = promote(w->dtype, real_of(self.dtype));
+  w = as_dtype(std::move(w), window_dtype);
   TensorRef x = self.ndim == 2 ? op::unsqueeze(self, 0) : TensorRef::share(&self);
   const int64_t count = x->size(-1);
   const int64_t n = n_fft + f.hop * (count - 1);

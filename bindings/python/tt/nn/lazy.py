@@ -293,102 +293,85 @@ class LazyLinear(LazyLayer, _layers.Linear):
         return t.shape[1]
 
 
-class LazyConv1d(LazyLayer, _layers.Conv1d):
+class LazyConv(LazyLayer):
+    """What lazy convolutions share."""
+
+    _missing = "in_channels"
+    _dims: ClassVar[int]  # spatial dimensions
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self._initialize(
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-1 - self._dims]
+
+    def _size_in(self, name: str, t: Tensor) -> int:
+        return t.shape[1] * self.groups
+
+
+class LazyConv1d(LazyConv, _layers.Conv1d):
     """Conv1d; in_channels follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "in_channels"
     cls_to_become = _layers.Conv1d
-
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        self._initialize(
-            out_channels=out_channels,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-            bias=bias,
-            padding_mode=padding_mode,
-            device=device,
-            dtype=dtype,
-        )
-
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-2]
-
-    def _size_in(self, name: str, t: Tensor) -> int:
-        return t.shape[1] * self.groups
+    _dims = 1
 
 
-class LazyConv2d(LazyLayer, _layers.Conv2d):
+class LazyConv2d(LazyConv, _layers.Conv2d):
     """Conv2d; in_channels follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "in_channels"
     cls_to_become = _layers.Conv2d
-
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        self._initialize(
-            out_channels=out_channels,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-            bias=bias,
-            padding_mode=padding_mode,
-            device=device,
-            dtype=dtype,
-        )
-
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-3]
-
-    def _size_in(self, name: str, t: Tensor) -> int:
-        return t.shape[1] * self.groups
+    _dims = 2
 
 
-class LazyConv3d(LazyLayer, _layers.Conv3d):
+class LazyConv3d(LazyConv, _layers.Conv3d):
     """Conv3d; in_channels follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "in_channels"
     cls_to_become = _layers.Conv3d
+    _dims = 3
+
+
+class LazyConvTranspose(LazyLayer):
+    """What lazy transposed convolutions share."""
+
+    _missing = "in_channels"
+    _dims: ClassVar[int]  # spatial dimensions
 
     def __init__(
         self,
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
+        dilation: int | Sequence[int] = 1,
         padding_mode: PaddingMode = "zeros",
         device: Device | str | None = None,
         dtype: DType | None = None,
@@ -398,325 +381,122 @@ class LazyConv3d(LazyLayer, _layers.Conv3d):
             kernel_size=kernel_size,
             stride=stride,
             padding=padding,
-            dilation=dilation,
+            output_padding=output_padding,
             groups=groups,
             bias=bias,
+            dilation=dilation,
             padding_mode=padding_mode,
             device=device,
             dtype=dtype,
         )
 
+    def initialize_parameters(self, input: Tensor, output_size: Any = None) -> None:
+        super().initialize_parameters(input)
+
     def _size_of(self, input: Tensor) -> int:
-        return input.shape[-4]
-
-    def _size_in(self, name: str, t: Tensor) -> int:
-        return t.shape[1] * self.groups
+        return input.shape[-1 - self._dims]
 
 
-class LazyConvTranspose1d(LazyLayer, conv.ConvTranspose1d):
+class LazyConvTranspose1d(LazyConvTranspose, conv.ConvTranspose1d):
     """ConvTranspose1d; in_channels follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "in_channels"
     cls_to_become = conv.ConvTranspose1d
-
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: int | Sequence[int] = 1,
-        padding_mode: PaddingMode = "zeros",
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        self._initialize(
-            out_channels=out_channels,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            groups=groups,
-            bias=bias,
-            dilation=dilation,
-            padding_mode=padding_mode,
-            device=device,
-            dtype=dtype,
-        )
-
-    def initialize_parameters(self, input: Tensor, output_size: Any = None) -> None:
-        super().initialize_parameters(input)
-
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-2]
+    _dims = 1
 
 
-class LazyConvTranspose2d(LazyLayer, conv.ConvTranspose2d):
+class LazyConvTranspose2d(LazyConvTranspose, conv.ConvTranspose2d):
     """ConvTranspose2d; in_channels follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "in_channels"
     cls_to_become = conv.ConvTranspose2d
-
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: int | Sequence[int] = 1,
-        padding_mode: PaddingMode = "zeros",
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        self._initialize(
-            out_channels=out_channels,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            groups=groups,
-            bias=bias,
-            dilation=dilation,
-            padding_mode=padding_mode,
-            device=device,
-            dtype=dtype,
-        )
-
-    def initialize_parameters(self, input: Tensor, output_size: Any = None) -> None:
-        super().initialize_parameters(input)
-
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-3]
+    _dims = 2
 
 
-class LazyConvTranspose3d(LazyLayer, conv.ConvTranspose3d):
+class LazyConvTranspose3d(LazyConvTranspose, conv.ConvTranspose3d):
     """ConvTranspose3d; in_channels follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "in_channels"
     cls_to_become = conv.ConvTranspose3d
+    _dims = 3
+
+
+class LazyNorm(LazyLayer):
+    """What lazy normalisations share."""
+
+    _missing = "num_features"
 
     def __init__(
         self,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: int | Sequence[int] = 1,
-        padding_mode: PaddingMode = "zeros",
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: Device | str | None = None,
         dtype: DType | None = None,
+        *,
+        bias: bool = True,
     ) -> None:
         self._initialize(
-            out_channels=out_channels,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            groups=groups,
-            bias=bias,
-            dilation=dilation,
-            padding_mode=padding_mode,
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
             device=device,
             dtype=dtype,
+            bias=bias,
         )
 
-    def initialize_parameters(self, input: Tensor, output_size: Any = None) -> None:
-        super().initialize_parameters(input)
 
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-4]
-
-
-class LazyBatchNorm1d(LazyLayer, _layers.BatchNorm1d):
+class LazyBatchNorm1d(LazyNorm, _layers.BatchNorm1d):
     """BatchNorm1d; num_features follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "num_features"
     cls_to_become = _layers.BatchNorm1d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        self._initialize(
-            eps=eps,
-            momentum=momentum,
-            affine=affine,
-            track_running_stats=track_running_stats,
-            device=device,
-            dtype=dtype,
-            bias=bias,
-        )
 
-
-class LazyBatchNorm2d(LazyLayer, _layers.BatchNorm2d):
+class LazyBatchNorm2d(LazyNorm, _layers.BatchNorm2d):
     """BatchNorm2d; num_features follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "num_features"
     cls_to_become = _layers.BatchNorm2d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        self._initialize(
-            eps=eps,
-            momentum=momentum,
-            affine=affine,
-            track_running_stats=track_running_stats,
-            device=device,
-            dtype=dtype,
-            bias=bias,
-        )
 
-
-class LazyBatchNorm3d(LazyLayer, _layers.BatchNorm3d):
+class LazyBatchNorm3d(LazyNorm, _layers.BatchNorm3d):
     """BatchNorm3d; num_features follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "num_features"
     cls_to_become = _layers.BatchNorm3d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        self._initialize(
-            eps=eps,
-            momentum=momentum,
-            affine=affine,
-            track_running_stats=track_running_stats,
-            device=device,
-            dtype=dtype,
-            bias=bias,
-        )
+
+class LazyInstanceNorm(LazyNorm):
+    """What lazy instance normalisations share: the batch may be missing."""
+
+    _dims: ClassVar[int]  # spatial dimensions
+
+    def _size_of(self, input: Tensor) -> int:
+        return input.shape[-1 - self._dims]
 
 
-class LazyInstanceNorm1d(LazyLayer, _layers.InstanceNorm1d):
+class LazyInstanceNorm1d(LazyInstanceNorm, _layers.InstanceNorm1d):
     """InstanceNorm1d; num_features follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "num_features"
     cls_to_become = _layers.InstanceNorm1d
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        self._initialize(
-            eps=eps,
-            momentum=momentum,
-            affine=affine,
-            track_running_stats=track_running_stats,
-            device=device,
-            dtype=dtype,
-            bias=bias,
-        )
-
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-2]
+    _dims = 1
 
 
-class LazyInstanceNorm2d(LazyLayer, _layers.InstanceNorm2d):
+class LazyInstanceNorm2d(LazyInstanceNorm, _layers.InstanceNorm2d):
     """InstanceNorm2d; num_features follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "num_features"
     cls_to_become = _layers.InstanceNorm2d
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        self._initialize(
-            eps=eps,
-            momentum=momentum,
-            affine=affine,
-            track_running_stats=track_running_stats,
-            device=device,
-            dtype=dtype,
-            bias=bias,
-        )
-
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-3]
+    _dims = 2
 
 
-class LazyInstanceNorm3d(LazyLayer, _layers.InstanceNorm3d):
+class LazyInstanceNorm3d(LazyInstanceNorm, _layers.InstanceNorm3d):
     """InstanceNorm3d; num_features follows from the first input, or a loaded state dict."""
 
     __module__ = "tt.nn"
-    _missing = "num_features"
     cls_to_become = _layers.InstanceNorm3d
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Device | str | None = None,
-        dtype: DType | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        self._initialize(
-            eps=eps,
-            momentum=momentum,
-            affine=affine,
-            track_running_stats=track_running_stats,
-            device=device,
-            dtype=dtype,
-            bias=bias,
-        )
-
-    def _size_of(self, input: Tensor) -> int:
-        return input.shape[-4]
+    _dims = 3
