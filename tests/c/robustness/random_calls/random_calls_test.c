@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,8 +33,8 @@ static void open_program(Program* p, uint64_t seed, Report* report) {
   memset(p, 0, sizeof *p);
   p->random = seed;
   p->report = report;
-  snprintf(p->folder, sizeof p->folder, "/tmp/tt_random_%ld", (long)getpid());
-  if (mkdir(p->folder, 0700)) program_fails(p, "no folder", p->folder);
+  snprintf(p->folder, sizeof p->folder, "/tmp/tt_random_XXXXXX");
+  if (!mkdtemp(p->folder)) program_fails(p, "no folder", p->folder);
   if (tt_runtime_new(&opts, &p->rt)) program_fails(p, "no runtime", "");
   tt_runtime_manual_seed(p->rt, seed);
   for (i = 0; i < kCtxs; i++)
