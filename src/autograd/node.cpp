@@ -192,11 +192,13 @@ void Saved::save_leaf(const Tensor& t) {
   output_nr_ = ~number_of_geometry(t);
 }
 
+static TT_COLD TensorRef pack(const Tensor& t) {
+  const bool tracked = t.keys & bit(kKeyAutograd);
+  return saved_hook_functions.pack(t, tracked ? gradient_edge(t) : Edge());
+}
+
 TensorRef Saved::snapshot(const Tensor& t) {
-  if (TT_UNLIKELY(ctx().saved_hooks != nullptr)) {
-    const bool tracked = t.keys & bit(kKeyAutograd);
-    return saved_hook_functions.pack(t, tracked ? gradient_edge(t) : Edge());
-  }
+  if (TT_UNLIKELY(ctx().saved_hooks != nullptr)) return pack(t);
   TensorRef copy = new_alias(t);
   if (!(t.keys & bit(kKeyAutograd))) return copy;
   Edge e = gradient_edge(t);

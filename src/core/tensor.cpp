@@ -259,6 +259,7 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
   Tensor* t = alloc_header(sizes.n);
   init_header(t, dtype, src.device, src.storage, data);
   set_geometry(t, sizes, strides);
+  t->flags |= src.flags & kNoInplaceViews;
   if (is_embedded_in(base, src.storage)) t->flags |= kBorrowedStorage;
   else ref_inc(&src.storage->refs);
   t->base = TensorRef::share(&base).leak();

@@ -47,8 +47,8 @@ static bool has_history(const Tensor* t) {
 }
 
 // Makes a view that autograd does not know.
-static TensorRef make_untracked(const Tensor& src, Ints sizes, Ints strides, char* data,
-                                Dtype dtype) {
+static TT_NOINLINE TensorRef make_untracked(const Tensor& src, Ints sizes, Ints strides, char* data,
+                                            Dtype dtype) {
   TensorRef v = new_alias(src, sizes, strides, data, dtype);
   if (!(src.keys & bit(kKeyAutograd))) return v;
   const Tensor* base = __atomic_load_n(&src.base, __ATOMIC_RELAXED);
@@ -66,7 +66,6 @@ TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
   TensorRef v = new_view(src, sizes, strides, data, dtype, src.base ? *src.base : src);
   v->keys |= bit(kKeyAutograd);
   v->view_version = v->version();
-  v->flags |= src.flags & kNoInplaceViews;
   return v;
 }
 TensorRef make_one_of_views(const Tensor& src, Ints sizes, Ints strides, char* data) {
