@@ -212,7 +212,8 @@ void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
   if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device_));
 }
 
-static TT_INLINE int32_t run_kernel(const Kernel& k, const void* plan, int64_t units, int64_t grain) {
+static TT_INLINE int32_t run_kernel(const Kernel& k, const void* plan, int64_t units,
+                                    int64_t grain) {
   CpuKernel fn = k.cpu[ctx().isa];
   return units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
 }
