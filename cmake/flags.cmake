@@ -77,13 +77,16 @@ function(tt_kernels isa)
     target_compile_options(tt_cpu_${isa} PRIVATE -Wno-pass-failed)
   endif()
   if(NOT TT_SANITIZE)
-    # Kernels never throw: no unwind tables.
+    # Kernels never throw: no unwind tables. The baseline is compiled for size where another
+    # instruction set is the usual one.
     set(level_baseline -Os)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+      set(level_baseline -O2 -ftree-vectorize)
+    endif()
     set(level_avx2 -O2 -ftree-vectorize)
     set(level_avx512 -O2 -ftree-vectorize)
-    if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
-      list(APPEND level_avx2 -fvect-cost-model=dynamic)
-      list(APPEND level_avx512 -fvect-cost-model=dynamic)
+    if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang AND NOT "-Os" IN_LIST level_${isa})
+      list(APPEND level_${isa} -fvect-cost-model=dynamic)
     endif()
     target_compile_options(tt_cpu_${isa} PRIVATE -fno-exceptions
       "$<$<NOT:$<CONFIG:Debug>>:${level_${isa}};-fno-asynchronous-unwind-tables>")

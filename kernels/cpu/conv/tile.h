@@ -7,16 +7,9 @@
 TT_ISA_BEGIN
 
 // Types other than f32 are rare enough to be given fewer kernels.
-#if defined(__AVX512F__)
-constexpr int kConvMaxRows = 14;
-#elif defined(__AVX2__)
-constexpr int kConvMaxRows = 6;
-#else
-constexpr int kConvMaxRows = 4;
-#endif
-template <class T> constexpr int kConvMr = sizeof(T) == 4 ? kConvMaxRows : 4;
+template <class T> constexpr int kConvMr = sizeof(T) == 4 ? kConvTileRows : 4;
 template <class T> constexpr int kConvNr = 2 * kLanes<T>;
-static_assert(kConvRows % kConvMaxRows == 0 && kConvRows % 4 == 0);
+static_assert(kConvRows % kConvTileRows == 0 && kConvRows % 4 == 0);
 
 // The coordinates of tap `number` of a window of size k.
 struct ConvTap {

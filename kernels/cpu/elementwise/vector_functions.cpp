@@ -18,11 +18,7 @@ using Function = V (*)(V);
 constexpr Isa kIsa = TT_VEC_BYTES == 64 ? kIsaAvx512 : kIsaAvx2;
 constexpr double kNear = 0.5, kBetween = 100;  // replace elements of the other ranges
 
-#if defined(__AVX512F__)
-TT_INLINE uint32_t bits(Mask m) { return _mm512_movepi64_mask(__m512i(m)); }
-#else
-TT_INLINE uint32_t bits(Mask m) { return uint32_t(_mm256_movemask_pd(__m256d(m))); }
-#endif
+TT_INLINE uint32_t bits(Mask m) { return sign_bits(Vec<int64_t>(m)); }
 TT_INLINE V select(Mask m, V a, V b) { return V((Mask(a) & m) | (Mask(b) & ~m)); }
 
 TT_INLINE Mask is_tiny(const VectorFunction& f, V magnitude) {

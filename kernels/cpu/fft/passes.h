@@ -15,31 +15,19 @@ TT_ISA_BEGIN
 
 template <class T> constexpr int64_t kTile = kFftTileBytes / int64_t(sizeof(T));  // lanes
 
-// a * b + c, fused where the instruction set has it.
-TT_INLINE Vec<float> fused(Vec<float> a, Vec<float> b, Vec<float> c) { return vfma(a, b, c); }
-TT_INLINE Vec<double> fused(Vec<double> a, Vec<double> b, Vec<double> c) {
-#if defined(__AVX512F__)
-  return Vec<double>(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
-#elif defined(__FMA__)
-  return Vec<double>(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
-#else
-  return a * b + c;
-#endif
-}
-
 // Complex numbers, one per lane.
 template <class T> struct Z { Vec<T> re, im; };
 template <class T> TT_INLINE Z<T> operator+(Z<T> a, Z<T> b) { return {a.re + b.re, a.im + b.im}; }
 template <class T> TT_INLINE Z<T> operator-(Z<T> a, Z<T> b) { return {a.re - b.re, a.im - b.im}; }
 template <class T> TT_INLINE Z<T> operator*(Z<T> a, Z<T> b) {
-  return {fused(a.re, b.re, -(a.im * b.im)), fused(a.re, b.im, a.im * b.re)};
+  return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
 }
 template <class T> TT_INLINE Z<T> operator*(Z<T> a, Vec<T> k) { return {a.re * k, a.im * k}; }
 template <class T> TT_INLINE Z<T> minus_i(Z<T> a) { return {a.im, -a.re}; }  // -i a
 // a + k b for a number k.
 template <class T> TT_INLINE Z<T> plus(Z<T> a, T k, Z<T> b) {
   const Vec<T> all = splat(k);
-  return {fused(b.re, all, a.re), fused(b.im, all, a.im)};
+  return {fma(b.re, all, a.re), fma(b.im, all, a.im)};
 }
 
 // Where an element's parts begin. Exchanging the parts before and after a transform conjugates its

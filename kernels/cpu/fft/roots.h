@@ -1,7 +1,6 @@
 // Roots of unity, in vectors of doubles.
 #pragma once
 
-#include "kernels/cpu/simd/lanes.h"  // first: it includes immintrin.h without gcc 12's warnings
 #include "kernels/cpu/simd/vec.h"
 
 TT_ISA_BEGIN
@@ -48,15 +47,7 @@ TT_INLINE Roots unit_roots(Vec<double> t, double n) {
 
 // Stores a vector of doubles, rounded to T.
 TT_INLINE void store_as(double* p, Vec<double> v) { store(p, v); }
-TT_INLINE void store_as(float* p, Vec<double> v) {
-#if defined(__AVX512F__)
-  _mm256_storeu_ps(p, _mm512_cvtpd_ps(__m512d(v)));
-#elif defined(__AVX2__)
-  _mm_storeu_ps(p, _mm256_cvtpd_ps(__m256d(v)));
-#else
-  for (int l = 0; l < kLanes<double>; l++) p[l] = float(v[l]);
-#endif
-}
+TT_INLINE void store_as(float* p, Vec<double> v) { store_as_float(p, v); }
 
 // Writes exp(-2 pi i t(k) / n) for k in [0, count) as pairs.
 template <class T, class F>

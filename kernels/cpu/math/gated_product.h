@@ -7,7 +7,7 @@ TT_ISA_BEGIN
 namespace math {
 
 // a b - p exactly, where p is a b rounded.
-#if defined(__FMA__)
+#if TT_FUSED
 TT_INLINE float product_rest(float a, float b, float p) { return __builtin_fmaf(a, b, -p); }
 TT_INLINE double product_rest(double a, double b, double p) { return __builtin_fma(a, b, -p); }
 #else

@@ -14,7 +14,7 @@ constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kPi = 0x1.921fb54442d18p+1;
 constexpr double kHalfPi = 0x1.921fb54442d18p+0;
 
-#if defined(__FMA__)
+#if TT_FUSED
 TT_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
 TT_INLINE double mul_add(double a, double b, double c) { return a * b + c; }

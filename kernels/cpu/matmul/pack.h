@@ -130,16 +130,8 @@ TT_INLINE void widen_run(const Bf16* x, int64_t n, float* out) {
 }
 TT_INLINE void widen_run(const F16* x, int64_t n, float* out) {
   int64_t i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= n; i += 16)
-    _mm512_storeu_ps(
-        out + i,
-        _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i))));
-#elif defined(__F16C__)
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(out + i,
-                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
-#endif
+  if constexpr (kHalfConversions)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store(out + i, load_f16(x + i));
   for (; i < n; i++) out[i] = widen(x[i]);
 }
 
@@ -159,16 +151,8 @@ TT_INLINE void narrow_run(const float* x, int64_t n, Bf16* out) {
 }
 TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
   int64_t i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= n; i += 16)
-    _mm256_storeu_si256(
-        reinterpret_cast<__m256i*>(out + i),
-        _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
+  if constexpr (kHalfConversions)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store_f16(out + i, load(x + i));
   for (; i < n; i++) out[i] = narrow(x[i], F16{});
 }
 

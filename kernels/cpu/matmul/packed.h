@@ -11,15 +11,8 @@
 
 TT_ISA_BEGIN
 
-// The tile of a micro-kernel: kMaxMr rows by kNv vectors, as many accumulators as the registers
-// hold beside their operands.
-#if defined(__AVX512F__)
-constexpr int kMaxMr = 14;
-#elif defined(__AVX2__)
-constexpr int kMaxMr = 6;
-#else
-constexpr int kMaxMr = 4;
-#endif
+// The tile of a micro-kernel: kMaxMr rows by kNv vectors.
+constexpr int kMaxMr = kPackedTileRows;
 constexpr int kNv = 2;
 template <class T> constexpr int kNr = kNv* kLanes<T>;
 template <class T> constexpr bool kCanCopy = T(0.5) != T(0);
@@ -48,6 +41,25 @@ constexpr int kFetchEvery = 4;
 // An unpacked b is prefetched this many rows ahead: rows may be a page apart, which no hardware
 // prefetcher follows.
 constexpr int kAhead = 24;
+
+// The elements of a column of a panel of a. Where a factor may be a lane of a register, whole
+// vectors are loaded.
+template <class P, int kMr> struct RowFactors {
+  static constexpr int kL = kLanes<P>;
+  static constexpr int kWhole = TT_LANE_FACTORS ? kMr / kL : 0;
+  const P* a;
+  Vec<P> loaded[kWhole + 1];
+
+  TT_INLINE explicit RowFactors(const P* column) : a(column) {
+    TT_UNROLL
+    for (int v = 0; v < kWhole; v++) loaded[v] = kept_whole(load(a + v * kL));
+  }
+  TT_INLINE Vec<P> get(int i) const {
+    if constexpr (kWhole > 0)
+      if (i < kWhole * kL) return splat(loaded[i / kL][i % kL]);
+    return splat(a[i]);
+  }
+};
 
 // out (kMr, kVecs vectors) = or += a·b. kCopy: b is the operand itself, and is packed on the way,
 // which costs nothing here but would in a pass of its own.
@@ -95,9 +107,10 @@ void micro(const MicroArgs<T, P>& args) {
       for (int v = 0; v < kVecs; v++) __builtin_prefetch(fetch + v * kL, 1);
       fetch = fetch == last ? last : fetch + ld;
     }
+    const RowFactors<P, kMr> factors(a);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<P> x = splat(a[i]);
+      const Vec<P> x = factors.get(i);
       TT_UNROLL
       for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
     }
@@ -228,14 +241,6 @@ template <class S, class T, class P> struct TileSink {
   }
 };
 
-// The order of a unit's tiles. Rows outside: a panel of a stays in the first-level cache, panels of
-// b stream from the second level, and c is written along its rows. Else a panel of b stays.
-#if defined(__AVX512F__)
-constexpr bool kRowsOutside = true;
-#else
-constexpr bool kRowsOutside = false;
-#endif
-
 // The part of the next panel that the at-th micro-kernel on this one prefetches into the
 // second-level cache.
 template <class P>
@@ -257,6 +262,8 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
     const PanelRange cols = col_block(k, place.col);
     const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<P>);
     const int64_t widths = matmul_ceil(cols.end - cols.begin, kNr<P>);
+    // Rows outside: a panel of a stays in the first-level cache, panels of b stream from the second
+    // level, and c is written along its rows. Else a panel of b stays.
     for (int64_t n = 0; n < panels * widths; n++) {
       const int64_t i = kRowsOutside ? n / widths : n % panels;
       const int64_t v = kRowsOutside ? n % widths : n / panels;

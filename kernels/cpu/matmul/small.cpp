@@ -5,16 +5,8 @@
 
 TT_ISA_BEGIN
 
-#if defined(__AVX512F__)
-constexpr int kMaxMr = 8;
-constexpr bool kAlwaysPart = true;  // a masked load costs no more than a whole one
-#elif defined(__AVX2__)
-constexpr int kMaxMr = 6;
-constexpr bool kAlwaysPart = false;
-#else
-constexpr int kMaxMr = 4;
-constexpr bool kAlwaysPart = false;
-#endif
+constexpr int kMaxMr = kSmallTileRows;
+constexpr bool kAlwaysPart = kCheapParts;
 constexpr int kNv = 2;
 
 // A micro-kernel call, strides in bytes. a: (kMr, k), b: (k, columns), out: (kMr, columns).

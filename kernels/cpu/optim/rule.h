@@ -9,49 +9,6 @@
 
 TT_ISA_BEGIN
 
-#if defined(__AVX512F__)
-// An approximation and one Newton step: within 1 ulp of the root of a normal number; 0 and infinity
-// are exact. The hardware's root and quotient together would take longer than memory does.
-TT_INLINE Vec<float> vsqrt(Vec<float> x) {
-  const __m512 v = __m512(x);
-  const __m512 r = _mm512_rsqrt14_ps(v);
-  const __m512 y = _mm512_mul_ps(v, r);
-  const __m512 root =
-      _mm512_fmadd_ps(_mm512_fnmadd_ps(y, y, v), _mm512_mul_ps(r, _mm512_set1_ps(0.5f)), y);
-  const __mmask16 own = _mm512_fpclass_ps_mask(v, 0x0e);  // +0, -0, +infinity
-  return Vec<float>(_mm512_mask_mov_ps(root, own, v));
-}
-TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
-TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) {
-  return Vec<float>(_mm512_max_ps(__m512(a), __m512(b)));
-}
-TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
-  return Vec<double>(_mm512_max_pd(__m512d(a), __m512d(b)));
-}
-#elif defined(__AVX2__)
-TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm256_sqrt_ps(__m256(x))); }
-TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm256_sqrt_pd(__m256d(x))); }
-TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) {
-  return Vec<float>(_mm256_max_ps(__m256(a), __m256(b)));
-}
-TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) {
-  return Vec<double>(_mm256_max_pd(__m256d(a), __m256d(b)));
-}
-#else
-template <class T> TT_INLINE Vec<T> lane_sqrt(Vec<T> x) {
-  for (int l = 0; l < kLanes<T>; l++) x[l] = math::sqrt(x[l]);
-  return x;
-}
-template <class T> TT_INLINE Vec<T> lane_larger(Vec<T> a, Vec<T> b) {
-  for (int l = 0; l < kLanes<T>; l++) a[l] = max(a[l], b[l]);
-  return a;
-}
-TT_INLINE Vec<float> vsqrt(Vec<float> x) { return lane_sqrt<float>(x); }
-TT_INLINE Vec<double> vsqrt(Vec<double> x) { return lane_sqrt<double>(x); }
-TT_INLINE Vec<float> vlarger(Vec<float> a, Vec<float> b) { return lane_larger<float>(a, b); }
-TT_INLINE Vec<double> vlarger(Vec<double> a, Vec<double> b) { return lane_larger<double>(a, b); }
-#endif
-
 // Pointers to a run of elements of all arrays.
 template <class T> struct Run {
   T* p;

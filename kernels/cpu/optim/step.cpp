@@ -50,7 +50,7 @@ template <class T> struct Adam : Rule<T> {
     store(r.s[0], m);
     store(r.s[1], v);
     if (this->has[2]) {
-      v = vlarger(this->state(r, 2), v);
+      v = vmax(this->state(r, 2), v);
       store(r.s[2], v);
     }
     const V size = vfma(vsqrt(v), root_scale, eps);

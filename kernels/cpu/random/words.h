@@ -9,20 +9,6 @@ TT_ISA_BEGIN
 
 using U64v = Vec<uint64_t>;
 
-// Multiplies the lower halves of each lane.
-TT_INLINE U64v mul_low(U64v a, U64v b) {
-#if defined(__AVX512F__)
-  return U64v(_mm512_maskz_mul_epu32(__mmask8(-1), __m512i(a), __m512i(b)));
-#elif defined(__AVX2__)
-  return U64v(_mm256_mul_epu32(__m256i(a), __m256i(b)));
-#elif defined(__SSE2__)
-  return U64v(_mm_mul_epu32(__m128i(a), __m128i(b)));
-#else
-  const U64v low = splat(uint64_t(0xffffffffu));
-  return (a & low) * (b & low);
-#endif
-}
-
 // out: [kGroups][64], the first group begins at `counter`; first: the counters of a group relative
 // to its beginning; keys: two per round.
 template <int kGroups>

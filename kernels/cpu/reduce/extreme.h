@@ -7,32 +7,6 @@
 
 TT_ISA_BEGIN
 
-#if defined(__AVX512F__)
-using NanMask = uint32_t;
-TT_INLINE NanMask unordered(F32v a, F32v b) {
-  return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_UNORD_Q);
-}
-TT_INLINE bool any(NanMask m) { return m != 0; }
-#elif defined(__AVX2__)
-using NanMask = I32v;
-TT_INLINE NanMask unordered(F32v a, F32v b) {
-  return I32v(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_UNORD_Q));
-}
-TT_INLINE bool any(NanMask m) { return _mm256_movemask_ps(__m256(m)) != 0; }
-#elif defined(__SSE2__)
-using NanMask = I32v;
-TT_INLINE NanMask unordered(F32v a, F32v b) { return I32v(_mm_cmpunord_ps(__m128(a), __m128(b))); }
-TT_INLINE bool any(NanMask m) { return _mm_movemask_ps(__m128(m)) != 0; }
-#else
-using NanMask = I32v;
-TT_INLINE NanMask unordered(F32v a, F32v b) { return (a != a) | (b != b); }
-TT_INLINE bool any(NanMask m) {
-  int32_t r = 0;
-  for (int i = 0; i < kLanes<float>; i++) r |= m[i];
-  return r != 0;
-}
-#endif
-
 template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
   if constexpr (kMax) return vmax(x, m);
   else return vmin(x, m);

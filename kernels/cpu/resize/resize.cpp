@@ -135,18 +135,7 @@ TT_INLINE void pick_each(T* y, const T* x, const Columns<T>& c, int64_t j, int64
 template <class T> TT_NOINLINE void pick(T* y, const T* x, const Columns<T>& c) {
   pick_each(y, x, c, 0, c.n);
 }
-#if defined(__AVX2__)
-// Lane k of the result is element i[k] of the concatenation of a and b.
-TT_INLINE Vec<float> pick_lanes(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
-#if defined(__AVX512F__)
-  return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
-#else
-  const __m256 x = _mm256_permutevar8x32_ps(__m256(a), __m256i(i));
-  const __m256 y = _mm256_permutevar8x32_ps(__m256(b), __m256i(i));
-  return Vec<float>(_mm256_blendv_ps(
-      x, y, _mm256_castsi256_ps(_mm256_cmpgt_epi32(__m256i(i), _mm256_set1_epi32(7)))));
-#endif
-}
+#if TT_VEC_BYTES > 16
 TT_NOINLINE void pick(float* y, const float* x, const Columns<float>& c) {
   constexpr int L = kLanes<float>;
   static_assert(2 * L <= kRoom);
@@ -159,10 +148,10 @@ TT_NOINLINE void pick(float* y, const float* x, const Columns<float>& c) {
     }
     const Vec<float> a = load(x + base);
     const Vec<float> b = load(x + base + L);
-    Vec<float> r = pick_lanes(a, b, load(c.near + j));
+    Vec<float> r = permute(a, b, load(c.near + j));
     if (c.linear) {
       const Vec<float> w = load(c.weight + j);
-      r = vfma(pick_lanes(a, b, load(c.far + j)), w, r * (splat(1.0f) - w));
+      r = vfma(permute(a, b, load(c.far + j)), w, r * (splat(1.0f) - w));
     }
     store(y + j, r);
   }

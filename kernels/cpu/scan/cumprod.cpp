@@ -1,5 +1,5 @@
 // cumprod along any dimension of a contiguous array.
-//   in, out: (outer, dim, inner); parts: [tiles][n_chunks][inner] Part
+//   in, out: (outer, dim, inner); parts: [tiles][n_chunks][inner] ProductPart
 //
 // Rounding must not depend on how the work is cut, so chunks cannot simply be multiplied and
 // combined: that is only right while every product on the way is a normal number. So stage 0
@@ -23,7 +23,7 @@ template <class V> TT_INLINE void store_values(char* p, const V* v, int64_t n, i
 enum How : int64_t { kDone, kStuck, kNormal };
 
 // A column of a chunk: its product; after stage 1, the product before it.
-template <class A> struct Part {
+template <class A> struct ProductPart {
   A product;
   double low, high;  // bounds of the products from 1 on; low is 0 if they are not known
   // Bounds of the absolute values of the factors and 1; largest is NaN if a factor may be.
@@ -31,14 +31,15 @@ template <class A> struct Part {
   int64_t how;
 };
 // Complex: `how` is kDone if low and high are not known.
-template <> struct Part<C128> {
+template <> struct ProductPart<C128> {
   C128 product;
   double low, high;
   int64_t how;
 };
-static_assert(sizeof(Part<double>) == kCumprodPart && sizeof(Part<C128>) <= kCumprodPart);
-template <class A> constexpr Part<A> kNoFactors = {A(1), 1, 1, 1, 1, kNormal};
-template <> constexpr Part<C128> kNoFactors<C128> = {{1, 0}, 1, 1, kNormal};
+static_assert(sizeof(ProductPart<double>) == kCumprodPart &&
+              sizeof(ProductPart<C128>) <= kCumprodPart);
+template <class A> constexpr ProductPart<A> kNoFactors = {A(1), 1, 1, 1, 1, kNormal};
+template <> constexpr ProductPart<C128> kNoFactors<C128> = {{1, 0}, 1, 1, kNormal};
 
 // A product within these bounds is a normal number, however it was rounded on the way.
 constexpr double kSmall = 0x1p-1000, kLarge = 0x1p1000;
@@ -57,15 +58,7 @@ struct Group {
   alignas(64) double product[kWays], smallest[kWays], largest[kWays];
 };
 TT_INLINE Vec<double> doubles(const double* p) { return load(p); }
-TT_INLINE Vec<double> doubles(const float* p) {
-  typename Halves<float, kLanes<float>>::Half v;
-  __builtin_memcpy(&v, p, sizeof v);
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  return Vec<double>(_mm256_cvtps_pd(__m128(v)));  // gcc 12 converts halves one by one
-#else
-  return __builtin_convertvector(v, Vec<double>);
-#endif
-}
+TT_INLINE Vec<double> doubles(const float* p) { return load_as_double(p); }
 TT_INLINE Vec<double> sizes(Vec<double> x) { return (Vec<double>)((Vec<int64_t>)x & INT64_MAX); }
 template <class V> TT_INLINE void multiply(Group* g, const V* v, int64_t step) {
   constexpr int64_t kN = kLanes<double>;
@@ -96,7 +89,7 @@ TT_INLINE void halve(Group* g, int64_t n) {
 
 // Adds a block to a part: `by` is the product of its factors, whose sizes are in [smallest,
 // largest].
-TT_INLINE void add_block(Part<double>* p, double by, double smallest, double largest) {
+TT_INLINE void add_block(ProductPart<double>* p, double by, double smallest, double largest) {
   const double before = __builtin_fabs(p->product);
   p->smallest = smaller(p->smallest, smallest);
   p->largest = max(largest, p->largest);
@@ -119,7 +112,7 @@ TT_INLINE void add_block(Part<double>* p, double by, double smallest, double lar
 
 // Adds a block of n columns to their parts. Lane l of group g belongs to column (g * kWays + l) %
 // n.
-template <class V> TT_NOINLINE void add_columns(Part<double>* parts, const V* v, int64_t n) {
+template <class V> TT_NOINLINE void add_columns(ProductPart<double>* parts, const V* v, int64_t n) {
   double product[kNarrowProducts], smallest[kNarrowProducts], largest[kNarrowProducts];
   for (int64_t j = 0; j < n; j++) product[j] = smallest[j] = largest[j] = 1;
   for (int64_t g = 0, j = 0; g < n; g++) {
@@ -137,7 +130,7 @@ template <class V> TT_NOINLINE void add_columns(Part<double>* parts, const V* v,
   }
   for (int64_t j = 0; j < n; j++) add_block(parts + j, product[j], smallest[j], largest[j]);
 }
-TT_NOINLINE void add_columns(Part<uint64_t>* parts, const int64_t* v, int64_t n) {
+TT_NOINLINE void add_columns(ProductPart<uint64_t>* parts, const int64_t* v, int64_t n) {
   for (int64_t g = 0, j = 0; g < n; g++) {
     uint64_t lane[kWays];
     for (int64_t l = 0; l < kWays; l++) lane[l] = 1;
@@ -176,13 +169,14 @@ template <class R> TT_INLINE Group4 multiply(const Complex<R>* v, int64_t step) 
   return g;
 }
 // If a factor is nan, `by` is.
-TT_INLINE void add_block(Part<C128>* p, C128 by, double low, double high) {
+TT_INLINE void add_block(ProductPart<C128>* p, C128 by, double low, double high) {
   p->low = smaller(p->low, lower(p->product) * low);
   p->high = larger(p->high, upper(p->product) * high);
   p->product = times(p->product, by);
   if (!within(low, high) || !within(lower(p->product), upper(p->product))) p->how = kDone;
 }
-template <class R> TT_NOINLINE void add_columns(Part<C128>* parts, const Complex<R>* v, int64_t n) {
+template <class R>
+TT_NOINLINE void add_columns(ProductPart<C128>* parts, const Complex<R>* v, int64_t n) {
   C128 product[kNarrowProducts];
   double low[kNarrowProducts], high[kNarrowProducts];
   for (int64_t j = 0; j < n; j++) {
@@ -214,11 +208,11 @@ TT_INLINE How outlook(C128 product) {
 
 // Multiplies *product by a chunk, and returns what stage 2 does with it; kDone: the bounds prove
 // nothing, and the chunk must be computed factor by factor.
-TT_INLINE How pass(const Part<uint64_t>& p, uint64_t* product) {
+TT_INLINE How pass(const ProductPart<uint64_t>& p, uint64_t* product) {
   *product *= p.product;
   return kNormal;
 }
-TT_INLINE How pass(const Part<double>& p, double* product) {
+TT_INLINE How pass(const ProductPart<double>& p, double* product) {
   const double size = __builtin_fabs(*product);
   if (size * p.low >= kSmall && size * p.high <= kLarge) {
     *product *= p.product;
@@ -229,7 +223,7 @@ TT_INLINE How pass(const Part<double>& p, double* product) {
   if (__builtin_signbit(p.product)) *product = -*product;
   return kStuck;
 }
-TT_INLINE How pass(const Part<C128>& p, C128* product) {
+TT_INLINE How pass(const ProductPart<C128>& p, C128* product) {
   const How how = outlook(*product);
   if (how != kNormal) return how;
   if (p.how == kDone || !within(lower(*product) * p.low, upper(*product) * p.high)) return kDone;
@@ -303,8 +297,8 @@ template <class V, class A> struct Cumprod {
     steps = min(p.dim - first, p.chunk);
     at = ((t / p.n_tiles * p.dim + first) * p.inner + column) * item;
   }
-  Part<A>* parts() const {
-    return reinterpret_cast<Part<A>*>(p.parts) + (tile * p.n_chunks + chunk) * p.inner;
+  ProductPart<A>* parts() const {
+    return reinterpret_cast<ProductPart<A>*>(p.parts) + (tile * p.n_chunks + chunk) * p.inner;
   }
 
   // Complex: [blocks][n], the product of the blocks before each block of the chunk.
@@ -359,7 +353,7 @@ template <class V, class A> struct Cumprod {
 
   // Stage 0 of a chunk. Complex: stops as soon as a column must be computed factor by factor.
   TT_NOINLINE void take() {
-    Part<A>* const part = parts();
+    ProductPart<A>* const part = parts();
     for (int64_t j = 0; j < n; j++) part[j] = kNoFactors<A>;
     const int64_t block_rows = kBuffer / n / kCumprodBlock * kCumprodBlock;
     for (int64_t i = 0; i < steps; i += block_rows) {
@@ -384,7 +378,7 @@ template <class V, class A> struct Cumprod {
   // Stage 1 of the chunk, given the product before it: leaves the starts for stage 2, or computes
   // the chunk. If the plan has one unit (alone), it first does stage 0, unless that proves nothing.
   TT_INLINE void find_start(A* product) {
-    Part<A>* const part = parts();
+    ProductPart<A>* const part = parts();
     A next[kNarrowProducts];
     How how = outlook(product[0]);
     for (int64_t j = 1; j < n; j++)
@@ -422,7 +416,7 @@ template <class V, class A> struct Cumprod {
   // Stage 2 of a chunk, or a tile that is not cut.
   TT_NOINLINE void multiply_on() {
     A product[kRowTile];
-    const Part<A>* part = p.n_chunks > 1 ? parts() : nullptr;
+    const ProductPart<A>* part = p.n_chunks > 1 ? parts() : nullptr;
     if (part && part[0].how == kDone) return;
     for (int64_t j = 0; j < n; j++) product[j] = part ? part[j].product : kOne<A>;
     if (!part) return walk(product);

@@ -7,10 +7,8 @@
 #include "kernels/cpu/simd/convert.h"
 
 #include "kernels/cpu/simd/loop.h"
+#include "kernels/cpu/simd/vec.h"
 #include "kernels/functors/functor.h"
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 TT_ISA_BEGIN
 
@@ -113,22 +111,16 @@ void from_f16_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<float*>(dst);
   const auto* TT_RESTRICT s = static_cast<const uint16_t*>(src);
   int64_t i = 0;
-#if defined(__F16C__)
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(d + i,
-                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
-#endif
+  if constexpr (kHalfConversions)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store(d + i, load_f16(s + i));
   TT_VECTORIZE for (; i < n; i++) d[i] = f16_to_f32(s[i]);
 }
 void to_f16_pass(void* dst, const void* src, int64_t n) {
   auto* TT_RESTRICT d = static_cast<uint16_t*>(dst);
   const auto* TT_RESTRICT s = static_cast<const float*>(src);
   int64_t i = 0;
-#if defined(__F16C__)
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
+  if constexpr (kHalfConversions)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store_f16(d + i, load(s + i));
   TT_VECTORIZE for (; i < n; i++) d[i] = f32_to_f16(s[i]);
 }
 

@@ -3,23 +3,13 @@
 // reciprocals).
 #pragma once
 
+#include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/isa.h"
-#if defined(__AVX512F__)
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12's own headers: GCC bug 105593
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-#endif
 
 TT_ISA_BEGIN
 namespace math {
 
-#if defined(__FMA__)
+#if TT_FUSED
 TT_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
 TT_INLINE float fma(float a, float b, float c) { return a * b + c; }

@@ -6,13 +6,7 @@
 
 TT_ISA_BEGIN
 
-#if defined(__AVX512F__)
-constexpr int kTileBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kTileBytes = 32;
-#else
-constexpr int kTileBytes = 16;
-#endif
+constexpr int kTileBytes = TT_VEC_BYTES;
 
 template <class T, int n> struct Row {
   typedef T type __attribute__((vector_size(sizeof(T) * n)));

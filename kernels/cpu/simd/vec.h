@@ -1,22 +1,31 @@
-// Vec<T>: the vector of this instruction set, as gcc's and clang's vector extension; load, store,
-// splat, halves.
+// Vec<T>: the vector of this instruction set, as gcc's and clang's vector extension, which has its
+// arithmetic, comparisons and shuffles. Everything else has one name on every instruction set, and
+// one header per vector unit has its bodies (avx512.h, avx2.h, sse2.h, neon.h, any.h):
+//
+//   Part<T>(n)            the first n lanes, 0 <= n <= kLanes<T>, of a load, whose other lanes are
+//                         0, or of a store
+//   fma(x, y, z)          x * y + z, rounded once if TT_FUSED; integers wrap
+//   vmax(x, m), vmin      x > m ? x : m: a NaN in x is skipped
+//   vsqrt(x)              float: within 1 ulp
+//   load_f16, store_f16   kLanes<float> halves <-> floats; only if kHalfConversions
+//   load_as_double        kLanes<double> floats -> doubles, and store_as_float back
+//   unordered(a, b)       NanMask: lanes where either is NaN; any(NanMask)
+//   sign_bits(m)          bit l is the sign of lane l
+//   mul_low(a, b)         products of the lower halves of 64-bit lanes
+//   stream_vector         a store past the caches to a multiple of TT_VEC_BYTES; stream_fence()
+//   permute(a, b, i)      lane i[l] of a and b, one after the other; AVX2 and AVX-512
+//
+// and the constants
+//   k…TileRows            rows by two vectors of the tile of a product or a convolution: as many
+//                         accumulators as the registers hold beside their operands
+//   kRowsOutside          the order of tiles in a packed product
+//   kCheapParts           a partial load costs no more than a whole one
+//   kStreams              stream_vector passes the caches
+//   kHalfConversions      there are instructions that convert halves
 #pragma once
 
+#include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/isa.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#if defined(__AVX512F__)
-#define TT_VEC_BYTES 64
-#elif defined(__AVX2__)
-#define TT_VEC_BYTES 32
-#else
-#define TT_VEC_BYTES 16
-#endif
 
 #if defined(__clang__)
 #define TT_UNROLL _Pragma("unroll")
@@ -54,6 +63,39 @@ TT_INLINE Vec<double> splat(double x) {
 #else
   return x - Vec<double>{};
 #endif
+}
+
+TT_ISA_END
+
+#if defined(__AVX512F__)
+#include "kernels/cpu/simd/avx512.h"
+#elif defined(__AVX2__)
+#include "kernels/cpu/simd/avx2.h"
+#elif defined(__SSE2__)
+#include "kernels/cpu/simd/sse2.h"
+#elif defined(__aarch64__)
+#include "kernels/cpu/simd/neon.h"
+#else
+#include "kernels/cpu/simd/any.h"
+#endif
+
+TT_ISA_BEGIN
+
+TT_INLINE Vec<int32_t> fma(Vec<int32_t> x, Vec<int32_t> y, Vec<int32_t> z) {
+  using U = Vec<uint32_t>;
+  return Vec<int32_t>(U(x) * U(y) + U(z));
+}
+TT_INLINE Vec<int64_t> fma(Vec<int64_t> x, Vec<int64_t> y, Vec<int64_t> z) {
+  using U = Vec<uint64_t>;
+  return Vec<int64_t>(U(x) * U(y) + U(z));
+}
+
+// v, which the compiler cannot replace by loads of its lanes.
+template <class V> TT_INLINE V kept_whole(V v) {
+#if TT_LANE_FACTORS
+  __asm__("" : "+w"(v));
+#endif
+  return v;
 }
 
 // The halves of a vector.

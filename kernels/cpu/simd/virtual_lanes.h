@@ -9,68 +9,11 @@ TT_ISA_BEGIN
 using F32v = Vec<float>;
 using I32v = Vec<int32_t>;
 
-// x > m ? x : m: a NaN in x is skipped. (The unmasked intrinsics of gcc 12 warn of their own
-// undefined operand.)
-TT_INLINE F32v vmax(F32v x, F32v m) {
-#if defined(__AVX512F__)
-  return F32v(_mm512_maskz_max_ps(__mmask16(-1), __m512(x), __m512(m)));
-#elif defined(__AVX2__)
-  return F32v(_mm256_max_ps(__m256(x), __m256(m)));
-#elif defined(__SSE2__)
-  return F32v(_mm_max_ps(__m128(x), __m128(m)));
-#else
-  return x > m ? x : m;
-#endif
-}
-TT_INLINE F32v vmin(F32v x, F32v m) {
-#if defined(__AVX512F__)
-  return F32v(_mm512_maskz_min_ps(__mmask16(-1), __m512(x), __m512(m)));
-#elif defined(__AVX2__)
-  return F32v(_mm256_min_ps(__m256(x), __m256(m)));
-#elif defined(__SSE2__)
-  return F32v(_mm_min_ps(__m128(x), __m128(m)));
-#else
-  return x < m ? x : m;
-#endif
-}
-
-TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) {
-#if defined(__AVX512F__)
-  return Vec<double>(_mm512_maskz_max_pd(__mmask8(-1), __m512d(x), __m512d(m)));
-#elif defined(__AVX2__)
-  return Vec<double>(_mm256_max_pd(__m256d(x), __m256d(m)));
-#elif defined(__SSE2__)
-  return Vec<double>(_mm_max_pd(__m128d(x), __m128d(m)));
-#else
-  return x > m ? x : m;
-#endif
-}
-TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) {
-#if defined(__AVX512F__)
-  return Vec<double>(_mm512_maskz_min_pd(__mmask8(-1), __m512d(x), __m512d(m)));
-#elif defined(__AVX2__)
-  return Vec<double>(_mm256_min_pd(__m256d(x), __m256d(m)));
-#elif defined(__SSE2__)
-  return Vec<double>(_mm_min_pd(__m128d(x), __m128d(m)));
-#else
-  return x < m ? x : m;
-#endif
-}
-
-// Fused where the ISA has it (avx2 and above, neon).
-TT_INLINE F32v vfma(F32v a, F32v b, F32v c) {
-#if defined(__AVX512F__)
-  return F32v(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
-#elif defined(__FMA__)
-  return F32v(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
-#else
-  return a * b + c;
-#endif
-}
-
+// Fused where the instruction set has it; doubles are rounded twice everywhere.
+TT_INLINE F32v vfma(F32v a, F32v b, F32v c) { return fma(a, b, c); }
 TT_INLINE Vec<double> vfma(Vec<double> a, Vec<double> b, Vec<double> c) { return a * b + c; }
 TT_INLINE double vfma(double a, double b, double c) { return a * b + c; }
-#if defined(__FMA__)
+#if TT_FUSED
 TT_INLINE float vfma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
 TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }

@@ -1,0 +1,116 @@
+// AVX-512. See vec.h for the contracts.
+#pragma once
+
+TT_ISA_BEGIN
+
+constexpr int kPackedTileRows = 14;
+constexpr int kSmallTileRows = 8;
+constexpr int kConvTileRows = 14;
+constexpr bool kRowsOutside = true;
+constexpr bool kCheapParts = true;
+constexpr bool kStreams = true;
+
+template <class T> struct Part {
+  uint32_t bits;
+  TT_INLINE explicit Part(int n) : bits((uint32_t(1) << n) - 1) {}
+};
+TT_INLINE Vec<float> load(const float* p, Part<float> m) {
+  return Vec<float>(_mm512_maskz_loadu_ps(__mmask16(m.bits), p));
+}
+TT_INLINE Vec<double> load(const double* p, Part<double> m) {
+  return Vec<double>(_mm512_maskz_loadu_pd(__mmask8(m.bits), p));
+}
+TT_INLINE Vec<int32_t> load(const int32_t* p, Part<int32_t> m) {
+  return Vec<int32_t>(_mm512_maskz_loadu_epi32(__mmask16(m.bits), p));
+}
+TT_INLINE Vec<int64_t> load(const int64_t* p, Part<int64_t> m) {
+  return Vec<int64_t>(_mm512_maskz_loadu_epi64(__mmask8(m.bits), p));
+}
+TT_INLINE void store(float* p, Vec<float> v, Part<float> m) {
+  _mm512_mask_storeu_ps(p, __mmask16(m.bits), __m512(v));
+}
+TT_INLINE void store(double* p, Vec<double> v, Part<double> m) {
+  _mm512_mask_storeu_pd(p, __mmask8(m.bits), __m512d(v));
+}
+TT_INLINE void store(int32_t* p, Vec<int32_t> v, Part<int32_t> m) {
+  _mm512_mask_storeu_epi32(p, __mmask16(m.bits), __m512i(v));
+}
+TT_INLINE void store(int64_t* p, Vec<int64_t> v, Part<int64_t> m) {
+  _mm512_mask_storeu_epi64(p, __mmask8(m.bits), __m512i(v));
+}
+
+TT_INLINE Vec<float> fma(Vec<float> x, Vec<float> y, Vec<float> z) {
+  return Vec<float>(_mm512_fmadd_ps(__m512(x), __m512(y), __m512(z)));
+}
+TT_INLINE Vec<double> fma(Vec<double> x, Vec<double> y, Vec<double> z) {
+  return Vec<double>(_mm512_fmadd_pd(__m512d(x), __m512d(y), __m512d(z)));
+}
+
+// (The unmasked intrinsics of gcc 12 warn of their own undefined operand.)
+TT_INLINE Vec<float> vmax(Vec<float> x, Vec<float> m) {
+  return Vec<float>(_mm512_maskz_max_ps(__mmask16(-1), __m512(x), __m512(m)));
+}
+TT_INLINE Vec<float> vmin(Vec<float> x, Vec<float> m) {
+  return Vec<float>(_mm512_maskz_min_ps(__mmask16(-1), __m512(x), __m512(m)));
+}
+TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) {
+  return Vec<double>(_mm512_maskz_max_pd(__mmask8(-1), __m512d(x), __m512d(m)));
+}
+TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) {
+  return Vec<double>(_mm512_maskz_min_pd(__mmask8(-1), __m512d(x), __m512d(m)));
+}
+
+// An approximation and one Newton step: within 1 ulp of the root of a normal number; 0 and infinity
+// are exact. The hardware's root and quotient together would take longer than memory does.
+TT_INLINE Vec<float> vsqrt(Vec<float> x) {
+  const __m512 v = __m512(x);
+  const __m512 r = _mm512_rsqrt14_ps(v);
+  const __m512 y = _mm512_mul_ps(v, r);
+  const __m512 root =
+      _mm512_fmadd_ps(_mm512_fnmadd_ps(y, y, v), _mm512_mul_ps(r, _mm512_set1_ps(0.5f)), y);
+  const __mmask16 own = _mm512_fpclass_ps_mask(v, 0x0e);  // +0, -0, +infinity
+  return Vec<float>(_mm512_mask_mov_ps(root, own, v));
+}
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
+
+constexpr bool kHalfConversions = true;
+TT_INLINE Vec<float> load_f16(const void* p) {
+  return Vec<float>(
+      _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(static_cast<const __m256i*>(p))));
+}
+TT_INLINE void store_f16(void* p, Vec<float> v) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p),
+                      _mm512_maskz_cvtps_ph(0xffff, __m512(v), _MM_FROUND_TO_NEAREST_INT));
+}
+
+TT_INLINE void stream_vector(char* p, const char* from) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), _mm512_loadu_si512(from));
+}
+TT_INLINE void stream_fence() { _mm_sfence(); }
+
+TT_INLINE Vec<float> permute(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
+  return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
+}
+
+using NanMask = uint32_t;
+TT_INLINE NanMask unordered(Vec<float> a, Vec<float> b) {
+  return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_UNORD_Q);
+}
+TT_INLINE bool any(NanMask m) { return m != 0; }
+TT_INLINE uint32_t sign_bits(Vec<int64_t> m) { return _mm512_movepi64_mask(__m512i(m)); }
+
+TT_INLINE Vec<uint64_t> mul_low(Vec<uint64_t> a, Vec<uint64_t> b) {
+  return Vec<uint64_t>(_mm512_maskz_mul_epu32(__mmask8(-1), __m512i(a), __m512i(b)));
+}
+
+TT_INLINE Vec<double> load_as_double(const float* p) {
+  typedef float Half __attribute__((vector_size(32)));
+  Half v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, Vec<double>);
+}
+TT_INLINE void store_as_float(float* p, Vec<double> v) {
+  _mm256_storeu_ps(p, _mm512_cvtpd_ps(__m512d(v)));
+}
+
+TT_ISA_END

@@ -1,0 +1,41 @@
+// The compiler's header of intrinsics, and which vector unit this build is for:
+//   TT_VEC_BYTES        bytes of a vector
+//   TT_FUSED            1: multiplication and addition are rounded once
+//   TT_LANE_FACTORS     1: a multiplication takes a lane of a register as a factor
+#pragma once
+
+#if defined(__x86_64__) || defined(__SSE2__)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12's own headers: GCC bug 105593
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#if defined(__AVX512F__)
+#define TT_VEC_BYTES 64
+#elif defined(__AVX2__)
+#define TT_VEC_BYTES 32
+#elif defined(__aarch64__)
+#define TT_VEC_BYTES 16
+#else
+#define TT_VEC_BYTES 16
+#endif
+
+#if defined(__FMA__) || defined(__aarch64__)
+#define TT_FUSED 1
+#else
+#define TT_FUSED 0
+#endif
+
+#if defined(__aarch64__)
+#define TT_LANE_FACTORS 1
+#else
+#define TT_LANE_FACTORS 0
+#endif

@@ -1,0 +1,62 @@
+// NEON of 64-bit ARM, its baseline. See vec.h for the contracts.
+#pragma once
+
+#include "kernels/cpu/simd/partial.h"
+
+TT_ISA_BEGIN
+
+constexpr int kPackedTileRows = 12;
+constexpr int kSmallTileRows = 8;
+constexpr int kConvTileRows = 9;
+constexpr bool kRowsOutside = false;
+constexpr bool kCheapParts = false;
+constexpr bool kStreams = false;
+
+TT_INLINE Vec<float> fma(Vec<float> x, Vec<float> y, Vec<float> z) {
+  return Vec<float>(vfmaq_f32(float32x4_t(z), float32x4_t(x), float32x4_t(y)));
+}
+TT_INLINE Vec<double> fma(Vec<double> x, Vec<double> y, Vec<double> z) {
+  return Vec<double>(vfmaq_f64(float64x2_t(z), float64x2_t(x), float64x2_t(y)));
+}
+
+// FMAX would return a NaN of either operand.
+TT_INLINE Vec<float> vmax(Vec<float> x, Vec<float> m) { return x > m ? x : m; }
+TT_INLINE Vec<float> vmin(Vec<float> x, Vec<float> m) { return x < m ? x : m; }
+TT_INLINE Vec<double> vmax(Vec<double> x, Vec<double> m) { return x > m ? x : m; }
+TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) { return x < m ? x : m; }
+
+TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(vsqrtq_f32(float32x4_t(x))); }
+TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(vsqrtq_f64(float64x2_t(x))); }
+
+constexpr bool kHalfConversions = true;
+TT_INLINE Vec<float> load_f16(const void* p) {
+  return Vec<float>(vcvt_f32_f16(vld1_f16(static_cast<const __fp16*>(p))));
+}
+TT_INLINE void store_f16(void* p, Vec<float> v) {
+  vst1_f16(static_cast<__fp16*>(p), vcvt_f16_f32(float32x4_t(v)));
+}
+
+// STNP is a hint that compilers emit for none of their intrinsics.
+TT_INLINE void stream_vector(char* p, const char* from) { __builtin_memcpy(p, from, 16); }
+TT_INLINE void stream_fence() {}
+
+using NanMask = Vec<int32_t>;
+TT_INLINE NanMask unordered(Vec<float> a, Vec<float> b) { return (a != a) | (b != b); }
+TT_INLINE bool any(NanMask m) { return vmaxvq_u32(uint32x4_t(m)) != 0; }
+TT_INLINE uint32_t sign_bits(Vec<int64_t> m) {
+  const uint64x2_t bits = vshrq_n_u64(uint64x2_t(m), 63);
+  return uint32_t(vgetq_lane_u64(bits, 0) | vgetq_lane_u64(bits, 1) << 1);
+}
+
+TT_INLINE Vec<uint64_t> mul_low(Vec<uint64_t> a, Vec<uint64_t> b) {
+  return Vec<uint64_t>(vmull_u32(vmovn_u64(uint64x2_t(a)), vmovn_u64(uint64x2_t(b))));
+}
+
+TT_INLINE Vec<double> load_as_double(const float* p) {
+  return Vec<double>(vcvt_f64_f32(vld1_f32(p)));
+}
+TT_INLINE void store_as_float(float* p, Vec<double> v) {
+  vst1_f32(p, vcvt_f32_f64(float64x2_t(v)));
+}
+
+TT_ISA_END
