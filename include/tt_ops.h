@@ -5074,6 +5074,139 @@ tt_status tt_max_unpool3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *in
                           const int64_t *kernel_size, int64_t n_kernel_size,
                           const tt_max_unpool3d_opts *opts, tt_tensor **out);
 
+/* Rounds input to the numbers that integers with this scale and zero point stand for:
+   (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale. The
+   gradient passes where the integer is not clamped.
+     scale: difference of two neighbouring numbers, positive
+     zero_point: integer that stands for 0, in [quant_min, quant_max]
+     quant_min: smallest integer
+     quant_max: largest integer */
+tt_status tt_fake_quantize_per_tensor_affine(tt_ctx *c, const tt_tensor *input, double scale,
+                                             int64_t zero_point, int64_t quant_min,
+                                             int64_t quant_max, tt_tensor **out);
+
+/* Like fake_quantize_per_tensor_affine, with scale and zero point as tensors of one element.
+   They get no gradient.
+     scale: difference of two neighbouring numbers, one element
+     zero_point: integer that stands for 0, one element
+     quant_min: smallest integer
+     quant_max: largest integer */
+tt_status tt_fake_quantize_per_tensor_affine_tensor(tt_ctx *c, const tt_tensor *input,
+                                                    const tt_tensor *scale,
+                                                    const tt_tensor *zero_point, int64_t quant_min,
+                                                    int64_t quant_max, tt_tensor **out);
+
+/* Like fake_quantize_per_tensor_affine, with a scale and a zero point for each position along
+   axis. They get no gradient.
+     scale: (input.shape[axis])
+     zero_point: (input.shape[axis])
+     axis: dimension of the channels
+     quant_min: smallest integer
+     quant_max: largest integer */
+tt_status tt_fake_quantize_per_channel_affine(tt_ctx *c, const tt_tensor *input,
+                                              const tt_tensor *scale, const tt_tensor *zero_point,
+                                              int64_t axis, int64_t quant_min, int64_t quant_max,
+                                              tt_tensor **out);
+
+/* Quantises input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
+   Halves round to even.
+     scale: difference of two neighbouring numbers, positive
+     zero_point: integer that stands for 0, in [quant_min, quant_max]
+     quant_min: smallest integer
+     quant_max: largest integer
+     dtype: integer dtype of the result, which must hold quant_min and quant_max */
+tt_status tt_quantize_per_tensor(tt_ctx *c, const tt_tensor *input, double scale,
+                                 int64_t zero_point, int64_t quant_min, int64_t quant_max,
+                                 tt_dtype dtype, tt_tensor **out);
+
+/* Computes the float32 numbers that integers stand for: (input - zero_point) * scale.
+     scale: difference of two neighbouring numbers, positive
+     zero_point: integer that stands for 0, in [quant_min, quant_max]
+     quant_min: smallest integer, which does not change the result
+     quant_max: largest integer, which does not change the result
+     dtype: dtype of input */
+tt_status tt_dequantize_per_tensor(tt_ctx *c, const tt_tensor *input, double scale,
+                                   int64_t zero_point, int64_t quant_min, int64_t quant_max,
+                                   tt_dtype dtype, tt_tensor **out);
+
+/* Like quantize_per_tensor, with a scale and a zero point for each position along axis.
+     scales: (input.shape[axis])
+     zero_points: (input.shape[axis])
+     axis: dimension of the channels
+     quant_min: smallest integer
+     quant_max: largest integer
+     dtype: integer dtype of the result, which must hold quant_min and quant_max */
+tt_status tt_quantize_per_channel(tt_ctx *c, const tt_tensor *input, const tt_tensor *scales,
+                                  const tt_tensor *zero_points, int64_t axis, int64_t quant_min,
+                                  int64_t quant_max, tt_dtype dtype, tt_tensor **out);
+
+/* Like dequantize_per_tensor, with a scale and a zero point for each position along axis.
+     scales: (input.shape[axis])
+     zero_points: (input.shape[axis]); none: 0
+     axis: dimension of the channels
+     quant_min: smallest integer, which does not change the result
+     quant_max: largest integer, which does not change the result
+     dtype: dtype of input */
+tt_status tt_dequantize_per_channel(tt_ctx *c, const tt_tensor *input, const tt_tensor *scales,
+                                    const tt_tensor *zero_points, int64_t axis, int64_t quant_min,
+                                    int64_t quant_max, tt_dtype dtype, tt_tensor **out);
+
+/* Computes the product of two matrices of 8-bit integers as int32. Sums wrap around modulo 2^32.
+     self: (n, m), int8 or uint8
+     mat2: (m, p), int8 */
+tt_status tt_int_mm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out);
+
+/* Computes linear of quantised input and weight in integers, as float32: the sum over in of
+   (input - input_zero_point) * weight, times input_scale * weight_scale, plus bias.
+     input: (…, in), int8 or uint8
+     input_scale: one element, or one for each row of input in the shape (…)
+     input_zero_point: integers in the shape of input_scale
+     weight: (out, in), int8 with zero point 0
+     weight_scale: one element, or (out)
+     bias: (out), float32; none: no bias */
+typedef struct tt_quantized_linear_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *bias; /* (out), float32; none: no bias; default: none */
+} tt_quantized_linear_opts;
+#define TT_QUANTIZED_LINEAR_BIAS (UINT64_C(1) << 0)
+tt_status tt_quantized_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *input_scale,
+                              const tt_tensor *input_zero_point, const tt_tensor *weight,
+                              const tt_tensor *weight_scale, const tt_quantized_linear_opts *opts,
+                              tt_tensor **out);
+
+/* Computes conv2d of quantised input and weight in integers, as float32. Padding stands for 0.
+     input: (N, C, H, W), int8 or uint8
+     input_scale: scale of input, positive
+     input_zero_point: integer of the dtype of input that stands for 0
+     weight: (out, C / groups, kh, kw), int8 with zero point 0
+     weight_scale: one element, or (out)
+     bias: (out), float32; none: no bias
+     stride: step between windows
+     padding: numbers added on both sides of each spatial dimension
+     dilation: step between the elements of a window
+     groups: number of blocked connections from input to output channels; divides both */
+typedef struct tt_quantized_conv2d_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const tt_tensor *bias; /* (out), float32; none: no bias; default: none */
+  const int64_t *stride; /* step between windows; default: 1 */
+  int64_t n_stride;
+  const int64_t *padding; /* numbers added on both sides of each spatial dimension; default: 0 */
+  int64_t n_padding;
+  const int64_t *dilation; /* step between the elements of a window; default: 1 */
+  int64_t n_dilation;
+  int64_t groups; /* number of blocked connections from input to output channels; divides both;
+                     default: 1 */
+} tt_quantized_conv2d_opts;
+#define TT_QUANTIZED_CONV2D_BIAS (UINT64_C(1) << 0)
+#define TT_QUANTIZED_CONV2D_STRIDE (UINT64_C(1) << 1)
+#define TT_QUANTIZED_CONV2D_PADDING (UINT64_C(1) << 2)
+#define TT_QUANTIZED_CONV2D_DILATION (UINT64_C(1) << 3)
+#define TT_QUANTIZED_CONV2D_GROUPS (UINT64_C(1) << 4)
+tt_status tt_quantized_conv2d(tt_ctx *c, const tt_tensor *input, double input_scale,
+                              int64_t input_zero_point, const tt_tensor *weight,
+                              const tt_tensor *weight_scale, const tt_quantized_conv2d_opts *opts,
+                              tt_tensor **out);
+
 /* Returns random numbers, uniformly distributed in [0, 1).
      size: shape of the result
      dtype: floating or complex dtype; default: float32

@@ -49,6 +49,14 @@ Isa detect() {
 
 bool detect_bf16() { return leaf(7, 0).a >= 1 && has(leaf(7, 1).a, 5); }
 
+// Bit i is set if kernels of Isa i may use dot products of bytes.
+int32_t detect_int8() {
+  const Isa best = best_isa();
+  const bool wide = best == kIsaAvx512 && has(leaf(7, 0).c, 11);
+  const bool narrow = best >= kIsaAvx2 && leaf(7, 0).a >= 1 && has(leaf(7, 1).a, 4);
+  return int32_t(wide) << kIsaAvx512 | int32_t(narrow) << kIsaAvx2;
+}
+
 // Reads the cache parameters: leaf 4 (Intel) and 0x8000001d (AMD) have the same layout.
 int64_t find_l3(uint32_t n) {
   for (uint32_t i = 0; i < 8; i++) {
@@ -78,6 +86,7 @@ namespace {
 
 Isa detect() { return kIsaBaseline; }
 bool detect_bf16() { return false; }
+int32_t detect_int8() { return 0; }
 int64_t detect_l3() { return 0; }
 bool detect_steady_ticks() { return true; }
 
@@ -103,6 +112,16 @@ bool has_bf16_products() noexcept {
     __atomic_store_n(&found, yes, __ATOMIC_RELAXED);
   }
   return yes != 0;
+}
+
+bool has_int8_products(Isa isa) noexcept {
+  static constinit int32_t found = -1;
+  int32_t bits = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (bits < 0) {
+    bits = detect_int8();
+    __atomic_store_n(&found, bits, __ATOMIC_RELAXED);
+  }
+  return bits >> isa & 1;
 }
 
 const char* isa_name(Isa isa) noexcept {

@@ -59,6 +59,7 @@ void scratch_clear(void) {
 
 #include "refs/attention.h"
 #include "refs/conv.h"
+#include "refs/quant.h"
 #include "refs/fft.h"
 #include "refs/fold.h"
 #include "refs/linalg.h"
@@ -85,8 +86,8 @@ static const Family kFamilies[] = {
     FAMILY(kCompare),    FAMILY(kComplex), FAMILY(kConv),    FAMILY(kCopy),      FAMILY(kFactory),
     FAMILY(kFft),        FAMILY(kFold),    FAMILY(kGrid),    FAMILY(kIndex),     FAMILY(kLinalg),
     FAMILY(kLoss),       FAMILY(kMatmul),  FAMILY(kNorm),    FAMILY(kPool),      FAMILY(kRecurrent),
-    FAMILY(kReduce),     FAMILY(kResize),  FAMILY(kScan),    FAMILY(kSoftmax),   FAMILY(kSort),
-    FAMILY(kSpecial),    FAMILY(kUnary),   FAMILY(kView),
+    FAMILY(kQuant),      FAMILY(kReduce),  FAMILY(kResize),  FAMILY(kScan),      FAMILY(kSoftmax),
+    FAMILY(kSort),       FAMILY(kSpecial), FAMILY(kUnary),   FAMILY(kView),
 };
 
 /* ---- lookup ---- */

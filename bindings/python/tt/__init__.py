@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from . import accelerator as accelerator
     from . import array_api as array_api
     from . import amp as amp
+    from . import ao as ao
     from . import autograd as autograd
     from . import backends as backends
     from . import compiler as compiler
@@ -152,10 +153,11 @@ if TYPE_CHECKING:
     from .sparse import sparse_csr_tensor as sparse_csr_tensor
     from .sparse import spmm as spmm
     from ._ops.functions import *  # noqa: F403
+    from ._ops.functions import _int_mm as _int_mm
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
-    "accelerator amp array_api autograd backends compiler cpu cuda distributed distributions "
+    "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors fft func futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler "
     "random runtime safetensors serialization sparse special testing utils version xpu"
 )

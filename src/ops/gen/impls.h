@@ -511,6 +511,36 @@ TensorRef max_unpool2d(Call c, const Tensor& input, const Tensor& indices, Ints 
                        Ints stride, Ints padding, Ints output_size);
 TensorRef max_unpool3d(Call c, const Tensor& input, const Tensor& indices, Ints kernel_size,
                        Ints stride, Ints padding, Ints output_size);
+TensorRef fake_quantize_per_tensor_affine(Call c, const Tensor& input, double scale,
+                                          int64_t zero_point, int64_t quant_min, int64_t quant_max);
+TensorRef fake_quantize_per_tensor_affine_tensor(Call c, const Tensor& input, const Tensor& scale,
+                                                 const Tensor& zero_point, int64_t quant_min,
+                                                 int64_t quant_max);
+TensorRef fake_quantize_per_channel_affine(Call c, const Tensor& input, const Tensor& scale,
+                                           const Tensor& zero_point, int64_t axis,
+                                           int64_t quant_min, int64_t quant_max);
+TensorRef fake_quantize(Call c, const Tensor& input, const Tensor& scale, const Tensor& zero_point,
+                        int64_t quant_min, int64_t quant_max);
+TensorRef fake_quantize_mask(Call c, const Tensor& input, const Tensor& scale,
+                             const Tensor& zero_point, int64_t quant_min, int64_t quant_max);
+TensorRef quantize_per_tensor(Call c, const Tensor& input, double scale, int64_t zero_point,
+                              int64_t quant_min, int64_t quant_max, Dtype dtype);
+TensorRef dequantize_per_tensor(Call c, const Tensor& input, double scale, int64_t zero_point,
+                                int64_t quant_min, int64_t quant_max, Dtype dtype);
+TensorRef quantize_per_channel(Call c, const Tensor& input, const Tensor& scales,
+                               const Tensor& zero_points, int64_t axis, int64_t quant_min,
+                               int64_t quant_max, Dtype dtype);
+TensorRef dequantize_per_channel(Call c, const Tensor& input, const Tensor& scales,
+                                 const Tensor* zero_points, int64_t axis, int64_t quant_min,
+                                 int64_t quant_max, Dtype dtype);
+TensorRef int_mm(Call c, const Tensor& self, const Tensor& mat2);
+TensorRef quantized_linear(Call c, const Tensor& input, const Tensor& input_scale,
+                           const Tensor& input_zero_point, const Tensor& weight,
+                           const Tensor& weight_scale, const Tensor* bias);
+TensorRef quantized_conv2d(Call c, const Tensor& input, double input_scale,
+                           int64_t input_zero_point, const Tensor& weight,
+                           const Tensor& weight_scale, const Tensor* bias, Ints stride,
+                           Ints padding, Ints dilation, int64_t groups);
 TensorRef rand(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef randn(Call c, Ints size, Dtype dtype, Opt<Device> device, Generator* generator);
 TensorRef rand_like(Call c, const Tensor& self, Dtype dtype, Opt<Device> device,

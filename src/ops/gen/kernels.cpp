@@ -249,6 +249,7 @@ int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -497,6 +498,7 @@ int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX512
@@ -745,6 +747,7 @@ int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fft(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_unscale(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t int8_matmul(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
 #if TT_HAVE_AVX2
@@ -1269,5 +1272,7 @@ constinit const Kernel kernel_recurrent_step_backward =
 constinit const Kernel kernel_fft = {{baseline::fft, TT_AVX2(fft), TT_AVX512(fft)}, 243, "fft"};
 constinit const Kernel kernel_clip_unscale =
     {{baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, 244, "clip_unscale"};
+constinit const Kernel kernel_int8_matmul =
+    {{baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, 245, "int8_matmul"};
 
 }  // namespace TT_NS

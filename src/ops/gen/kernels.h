@@ -250,7 +250,8 @@ extern const Kernel kernel_recurrent_step;
 extern const Kernel kernel_recurrent_step_backward;
 extern const Kernel kernel_fft;
 extern const Kernel kernel_clip_unscale;
+extern const Kernel kernel_int8_matmul;
 
-constexpr int32_t kNumKernels = 245;
+constexpr int32_t kNumKernels = 246;
 
 }  // namespace TT_NS

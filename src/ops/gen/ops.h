@@ -856,6 +856,29 @@ extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_take_maxima
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d;
+extern Op<TensorRef(const Tensor&, double, int64_t, int64_t,
+                    int64_t)> op_fake_quantize_per_tensor_affine;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
+                    int64_t)> op_fake_quantize_per_tensor_affine_tensor;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
+                    int64_t)> op_fake_quantize_per_channel_affine;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
+                    int64_t)> op_fake_quantize;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
+                    int64_t)> op_fake_quantize_mask;
+extern Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
+                    Dtype)> op_quantize_per_tensor;
+extern Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
+                    Dtype)> op_dequantize_per_tensor;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, int64_t,
+                    Dtype)> op_quantize_per_channel;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, int64_t,
+                    Dtype)> op_dequantize_per_channel;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_int_mm;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                    const Tensor*)> op_quantized_linear;
+extern Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
+                    Ints, Ints, Ints, int64_t)> op_quantized_conv2d;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand;
 extern Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn;
 extern Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like;
@@ -4003,6 +4026,69 @@ inline TensorRef max_unpool2d(const Tensor& input, const Tensor& indices, Ints k
 inline TensorRef max_unpool3d(const Tensor& input, const Tensor& indices, Ints kernel_size,
                               Ints stride = {}, Ints padding = {}, Ints output_size = {}) {
   return dispatch(op_max_unpool3d, input, indices, kernel_size, stride, padding, output_size);
+}
+inline TensorRef fake_quantize_per_tensor_affine(const Tensor& input, double scale,
+                                                 int64_t zero_point, int64_t quant_min,
+                                                 int64_t quant_max) {
+  return dispatch(op_fake_quantize_per_tensor_affine, input, scale, zero_point, quant_min,
+                  quant_max);
+}
+inline TensorRef fake_quantize_per_tensor_affine_tensor(const Tensor& input, const Tensor& scale,
+                                                        const Tensor& zero_point, int64_t quant_min,
+                                                        int64_t quant_max) {
+  return dispatch(op_fake_quantize_per_tensor_affine_tensor, input, scale, zero_point, quant_min,
+                  quant_max);
+}
+inline TensorRef fake_quantize_per_channel_affine(const Tensor& input, const Tensor& scale,
+                                                  const Tensor& zero_point, int64_t axis,
+                                                  int64_t quant_min, int64_t quant_max) {
+  return dispatch(op_fake_quantize_per_channel_affine, input, scale, zero_point, axis, quant_min,
+                  quant_max);
+}
+inline TensorRef fake_quantize(const Tensor& input, const Tensor& scale, const Tensor& zero_point,
+                               int64_t quant_min, int64_t quant_max) {
+  return dispatch(op_fake_quantize, input, scale, zero_point, quant_min, quant_max);
+}
+inline TensorRef fake_quantize_mask(const Tensor& input, const Tensor& scale,
+                                    const Tensor& zero_point, int64_t quant_min,
+                                    int64_t quant_max) {
+  return dispatch(op_fake_quantize_mask, input, scale, zero_point, quant_min, quant_max);
+}
+inline TensorRef quantize_per_tensor(const Tensor& input, double scale, int64_t zero_point,
+                                     int64_t quant_min, int64_t quant_max, Dtype dtype) {
+  return dispatch(op_quantize_per_tensor, input, scale, zero_point, quant_min, quant_max, dtype);
+}
+inline TensorRef dequantize_per_tensor(const Tensor& input, double scale, int64_t zero_point,
+                                       int64_t quant_min, int64_t quant_max, Dtype dtype) {
+  return dispatch(op_dequantize_per_tensor, input, scale, zero_point, quant_min, quant_max, dtype);
+}
+inline TensorRef quantize_per_channel(const Tensor& input, const Tensor& scales,
+                                      const Tensor& zero_points, int64_t axis, int64_t quant_min,
+                                      int64_t quant_max, Dtype dtype) {
+  return dispatch(op_quantize_per_channel, input, scales, zero_points, axis, quant_min, quant_max,
+                  dtype);
+}
+inline TensorRef dequantize_per_channel(const Tensor& input, const Tensor& scales,
+                                        const Tensor* zero_points, int64_t axis, int64_t quant_min,
+                                        int64_t quant_max, Dtype dtype) {
+  return dispatch(op_dequantize_per_channel, input, scales, zero_points, axis, quant_min, quant_max,
+                  dtype);
+}
+inline TensorRef int_mm(const Tensor& self, const Tensor& mat2) {
+  return dispatch(op_int_mm, self, mat2);
+}
+inline TensorRef quantized_linear(const Tensor& input, const Tensor& input_scale,
+                                  const Tensor& input_zero_point, const Tensor& weight,
+                                  const Tensor& weight_scale, const Tensor* bias = nullptr) {
+  return dispatch(op_quantized_linear, input, input_scale, input_zero_point, weight, weight_scale,
+                  bias);
+}
+inline TensorRef quantized_conv2d(const Tensor& input, double input_scale, int64_t input_zero_point,
+                                  const Tensor& weight, const Tensor& weight_scale,
+                                  const Tensor* bias = nullptr, Ints stride = {}, Ints padding = {},
+                                  Ints dilation = {}, int64_t groups = 1) {
+  return dispatch(op_quantized_conv2d, input, input_scale, input_zero_point, weight, weight_scale,
+                  bias, stride, padding, dilation, groups);
 }
 inline TensorRef rand(Ints size, Dtype dtype = Dtype::kNone, Opt<Device> device = {},
                       Generator* generator = nullptr) {

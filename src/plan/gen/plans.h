@@ -15,6 +15,7 @@
 #include "plan/norm_plan.h"
 #include "plan/optim_plan.h"
 #include "plan/pool_plan.h"
+#include "plan/quant_plan.h"
 #include "plan/random_plan.h"
 #include "plan/recurrent_plan.h"
 #include "plan/reduce_plan.h"

@@ -9004,6 +9004,203 @@ function max_unpool3d(input::Tensor, indices::Tensor, kernel_size_=required;
 end
 
 """
+    TT.fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
+
+Rounds input to the numbers that integers with this scale and zero point stand for:
+(clamp(round(input / scale) + `zero_point`, `quant_min`, `quant_max`) - `zero_point`) * scale. The
+gradient passes where the integer is not clamped.
+Like `fake_quantize_per_tensor_affine`, with scale and zero point as tensors of one element. They
+get no gradient.
+
+- `scale`: difference of two neighbouring numbers, positive
+- `zero_point`: integer that stands for 0, in [`quant_min`, `quant_max`]
+- `quant_min`: smallest integer
+- `quant_max`: largest integer
+"""
+function fake_quantize_per_tensor_affine(input::Tensor, scale::Union{Real, Tensor},
+    zero_point::Union{Integer, Tensor}, quant_min::Integer, quant_max::Integer)
+    if scale isa Real && zero_point isa Integer
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_fake_quantize_per_tensor_affine(ctx(), input, f64(scale), i64(zero_point),
+            i64(quant_min), i64(quant_max), o))
+        return wrap(o[])
+    elseif scale isa Tensor && zero_point isa Tensor
+        o = Ref{Ptr{Cvoid}}()
+        check(C.tt_fake_quantize_per_tensor_affine_tensor(ctx(), input, scale, zero_point,
+            i64(quant_min), i64(quant_max), o))
+        return wrap(o[])
+    end
+    no_form("fake_quantize_per_tensor_affine")
+end
+
+"""
+    TT.fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max)
+
+Like `fake_quantize_per_tensor_affine`, with a scale and a zero point for each position along axis.
+They get no gradient.
+
+- `scale`: (input.shape[axis])
+- `zero_point`: (input.shape[axis])
+- `axis`: dimension of the channels
+- `quant_min`: smallest integer
+- `quant_max`: largest integer
+"""
+function fake_quantize_per_channel_affine(input::Tensor, scale::Tensor, zero_point::Tensor,
+    axis::Integer, quant_min::Integer, quant_max::Integer)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_fake_quantize_per_channel_affine(ctx(), input, scale, zero_point, c_dim(axis),
+        i64(quant_min), i64(quant_max), o))
+    return wrap(o[])
+end
+
+"""
+    TT.quantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
+
+Quantises input: clamp(round(input / scale) + `zero_point`, `quant_min`, `quant_max`) as integers.
+Halves round to even.
+
+- `scale`: difference of two neighbouring numbers, positive
+- `zero_point`: integer that stands for 0, in [`quant_min`, `quant_max`]
+- `quant_min`: smallest integer
+- `quant_max`: largest integer
+- `dtype`: integer dtype of the result, which must hold `quant_min` and `quant_max`
+"""
+function quantize_per_tensor(input::Tensor, scale::Real, zero_point::Integer, quant_min::Integer,
+    quant_max::Integer, dtype::Type)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_quantize_per_tensor(ctx(), input, f64(scale), i64(zero_point), i64(quant_min),
+        i64(quant_max), dtype_code(dtype), o))
+    return wrap(o[])
+end
+
+"""
+    TT.dequantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
+
+Computes the float32 numbers that integers stand for: (input - `zero_point`) * scale.
+
+- `scale`: difference of two neighbouring numbers, positive
+- `zero_point`: integer that stands for 0, in [`quant_min`, `quant_max`]
+- `quant_min`: smallest integer, which does not change the result
+- `quant_max`: largest integer, which does not change the result
+- `dtype`: dtype of input
+"""
+function dequantize_per_tensor(input::Tensor, scale::Real, zero_point::Integer, quant_min::Integer,
+    quant_max::Integer, dtype::Type)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_dequantize_per_tensor(ctx(), input, f64(scale), i64(zero_point), i64(quant_min),
+        i64(quant_max), dtype_code(dtype), o))
+    return wrap(o[])
+end
+
+"""
+    TT.quantize_per_channel(input, scales, zero_points, axis, quant_min, quant_max, dtype)
+
+Like `quantize_per_tensor`, with a scale and a zero point for each position along axis.
+
+- `scales`: (input.shape[axis])
+- `zero_points`: (input.shape[axis])
+- `axis`: dimension of the channels
+- `quant_min`: smallest integer
+- `quant_max`: largest integer
+- `dtype`: integer dtype of the result, which must hold `quant_min` and `quant_max`
+"""
+function quantize_per_channel(input::Tensor, scales::Tensor, zero_points::Tensor, axis::Integer,
+    quant_min::Integer, quant_max::Integer, dtype::Type)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_quantize_per_channel(ctx(), input, scales, zero_points, c_dim(axis), i64(quant_min),
+        i64(quant_max), dtype_code(dtype), o))
+    return wrap(o[])
+end
+
+"""
+    TT.dequantize_per_channel(input, scales, zero_points, axis, quant_min, quant_max, dtype)
+
+Like `dequantize_per_tensor`, with a scale and a zero point for each position along axis.
+
+- `scales`: (input.shape[axis])
+- `zero_points`: (input.shape[axis]); none: 0
+- `axis`: dimension of the channels
+- `quant_min`: smallest integer, which does not change the result
+- `quant_max`: largest integer, which does not change the result
+- `dtype`: dtype of input
+"""
+function dequantize_per_channel(input::Tensor, scales::Tensor, zero_points::Tensor, axis::Integer,
+    quant_min::Integer, quant_max::Integer, dtype::Type)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_dequantize_per_channel(ctx(), input, scales, optional(zero_points), c_dim(axis),
+        i64(quant_min), i64(quant_max), dtype_code(dtype), o))
+    return wrap(o[])
+end
+
+"""
+    TT._int_mm(input, mat2)
+
+Computes the product of two matrices of 8-bit integers as int32. Sums wrap around modulo 2^32.
+
+- `input`: (n, m), int8 or uint8
+- `mat2`: (m, p), int8
+"""
+function _int_mm(input::Tensor, mat2::Tensor)
+    o = Ref{Ptr{Cvoid}}()
+    check(C.tt_int_mm(ctx(), input, mat2, o))
+    return wrap(o[])
+end
+
+"""
+    TT.quantized_linear(input, input_scale, input_zero_point, weight, weight_scale, bias=nothing)
+
+Computes linear of quantised input and weight in integers, as float32: the sum over in of (input -
+`input_zero_point`) * weight, times `input_scale` * `weight_scale`, plus bias.
+
+- `input`: (…, in), int8 or uint8
+- `input_scale`: one element, or one for each row of input in the shape (…)
+- `input_zero_point`: integers in the shape of `input_scale`
+- `weight`: (out, in), int8 with zero point 0
+- `weight_scale`: one element, or (out)
+- `bias`: (out), float32; none: no bias
+"""
+function quantized_linear(input::Tensor, input_scale::Tensor, input_zero_point::Tensor,
+    weight::Tensor, weight_scale::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_)
+    opts = Ref(C.tt_quantized_linear_opts(given(bias, 0), handle(bias)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve bias C.tt_quantized_linear(ctx(), input, input_scale, input_zero_point,
+        weight, weight_scale, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.quantized_conv2d(input, input_scale, input_zero_point, weight, weight_scale, bias=nothing;
+        stride=1, padding=0, dilation=1, groups=1)
+
+Computes conv2d of quantised input and weight in integers, as float32. Padding stands for 0.
+
+- `input`: (N, C, H, W), int8 or uint8
+- `input_scale`: scale of input, positive
+- `input_zero_point`: integer of the dtype of input that stands for 0
+- `weight`: (out, C / groups, kh, kw), int8 with zero point 0
+- `weight_scale`: one element, or (out)
+- `bias`: (out), float32; none: no bias
+- `stride`: step between windows
+- `padding`: numbers added on both sides of each spatial dimension
+- `dilation`: step between the elements of a window
+- `groups`: number of blocked connections from input to output channels; divides both
+"""
+function quantized_conv2d(input::Tensor, input_scale::Real, input_zero_point::Integer,
+    weight::Tensor, weight_scale::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_,
+    stride::Ints=1, padding::Ints=0, dilation::Ints=1, groups::Integer=1)
+    stride_v = ints(stride)
+    padding_v = ints(padding)
+    dilation_v = ints(dilation)
+    opts = Ref(C.tt_quantized_conv2d_opts(UInt64(30) | given(bias, 0), handle(bias),
+        pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v),
+        pointer(dilation_v), length(dilation_v), i64(groups)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve bias stride_v padding_v dilation_v C.tt_quantized_conv2d(ctx(), input,
+        f64(input_scale), i64(input_zero_point), weight, weight_scale, opts, o))
+    return wrap(o[])
+end
+
+"""
     TT.rand(size...; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
 Returns random numbers, uniformly distributed in [0, 1).

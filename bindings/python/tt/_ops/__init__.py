@@ -89,6 +89,10 @@ MODULES = {
         "fractional_max_pool2d fractional_max_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d "
         "max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
         "max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d",
+    "_quant":
+        "_int_mm dequantize_per_channel dequantize_per_tensor fake_quantize_per_channel_affine "
+        "fake_quantize_per_tensor_affine quantize_per_channel quantize_per_tensor quantized_conv2d "
+        "quantized_linear",
     "_random":
         "alpha_dropout alpha_dropout_ bernoulli bernoulli_ cauchy_ dropout dropout1d dropout1d_ "
         "dropout2d dropout2d_ dropout3d dropout3d_ dropout_ exponential_ feature_alpha_dropout "
@@ -128,10 +132,10 @@ MODULES = {
 # where users find functions -> their names there
 PLACES = {
     "tt":
-        "abs absolute acos acosh adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv "
-        "addcmul addmm addmv addr adjoint all amax amin aminmax angle any arange arccos arccosh "
-        "arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_strided asin "
-        "asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm "
+        "_int_mm abs absolute acos acosh adaptive_avg_pool1d adaptive_max_pool1d add addbmm "
+        "addcdiv addcmul addmm addmv addr adjoint all amax amin aminmax angle any arange arccos "
+        "arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_strided "
+        "asin asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool1d baddbmm "
         "bartlett_window batch_norm bernoulli bilinear bincount bitwise_and bitwise_left_shift "
         "bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm "
         "broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil celu chain_matmul "
@@ -141,10 +145,11 @@ PLACES = {
         "copysign corrcoef cos cosh cosine_similarity count_nonzero cov cross cummax cummin "
         "cumprod cumsum cumulative_trapezoid deg2rad det detach diag diag_embed diagflat diagonal "
         "diagonal_scatter diff digamma dist div divide dot dsplit dstack einsum embedding_renorm_ "
-        "empty empty_like empty_strided eq erf erfc erfinv exp exp2 expm1 eye fill fix flatten "
-        "flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac frexp full "
-        "full_like gather gcd ge geqrf ger gradient greater greater_equal group_norm gru gru_cell "
-        "gt hamming_window hann_window hardshrink heaviside histc histogram hsplit hstack hypot i0 "
+        "empty empty_like empty_strided eq erf erfc erfinv exp exp2 expm1 eye "
+        "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine fill fix flatten flip "
+        "fliplr flipud float_power floor floor_divide fmax fmin fmod frac frexp full full_like "
+        "gather gcd ge geqrf ger gradient greater greater_equal group_norm gru gru_cell gt "
+        "hamming_window hann_window hardshrink heaviside histc histogram hsplit hstack hypot i0 "
         "igamma igammac imag index_add index_copy index_fill index_put index_reduce index_select "
         "inner inverse isclose isfinite isin isinf isnan isneginf isposinf isreal istft "
         "kaiser_window kron kthvalue lcm ldexp le lerp less less_equal lgamma linspace log log10 "

@@ -1646,6 +1646,25 @@ pub struct tt_max_unpool3d_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_quantized_linear_opts {
+    pub set: u64,
+    pub bias: *const tt_tensor,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_quantized_conv2d_opts {
+    pub set: u64,
+    pub bias: *const tt_tensor,
+    pub stride: *const i64,
+    pub n_stride: i64,
+    pub padding: *const i64,
+    pub n_padding: i64,
+    pub dilation: *const i64,
+    pub n_dilation: i64,
+    pub groups: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_rand_opts {
     pub set: u64,
     pub dtype: tt_dtype,
@@ -3762,40 +3781,40 @@ zeroed! {
     tt_max_pool2d_with_indices_opts tt_avg_pool1d_opts tt_avg_pool2d_opts tt_max_pool3d_opts
     tt_max_pool3d_with_indices_opts tt_avg_pool3d_opts tt_lp_pool1d_opts tt_lp_pool2d_opts
     tt_lp_pool3d_opts tt_fractional_max_pool2d_opts tt_fractional_max_pool3d_opts
-    tt_max_unpool1d_opts tt_max_unpool2d_opts tt_max_unpool3d_opts tt_rand_opts tt_randn_opts
-    tt_rand_like_opts tt_randn_like_opts tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts
-    tt_randint_like_opts tt_random__opts tt_normal_opts tt_normal_mean_opts tt_normal_std_opts
-    tt_normal_size_opts tt_normal__opts tt_uniform__opts tt_exponential__opts tt_cauchy__opts
-    tt_log_normal__opts tt_geometric__opts tt_dropout_opts tt_randperm_opts tt_multinomial_opts
-    tt_dropout1d_opts tt_dropout2d_opts tt_dropout3d_opts tt_alpha_dropout_opts
-    tt_feature_alpha_dropout_opts tt_lstm_opts tt_gru_opts tt_rnn_tanh_opts tt_rnn_relu_opts
-    tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts tt_max_dim_opts tt_min_dim_opts
-    tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts tt_amin_opts tt_logsumexp_opts
-    tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts tt_prod_dim_opts tt_argmin_opts
-    tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts tt_nanmean_opts tt_cov_opts
-    tt_pairwise_distance_opts tt_cosine_similarity_opts tt_normalize_opts tt_cdist_opts
-    tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts tt_diff_opts tt_trapezoid_opts
-    tt_cumulative_trapezoid_opts tt_vander_opts tt_gradient_opts tt_gradient_points_opts
-    tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_sort_opts tt_argsort_opts tt_topk_opts
-    tt_searchsorted_opts tt_bucketize_opts tt_unique_opts tt_kthvalue_opts tt_median_dim_opts
-    tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts tt_quantile_scalar_opts tt_nanquantile_opts
-    tt_nanquantile_scalar_opts tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts
-    tt_histogram_opts tt_histogram_edges_opts tt_logit_opts tt_round_opts tt_nan_to_num_opts
-    tt_slice_opts tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts
-    tt_slice_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts tt_nn_celu_opts
-    tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts tt_nn_softmin_opts
-    tt_nn_rrelu_opts tt_nn_dropout1d_opts tt_nn_dropout2d_opts tt_nn_dropout3d_opts
-    tt_nn_alpha_dropout_opts tt_nn_feature_alpha_dropout_opts tt_nn_bilinear_opts
-    tt_nn_embedding_bag_opts tt_nn_ctc_loss_opts tt_nn_gaussian_nll_loss_opts
-    tt_nn_poisson_nll_loss_opts tt_nn_cosine_embedding_loss_opts tt_nn_margin_ranking_loss_opts
-    tt_nn_triplet_margin_loss_opts tt_nn_hinge_embedding_loss_opts tt_nn_multi_margin_loss_opts
-    tt_nn_multi_label_margin_loss_opts tt_nn_multi_label_soft_margin_loss_opts
-    tt_nn_soft_margin_loss_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
-    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
-    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
-    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
-    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
-    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_max_unpool1d_opts tt_max_unpool2d_opts tt_max_unpool3d_opts tt_quantized_linear_opts
+    tt_quantized_conv2d_opts tt_rand_opts tt_randn_opts tt_rand_like_opts tt_randn_like_opts
+    tt_bernoulli_opts tt_bernoulli_p_opts tt_randint_opts tt_randint_like_opts tt_random__opts
+    tt_normal_opts tt_normal_mean_opts tt_normal_std_opts tt_normal_size_opts tt_normal__opts
+    tt_uniform__opts tt_exponential__opts tt_cauchy__opts tt_log_normal__opts tt_geometric__opts
+    tt_dropout_opts tt_randperm_opts tt_multinomial_opts tt_dropout1d_opts tt_dropout2d_opts
+    tt_dropout3d_opts tt_alpha_dropout_opts tt_feature_alpha_dropout_opts tt_lstm_opts tt_gru_opts
+    tt_rnn_tanh_opts tt_rnn_relu_opts tt_sum_opts tt_sum_dim_opts tt_mean_opts tt_mean_dim_opts
+    tt_max_dim_opts tt_min_dim_opts tt_argmax_opts tt_any_dim_opts tt_all_dim_opts tt_amax_opts
+    tt_amin_opts tt_logsumexp_opts tt_var_opts tt_std_opts tt_var_mean_opts tt_prod_opts
+    tt_prod_dim_opts tt_argmin_opts tt_norm_opts tt_aminmax_opts tt_std_mean_opts tt_nansum_opts
+    tt_nanmean_opts tt_cov_opts tt_pairwise_distance_opts tt_cosine_similarity_opts
+    tt_normalize_opts tt_cdist_opts tt_pdist_opts tt_interpolate_opts tt_cumsum_opts tt_cumprod_opts
+    tt_diff_opts tt_trapezoid_opts tt_cumulative_trapezoid_opts tt_vander_opts tt_gradient_opts
+    tt_gradient_points_opts tt_softmax_opts tt_softmin_opts tt_log_softmax_opts tt_sort_opts
+    tt_argsort_opts tt_topk_opts tt_searchsorted_opts tt_bucketize_opts tt_unique_opts
+    tt_kthvalue_opts tt_median_dim_opts tt_nanmedian_dim_opts tt_mode_opts tt_quantile_opts
+    tt_quantile_scalar_opts tt_nanquantile_opts tt_nanquantile_scalar_opts
+    tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_histogram_opts
+    tt_histogram_edges_opts tt_logit_opts tt_round_opts tt_nan_to_num_opts tt_slice_opts
+    tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts
+    tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts tt_nn_celu_opts tt_nn_hardshrink_opts
+    tt_nn_softshrink_opts tt_nn_threshold_opts tt_nn_softmin_opts tt_nn_rrelu_opts
+    tt_nn_dropout1d_opts tt_nn_dropout2d_opts tt_nn_dropout3d_opts tt_nn_alpha_dropout_opts
+    tt_nn_feature_alpha_dropout_opts tt_nn_bilinear_opts tt_nn_embedding_bag_opts
+    tt_nn_ctc_loss_opts tt_nn_gaussian_nll_loss_opts tt_nn_poisson_nll_loss_opts
+    tt_nn_cosine_embedding_loss_opts tt_nn_margin_ranking_loss_opts tt_nn_triplet_margin_loss_opts
+    tt_nn_hinge_embedding_loss_opts tt_nn_multi_margin_loss_opts tt_nn_multi_label_margin_loss_opts
+    tt_nn_multi_label_soft_margin_loss_opts tt_nn_soft_margin_loss_opts tt_nn_linear_opts
+    tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts
+    tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts
+    tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts
+    tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts
+    tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
     tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
@@ -4417,6 +4436,12 @@ pub const TT_MAX_UNPOOL2D_OUTPUT_SIZE: u64 = 4;
 pub const TT_MAX_UNPOOL3D_STRIDE: u64 = 1;
 pub const TT_MAX_UNPOOL3D_PADDING: u64 = 2;
 pub const TT_MAX_UNPOOL3D_OUTPUT_SIZE: u64 = 4;
+pub const TT_QUANTIZED_LINEAR_BIAS: u64 = 1;
+pub const TT_QUANTIZED_CONV2D_BIAS: u64 = 1;
+pub const TT_QUANTIZED_CONV2D_STRIDE: u64 = 2;
+pub const TT_QUANTIZED_CONV2D_PADDING: u64 = 4;
+pub const TT_QUANTIZED_CONV2D_DILATION: u64 = 8;
+pub const TT_QUANTIZED_CONV2D_GROUPS: u64 = 16;
 pub const TT_RAND_DTYPE: u64 = 1;
 pub const TT_RAND_DEVICE: u64 = 2;
 pub const TT_RAND_GENERATOR: u64 = 4;
@@ -6847,6 +6872,35 @@ extern "C" {
     pub fn tt_max_unpool3d(c: *mut tt_ctx, input: *const tt_tensor, indices: *const tt_tensor,
         kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_max_unpool3d_opts,
         out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fake_quantize_per_tensor_affine(c: *mut tt_ctx, input: *const tt_tensor, scale: f64,
+        zero_point: i64, quant_min: i64, quant_max: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fake_quantize_per_tensor_affine_tensor(c: *mut tt_ctx, input: *const tt_tensor,
+        scale: *const tt_tensor, zero_point: *const tt_tensor, quant_min: i64, quant_max: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_fake_quantize_per_channel_affine(c: *mut tt_ctx, input: *const tt_tensor,
+        scale: *const tt_tensor, zero_point: *const tt_tensor, axis: i64, quant_min: i64,
+        quant_max: i64, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_quantize_per_tensor(c: *mut tt_ctx, input: *const tt_tensor, scale: f64,
+        zero_point: i64, quant_min: i64, quant_max: i64, dtype: tt_dtype, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_dequantize_per_tensor(c: *mut tt_ctx, input: *const tt_tensor, scale: f64,
+        zero_point: i64, quant_min: i64, quant_max: i64, dtype: tt_dtype, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_quantize_per_channel(c: *mut tt_ctx, input: *const tt_tensor,
+        scales: *const tt_tensor, zero_points: *const tt_tensor, axis: i64, quant_min: i64,
+        quant_max: i64, dtype: tt_dtype, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_dequantize_per_channel(c: *mut tt_ctx, input: *const tt_tensor,
+        scales: *const tt_tensor, zero_points: *const tt_tensor, axis: i64, quant_min: i64,
+        quant_max: i64, dtype: tt_dtype, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_int_mm(c: *mut tt_ctx, self_: *const tt_tensor, mat2: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_quantized_linear(c: *mut tt_ctx, input: *const tt_tensor,
+        input_scale: *const tt_tensor, input_zero_point: *const tt_tensor, weight: *const tt_tensor,
+        weight_scale: *const tt_tensor, opts: *const tt_quantized_linear_opts,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_quantized_conv2d(c: *mut tt_ctx, input: *const tt_tensor, input_scale: f64,
+        input_zero_point: i64, weight: *const tt_tensor, weight_scale: *const tt_tensor,
+        opts: *const tt_quantized_conv2d_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_rand(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_rand_opts,
         out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_randn(c: *mut tt_ctx, size: *const i64, n_size: i64, opts: *const tt_randn_opts,

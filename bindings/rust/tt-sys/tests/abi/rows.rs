@@ -228,6 +228,9 @@ fn rows(out: &mut Vec<String>) {
         n_output_size);
     layout!(out, tt_max_unpool3d_opts, set, stride, n_stride, padding, n_padding, output_size,
         n_output_size);
+    layout!(out, tt_quantized_linear_opts, set, bias);
+    layout!(out, tt_quantized_conv2d_opts, set, bias, stride, n_stride, padding, n_padding,
+        dilation, n_dilation, groups);
     layout!(out, tt_rand_opts, set, dtype, device, generator);
     layout!(out, tt_randn_opts, set, dtype, device, generator);
     layout!(out, tt_rand_like_opts, set, dtype, device, generator);
@@ -1115,6 +1118,12 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_MAX_UNPOOL3D_STRIDE);
     constant!(out, TT_MAX_UNPOOL3D_PADDING);
     constant!(out, TT_MAX_UNPOOL3D_OUTPUT_SIZE);
+    constant!(out, TT_QUANTIZED_LINEAR_BIAS);
+    constant!(out, TT_QUANTIZED_CONV2D_BIAS);
+    constant!(out, TT_QUANTIZED_CONV2D_STRIDE);
+    constant!(out, TT_QUANTIZED_CONV2D_PADDING);
+    constant!(out, TT_QUANTIZED_CONV2D_DILATION);
+    constant!(out, TT_QUANTIZED_CONV2D_GROUPS);
     constant!(out, TT_RAND_DTYPE);
     constant!(out, TT_RAND_DEVICE);
     constant!(out, TT_RAND_GENERATOR);

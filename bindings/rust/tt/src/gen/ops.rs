@@ -9943,6 +9943,192 @@ impl Tensor {
     }
 }
 
+/// # Quant
+impl Tensor {
+    /// Rounds input to the numbers that integers with this scale and zero point stand for:
+    /// (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) \* scale. The
+    /// gradient passes where the integer is not clamped.
+    ///
+    /// - `scale`: difference of two neighbouring numbers, positive
+    /// - `zero_point`: integer that stands for 0, in \[quant_min, quant_max\]
+    /// - `quant_min`: smallest integer
+    /// - `quant_max`: largest integer
+    #[inline]
+    pub fn fake_quantize_per_tensor_affine(&self, scale: f64, zero_point: i64, quant_min: i64,
+        quant_max: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_fake_quantize_per_tensor_affine(c, self.raw(), scale, zero_point,
+                quant_min, quant_max, o0))
+        }
+    }
+    /// Like fake_quantize_per_tensor_affine, with scale and zero point as tensors of one element.
+    /// They get no gradient.
+    ///
+    /// - `scale`: difference of two neighbouring numbers, one element
+    /// - `zero_point`: integer that stands for 0, one element
+    /// - `quant_min`: smallest integer
+    /// - `quant_max`: largest integer
+    #[doc(alias = "fake_quantize_per_tensor_affine")]
+    #[inline]
+    pub fn fake_quantize_per_tensor_affine_tensor(&self, scale: &Tensor, zero_point: &Tensor,
+        quant_min: i64, quant_max: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_fake_quantize_per_tensor_affine_tensor(c, self.raw(), scale.raw(),
+                zero_point.raw(), quant_min, quant_max, o0))
+        }
+    }
+    /// Like fake_quantize_per_tensor_affine, with a scale and a zero point for each position along
+    /// axis. They get no gradient.
+    ///
+    /// - `scale`: (input.shape\[axis\])
+    /// - `zero_point`: (input.shape\[axis\])
+    /// - `axis`: dimension of the channels
+    /// - `quant_min`: smallest integer
+    /// - `quant_max`: largest integer
+    #[inline]
+    pub fn fake_quantize_per_channel_affine(&self, scale: &Tensor, zero_point: &Tensor, axis: i64,
+        quant_min: i64, quant_max: i64) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_fake_quantize_per_channel_affine(c, self.raw(), scale.raw(),
+                zero_point.raw(), axis, quant_min, quant_max, o0))
+        }
+    }
+    /// Quantises input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
+    /// Halves round to even.
+    ///
+    /// - `scale`: difference of two neighbouring numbers, positive
+    /// - `zero_point`: integer that stands for 0, in \[quant_min, quant_max\]
+    /// - `quant_min`: smallest integer
+    /// - `quant_max`: largest integer
+    /// - `dtype`: integer dtype of the result, which must hold quant_min and quant_max
+    #[inline]
+    pub fn quantize_per_tensor(&self, scale: f64, zero_point: i64, quant_min: i64, quant_max: i64,
+        dtype: DType) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_quantize_per_tensor(c, self.raw(), scale, zero_point, quant_min,
+                quant_max, dtype as i32, o0))
+        }
+    }
+    /// Computes the float32 numbers that integers stand for: (input - zero_point) \* scale.
+    ///
+    /// - `scale`: difference of two neighbouring numbers, positive
+    /// - `zero_point`: integer that stands for 0, in \[quant_min, quant_max\]
+    /// - `quant_min`: smallest integer, which does not change the result
+    /// - `quant_max`: largest integer, which does not change the result
+    /// - `dtype`: dtype of input
+    #[inline]
+    pub fn dequantize_per_tensor(&self, scale: f64, zero_point: i64, quant_min: i64, quant_max: i64,
+        dtype: DType) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_dequantize_per_tensor(c, self.raw(), scale, zero_point, quant_min,
+                quant_max, dtype as i32, o0))
+        }
+    }
+    /// Like quantize_per_tensor, with a scale and a zero point for each position along axis.
+    ///
+    /// - `scales`: (input.shape\[axis\])
+    /// - `zero_points`: (input.shape\[axis\])
+    /// - `axis`: dimension of the channels
+    /// - `quant_min`: smallest integer
+    /// - `quant_max`: largest integer
+    /// - `dtype`: integer dtype of the result, which must hold quant_min and quant_max
+    #[inline]
+    pub fn quantize_per_channel(&self, scales: &Tensor, zero_points: &Tensor, axis: i64,
+        quant_min: i64, quant_max: i64, dtype: DType) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_quantize_per_channel(c, self.raw(), scales.raw(),
+                zero_points.raw(), axis, quant_min, quant_max, dtype as i32, o0))
+        }
+    }
+    /// Like dequantize_per_tensor, with a scale and a zero point for each position along axis.
+    ///
+    /// - `scales`: (input.shape\[axis\])
+    /// - `zero_points`: (input.shape\[axis\]); none: 0
+    /// - `axis`: dimension of the channels
+    /// - `quant_min`: smallest integer, which does not change the result
+    /// - `quant_max`: largest integer, which does not change the result
+    /// - `dtype`: dtype of input
+    #[inline]
+    pub fn dequantize_per_channel(&self, scales: &Tensor, zero_points: Option<&Tensor>, axis: i64,
+        quant_min: i64, quant_max: i64, dtype: DType) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_dequantize_per_channel(c, self.raw(), scales.raw(),
+                opt_raw(zero_points), axis, quant_min, quant_max, dtype as i32, o0))
+        }
+    }
+    /// Computes the product of two matrices of 8-bit integers as int32. Sums wrap around modulo
+    /// 2^32.
+    ///
+    /// - `input`: (n, m), int8 or uint8
+    /// - `mat2`: (m, p), int8
+    #[doc(alias = "_int_mm")]
+    #[inline]
+    pub fn int_mm(&self, mat2: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, o0| sys::tt_int_mm(c, self.raw(), mat2.raw(), o0)) }
+    }
+    /// Computes linear of quantised input and weight in integers, as float32: the sum over in of
+    /// (input - input_zero_point) \* weight, times input_scale \* weight_scale, plus bias.
+    ///
+    /// - `input`: (…, in), int8 or uint8
+    /// - `input_scale`: one element, or one for each row of input in the shape (…)
+    /// - `input_zero_point`: integers in the shape of input_scale
+    /// - `weight`: (out, in), int8 with zero point 0
+    /// - `weight_scale`: one element, or (out)
+    #[inline]
+    pub fn quantized_linear(&self, input_scale: &Tensor, input_zero_point: &Tensor, weight: &Tensor,
+        weight_scale: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_quantized_linear(c, self.raw(), input_scale.raw(),
+                input_zero_point.raw(), weight.raw(), weight_scale.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`quantized_linear`](Tensor::quantized_linear) with options.
+    #[inline]
+    pub fn quantized_linear_with(&self, input_scale: &Tensor, input_zero_point: &Tensor,
+        weight: &Tensor, weight_scale: &Tensor, opts: QuantizedLinearOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_quantized_linear(c, self.raw(), input_scale.raw(),
+                input_zero_point.raw(), weight.raw(), weight_scale.raw(), &opts.0, o0))
+        }
+    }
+    /// Computes conv2d of quantised input and weight in integers, as float32. Padding stands for 0.
+    ///
+    /// - `input`: (N, C, H, W), int8 or uint8
+    /// - `input_scale`: scale of input, positive
+    /// - `input_zero_point`: integer of the dtype of input that stands for 0
+    /// - `weight`: (out, C / groups, kh, kw), int8 with zero point 0
+    /// - `weight_scale`: one element, or (out)
+    #[inline]
+    pub fn quantized_conv2d(&self, input_scale: f64, input_zero_point: i64, weight: &Tensor,
+        weight_scale: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_quantized_conv2d(c, self.raw(), input_scale, input_zero_point,
+                weight.raw(), weight_scale.raw(), std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`quantized_conv2d`](Tensor::quantized_conv2d) with options.
+    #[inline]
+    pub fn quantized_conv2d_with(&self, input_scale: f64, input_zero_point: i64, weight: &Tensor,
+        weight_scale: &Tensor, opts: QuantizedConv2dOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_quantized_conv2d(c, self.raw(), input_scale, input_zero_point,
+                weight.raw(), weight_scale.raw(), &opts.0, o0))
+        }
+    }
+}
+
 /// # Random numbers
 impl Tensor {
     /// Returns random numbers, uniformly distributed in \[0, 1), in the shape of self. The strides

@@ -5283,6 +5283,71 @@ impl<'a> MaxUnpool3dOpts<'a> {
     }
 }
 
+/// Options of `quantized_linear`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QuantizedLinearOpts<'a>(pub(crate) sys::tt_quantized_linear_opts, PhantomData<&'a ()>);
+impl<'a> QuantizedLinearOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> QuantizedLinearOpts<'a> {
+        Self::default()
+    }
+    /// (out), float32; none: no bias; default: none.
+    #[must_use]
+    pub fn bias(mut self, value: &'a Tensor) -> QuantizedLinearOpts<'a> {
+        self.0.set |= sys::TT_QUANTIZED_LINEAR_BIAS;
+        self.0.bias = value.raw();
+        self
+    }
+}
+
+/// Options of `quantized_conv2d`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QuantizedConv2dOpts<'a>(pub(crate) sys::tt_quantized_conv2d_opts, PhantomData<&'a ()>);
+impl<'a> QuantizedConv2dOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> QuantizedConv2dOpts<'a> {
+        Self::default()
+    }
+    /// (out), float32; none: no bias; default: none.
+    #[must_use]
+    pub fn bias(mut self, value: &'a Tensor) -> QuantizedConv2dOpts<'a> {
+        self.0.set |= sys::TT_QUANTIZED_CONV2D_BIAS;
+        self.0.bias = value.raw();
+        self
+    }
+    /// Step between windows; default: 1.
+    #[must_use]
+    pub fn stride(mut self, value: &'a [i64]) -> QuantizedConv2dOpts<'a> {
+        self.0.set |= sys::TT_QUANTIZED_CONV2D_STRIDE;
+        self.0.stride = value.as_ptr();
+        self.0.n_stride = value.len() as i64;
+        self
+    }
+    /// Numbers added on both sides of each spatial dimension; default: 0.
+    #[must_use]
+    pub fn padding(mut self, value: &'a [i64]) -> QuantizedConv2dOpts<'a> {
+        self.0.set |= sys::TT_QUANTIZED_CONV2D_PADDING;
+        self.0.padding = value.as_ptr();
+        self.0.n_padding = value.len() as i64;
+        self
+    }
+    /// Step between the elements of a window; default: 1.
+    #[must_use]
+    pub fn dilation(mut self, value: &'a [i64]) -> QuantizedConv2dOpts<'a> {
+        self.0.set |= sys::TT_QUANTIZED_CONV2D_DILATION;
+        self.0.dilation = value.as_ptr();
+        self.0.n_dilation = value.len() as i64;
+        self
+    }
+    /// Number of blocked connections from input to output channels; divides both; default: 1.
+    #[must_use]
+    pub fn groups(mut self, value: i64) -> QuantizedConv2dOpts<'a> {
+        self.0.set |= sys::TT_QUANTIZED_CONV2D_GROUPS;
+        self.0.groups = value;
+        self
+    }
+}
+
 /// Options of `rand`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandOpts<'a>(pub(crate) sys::tt_rand_opts, PhantomData<&'a ()>);

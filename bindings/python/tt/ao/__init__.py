@@ -1,0 +1,1 @@
+"""Quantisation, by the names of torch.ao."""

@@ -1,0 +1,64 @@
+"""Training with fake quantisation and inference in 8-bit integers, by the names of
+torch.ao.quantization: observers, FakeQuantize, QConfig, prepare_qat and convert. The modules of
+convert compute in integers and take and give float32, so that nothing else of a model changes.
+
+quantize_per_tensor and its relatives are those of torch.ao.quantization.fx._decomposed: integers
+are plain tensors.
+"""
+from __future__ import annotations
+
+from ..._ops._quant import (
+    dequantize_per_channel,
+    dequantize_per_tensor,
+    quantize_per_channel,
+    quantize_per_tensor,
+    quantized_conv2d,
+    quantized_linear,
+)
+from .fake_quantize import (
+    FakeQuantize,
+    default_fake_quant,
+    default_per_channel_weight_fake_quant,
+    default_weight_fake_quant,
+    disable_fake_quant,
+    disable_observer,
+    enable_fake_quant,
+    enable_observer,
+)
+from .modules import QATConv2d, QATLinear, QuantizedConv2d, QuantizedLinear
+from .observer import (
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    ObserverBase,
+    PerChannelMinMaxObserver,
+)
+from .qconfig import QConfig, convert, get_default_qat_qconfig, prepare_qat
+
+__all__ = [
+    "FakeQuantize",
+    "MinMaxObserver",
+    "MovingAverageMinMaxObserver",
+    "ObserverBase",
+    "PerChannelMinMaxObserver",
+    "QATConv2d",
+    "QATLinear",
+    "QConfig",
+    "QuantizedConv2d",
+    "QuantizedLinear",
+    "convert",
+    "default_fake_quant",
+    "default_per_channel_weight_fake_quant",
+    "default_weight_fake_quant",
+    "dequantize_per_channel",
+    "dequantize_per_tensor",
+    "disable_fake_quant",
+    "disable_observer",
+    "enable_fake_quant",
+    "enable_observer",
+    "get_default_qat_qconfig",
+    "prepare_qat",
+    "quantize_per_channel",
+    "quantize_per_tensor",
+    "quantized_conv2d",
+    "quantized_linear",
+]

@@ -1,0 +1,96 @@
+"""FakeQuantize: an observer and the rounding that it asks for."""
+from __future__ import annotations
+
+from functools import partial
+
+from ... import int8, int32, tensor, uint8, zeros
+from ..._ops._quant import fake_quantize_per_channel_affine, fake_quantize_per_tensor_affine
+from ...nn.module import Module
+from .observer import MovingAverageMinMaxObserver, ObserverBase, PerChannelMinMaxObserver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from ..._tensor import Tensor
+
+
+class LatestPerChannelObserver(PerChannelMinMaxObserver):
+    """Records the range of the latest values alone: those of a weight, which training changes."""
+
+    def update(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        return low, high
+
+
+class FakeQuantize(Module):
+    """Rounds what passes to the numbers that integers stand for; gradients pass unchanged where
+    nothing is clamped. The observer chooses the integers while it is enabled.
+
+    observer: class or constructor of the observer, which gets the other arguments.
+    """
+
+    def __init__(
+        self, observer: Callable[..., ObserverBase] = MovingAverageMinMaxObserver, **kwargs: Any
+    ) -> None:
+        super().__init__()
+        self.activation_post_process = observer(**kwargs)
+        self.observer_enabled = True
+        self.fake_quant_enabled = True
+        self.register_buffer("scale", tensor([1.0]))
+        self.register_buffer("zero_point", zeros(1, dtype=int32))
+
+    @classmethod
+    def with_args(cls, **kwargs: Any) -> Callable[[], FakeQuantize]:
+        """Returns a constructor with these arguments."""
+        return partial(cls, **kwargs)
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """Returns the observer's scale and zero point."""
+        return self.activation_post_process.calculate_qparams()
+
+    def forward(self, x: Tensor) -> Tensor:
+        observer = self.activation_post_process
+        if self.observer_enabled:
+            observer(x)
+            self.scale, self.zero_point = observer.calculate_qparams()
+        if not self.fake_quant_enabled:
+            return x
+        low, high = observer.quant_min, observer.quant_max
+        if observer.ch_axis is None:
+            return fake_quantize_per_tensor_affine(x, self.scale, self.zero_point, low, high)
+        return fake_quantize_per_channel_affine(
+            x, self.scale, self.zero_point, observer.ch_axis, low, high
+        )
+
+
+default_fake_quant = FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, dtype=uint8)
+default_weight_fake_quant = FakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver, dtype=int8, symmetric=True, averaging_constant=1.0
+)
+default_per_channel_weight_fake_quant = FakeQuantize.with_args(
+    observer=LatestPerChannelObserver, dtype=int8, symmetric=True
+)
+
+
+def enable_observer(module: Module) -> None:
+    """For Module.apply: the observer records and chooses again."""
+    if isinstance(module, FakeQuantize):
+        module.observer_enabled = True
+
+
+def disable_observer(module: Module) -> None:
+    """For Module.apply: scale and zero point stay."""
+    if isinstance(module, FakeQuantize):
+        module.observer_enabled = False
+
+
+def enable_fake_quant(module: Module) -> None:
+    """For Module.apply: numbers are rounded."""
+    if isinstance(module, FakeQuantize):
+        module.fake_quant_enabled = True
+
+
+def disable_fake_quant(module: Module) -> None:
+    """For Module.apply: numbers pass as they are."""
+    if isinstance(module, FakeQuantize):
+        module.fake_quant_enabled = False

@@ -1,0 +1,85 @@
+"""QConfig, and the exchange of a model's layers: prepare_qat before training, convert after it."""
+from __future__ import annotations
+
+import copy
+
+from ...nn import Conv2d, Linear
+from ...nn.module import Module
+from .fake_quantize import default_fake_quant, default_per_channel_weight_fake_quant
+from .modules import QATConv2d, QATLayer, QATLinear, QuantizedConv2d, QuantizedLinear
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, NamedTuple
+
+    from .fake_quantize import FakeQuantize
+
+    class QConfig(NamedTuple):
+        activation: Callable[[], FakeQuantize]
+        weight: Callable[[], FakeQuantize]
+
+else:
+    from collections import namedtuple
+
+    class QConfig(namedtuple("QConfig", "activation weight")):
+        """Constructors of the FakeQuantize of inputs and of weights."""
+
+        __slots__ = ()
+
+
+QAT = {Linear: QATLinear, Conv2d: QATConv2d}
+QUANTIZED = {QATLinear: QuantizedLinear, QATConv2d: QuantizedConv2d}
+
+
+def get_default_qat_qconfig(backend: str = "x86") -> QConfig:
+    """Returns uint8 inputs with one scale, a moving average, and int8 weights with a scale for each
+    output. backend: ignored."""
+    return QConfig(default_fake_quant, default_per_channel_weight_fake_quant)
+
+
+def _exchange(model: Module, replace: Callable[[Module], Module | None]) -> Module:
+    """Replaces modules of a tree. A module in two places is replaced by one."""
+    made: dict[int, Module | None] = {}
+
+    def of(module: Module) -> Module | None:
+        if id(module) not in made:
+            made[id(module)] = replace(module)
+        return made[id(module)]
+
+    whole = of(model)
+    if whole is not None:
+        return whole
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            new = of(child)
+            if new is not None:
+                setattr(parent, name, new)
+    return model
+
+
+def prepare_qat(model: Module, qconfig: QConfig | None = None, inplace: bool = False) -> Module:
+    """Replaces each Linear and Conv2d by one that rounds its input and weight in training.
+
+    qconfig: default: that of get_default_qat_qconfig.
+    inplace: whether the model itself is changed instead of a copy.
+    """
+    config = qconfig or get_default_qat_qconfig()
+
+    def replace(module: Module) -> Module | None:
+        made = QAT.get(type(module))
+        return None if made is None else made(module, config)
+
+    return _exchange(model if inplace else copy.deepcopy(model), replace)
+
+
+def convert(model: Module, inplace: bool = False) -> Module:
+    """Replaces each layer of prepare_qat by one that computes in 8-bit integers.
+
+    inplace: whether the model itself is changed instead of a copy.
+    """
+
+    def replace(module: Module) -> Module | None:
+        made = QUANTIZED.get(type(module))
+        return made(module) if made is not None and isinstance(module, QATLayer) else None
+
+    return _exchange(model if inplace else copy.deepcopy(model), replace).eval()

@@ -1,0 +1,127 @@
+// Tiles of products of 8-bit integers: kRows rows of packed a times a panel of packed b.
+//   a: [rows][quads][4] int8      b: [quads][kInt8Panel][4] uint8
+// A lane of an accumulator is a column; a quad of a is broadcast to all lanes.
+#pragma once
+
+#include "kernels/cpu/quant/int8.h"
+#include "kernels/cpu/simd/vec.h"
+
+TT_ISA_BEGIN
+
+using Ints32 = Vec<int32_t>;
+constexpr int kInt8Lanes = kLanes<int32_t>;
+constexpr int kInt8Vectors = int(kInt8Panel) / kInt8Lanes;
+
+TT_INLINE int32_t quad_at(const int8_t* a) {
+  int32_t quad;
+  __builtin_memcpy(&quad, a, sizeof quad);
+  return quad;
+}
+
+// Adds to each lane the sum of four products of bytes, u unsigned and s signed. Exact: pairs are
+// multiplied as words, so that nothing saturates.
+struct DotByWords {
+  Ints32 even, odd;  // bytes 0 and 2, 1 and 3 of a quad, as words
+  TT_INLINE explicit DotByWords(int32_t quad) {
+    const int32_t low = int32_t(uint32_t(quad) << 8);
+    const uint32_t words = 0xff00ff00u;
+    // Bytes move to the high half of their words, then an arithmetic shift extends the sign.
+    even = shift_words(splat(int32_t(uint32_t(low) & words)));
+    odd = shift_words(splat(int32_t(uint32_t(quad) & words)));
+  }
+  static TT_INLINE Ints32 shift_words(Ints32 v) {
+    typedef int16_t Words __attribute__((vector_size(TT_VEC_BYTES)));
+    return Ints32(Words(v) >> 8);
+  }
+  static TT_INLINE Ints32 multiply(Ints32 x, Ints32 y) {
+#if defined(__AVX512BW__)
+    return Ints32(_mm512_madd_epi16(__m512i(x), __m512i(y)));
+#elif defined(__AVX2__)
+    return Ints32(_mm256_madd_epi16(__m256i(x), __m256i(y)));
+#elif defined(__SSE2__)
+    return Ints32(_mm_madd_epi16(__m128i(x), __m128i(y)));
+#else
+    const Ints32 low = ((x << 16) >> 16) * ((y << 16) >> 16);
+    return low + (x >> 16) * (y >> 16);
+#endif
+  }
+  TT_INLINE Ints32 add(Ints32 sum, Ints32 u) const {
+    const Ints32 mask = splat(int32_t(0x00ff00ff));
+    typedef uint32_t Unsigned __attribute__((vector_size(TT_VEC_BYTES)));
+    const Ints32 high = Ints32(Unsigned(u) >> 8) & mask;
+    return sum + multiply(u & mask, even) + multiply(high, odd);
+  }
+};
+
+// sums[r][j] of kRows rows.
+template <class Dot, int kRows> TT_INLINE void int8_tile(const int8_t* a, int64_t a_row,
+                                                         const uint8_t* b, int64_t quads,
+                                                         int32_t* sums) {
+  Ints32 acc[kRows][kInt8Vectors] = {};
+  for (int64_t q = 0; q < quads; q++, b += kInt8Panel * 4) {
+    Ints32 u[kInt8Vectors];
+    TT_UNROLL
+    for (int v = 0; v < kInt8Vectors; v++)
+      u[v] = load(reinterpret_cast<const int32_t*>(b) + v * kInt8Lanes);
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) {
+      const Dot dot(quad_at(a + r * a_row + q * 4));
+      TT_UNROLL
+      for (int v = 0; v < kInt8Vectors; v++) acc[r][v] = dot.add(acc[r][v], u[v]);
+    }
+  }
+  TT_UNROLL
+  for (int r = 0; r < kRows; r++)
+    for (int v = 0; v < kInt8Vectors; v++) store(sums + r * kInt8Panel + v * kInt8Lanes, acc[r][v]);
+}
+
+// Completes the sum of element (i, j), modulo 2^32, and stores it.
+struct Int8Store {
+  const Int8Plan& p;
+  TT_INLINE void row(int64_t i, int64_t j0, int64_t width, const int32_t* sums) const {
+    const uint32_t a_zero = p.a_zero ? uint32_t(p.a_zero[i * p.a_zero_step]) : 0;
+    const uint32_t ca = (p.a_unsigned ? 128u : 0u) - a_zero;
+    const uint32_t a_sum = uint32_t(p.a_sum[i]);
+    const uint32_t whole = uint32_t(p.k) * ca;
+    const float a_scale = p.a_scale ? p.a_scale[i * p.a_scale_step] : 0;
+    for (int64_t c = 0; c < width; c++) {
+      const int64_t j = j0 + c;
+      const uint32_t b_zero = p.b_zero ? uint32_t(p.b_zero[j * p.b_zero_step]) : 0;
+      const uint32_t cb = (p.b_unsigned ? 0u : 128u) + b_zero;
+      const uint32_t sum = uint32_t(sums[c]) - cb * (a_sum + whole) + ca * uint32_t(p.b_sum[j]);
+      if (!p.a_scale) {
+        reinterpret_cast<int32_t*>(p.out)[i * p.n + j] = int32_t(sum);
+        continue;
+      }
+      float y = float(int32_t(sum)) * (a_scale * p.b_scale[j * p.b_scale_step]);
+      if (p.bias) y += p.bias[i * p.bias_row + j * p.bias_col];
+      reinterpret_cast<float*>(p.out)[i * p.n + j] = y;
+    }
+  }
+};
+
+template <class Dot, int kRows>
+TT_INLINE void int8_rows(const Int8Plan& p, int64_t i, int64_t panel) {
+  alignas(64) int32_t sums[kRows * kInt8Panel];
+  const int64_t a_row = p.quads * 4;
+  int8_tile<Dot, kRows>(p.packed_a + i * a_row, a_row, p.packed_b + panel * a_row * kInt8Panel,
+                        p.quads, sums);
+  const int64_t j = panel * kInt8Panel;
+  const Int8Store to{p};
+  for (int r = 0; r < kRows; r++) to.row(i + r, j, min(kInt8Panel, p.n - j), sums + r * kInt8Panel);
+}
+
+// A unit: a panel times a block of rows. Neighbouring units share the panel.
+template <class Dot, int kRows>
+TT_INLINE void int8_tiles(const Int8Plan& p, int64_t begin, int64_t end) {
+  const int64_t blocks = int8_blocks(p);
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t panel = u / blocks;
+    int64_t i = u % blocks * kInt8Rows;
+    const int64_t last = min(i + kInt8Rows, p.m);
+    for (; i + kRows <= last; i += kRows) int8_rows<Dot, kRows>(p, i, panel);
+    for (; i < last; i++) int8_rows<Dot, 1>(p, i, panel);
+  }
+}
+
+TT_ISA_END

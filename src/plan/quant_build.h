@@ -1,0 +1,42 @@
+// Builds the plans of quantised arithmetic.
+#pragma once
+
+#include "plan/quant_plan.h"
+
+namespace TT_NS {
+
+// Sets sizes and stages. Returns the bytes of workspace that place_int8 distributes, or -1 if they
+// overflow.
+inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kLimit = int64_t(1) << 40;
+  *p = {};
+  p->m = m;
+  p->n = n;
+  p->k = k;
+  p->quads = ceil_div(k, int64_t(4));
+  if (m > kLimit || n > kLimit || k > kLimit) return -1;
+  const int64_t panels = int8_panels(*p);
+  const int64_t blocks = int8_blocks(*p);
+  int64_t units, of_a, of_b, bytes;
+  if (__builtin_mul_overflow(panels, blocks, &units) ||
+      __builtin_mul_overflow(m, p->quads * 4 + 4, &of_a) ||
+      __builtin_mul_overflow(panels * kInt8Panel, p->quads * 4 + 4, &of_b) ||
+      __builtin_add_overflow(of_a, of_b, &bytes))
+    return -1;
+  one_stage(&p->run, panels + blocks, 1);
+  p->run.n = 2;
+  p->run.units[1] = units;
+  p->run.grain[1] =
+      max<int64_t>(1, (int64_t(1) << 20) / max<int64_t>(1, kInt8Rows * kInt8Panel * k));
+  return bytes;
+}
+
+inline void place_int8(Int8Plan* p, char* workspace) {
+  p->packed_b = reinterpret_cast<uint8_t*>(workspace);
+  char* at = workspace + int8_panels(*p) * kInt8Panel * p->quads * 4;
+  p->packed_a = reinterpret_cast<int8_t*>(at);
+  p->a_sum = reinterpret_cast<int32_t*>(at + p->m * p->quads * 4);
+  p->b_sum = p->a_sum + p->m;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,44 @@
+// Plans of quantised arithmetic. POD, also device code.
+#pragma once
+
+#include "plan/stages.h"
+
+namespace TT_NS {
+
+// Products of matrices of 8-bit integers. Packed, a is signed and b is unsigned, as the dot products
+// of processors want them; the sums of their rows and columns undo that and subtract zero points:
+//   sum (a + ca)(b - cb) = sum a b - cb sum a + ca sum b - k ca cb        modulo 2^32
+// Stages: packing of b's panels and a's blocks, then tiles.
+struct Int8Plan {
+  Stages run;
+  int64_t m, n, k;
+  const char* a;  // [m][k], strides in elements
+  const char* b;  // [k][n]
+  int64_t a_row, a_k, b_k, b_col;
+  bool a_unsigned, b_unsigned;
+  int32_t vnni;           // (CPU) bit i: kernels of Isa i may use dot products of bytes
+  const int32_t* a_zero;  // zero point of a's rows, a_zero_step apart; NULL: 0
+  const int32_t* b_zero;  // of b's columns
+  int64_t a_zero_step, b_zero_step;
+  int8_t* packed_a;   // [m][quads][4], zeros behind k
+  uint8_t* packed_b;  // [panels][quads][kInt8Panel][4]
+  int32_t* a_sum;     // [m] of packed_a
+  int32_t* b_sum;     // [panels * kInt8Panel] of packed_b
+  // Without a_scale the result is int32; with it, float32:
+  // sum * (a_scale[i] * b_scale[j]) + bias.
+  const float* a_scale;
+  const float* b_scale;
+  int64_t a_scale_step, b_scale_step;
+  const float* bias;  // NULL: none
+  int64_t bias_row, bias_col;
+  char* out;  // [m][n]
+  int64_t quads;
+};
+
+constexpr int64_t kInt8Panel = 32;  // columns of a panel of b
+constexpr int64_t kInt8Rows = 48;   // rows of a unit
+
+TT_INLINE int64_t int8_panels(const Int8Plan& p) { return ceil_div(p.n, kInt8Panel); }
+TT_INLINE int64_t int8_blocks(const Int8Plan& p) { return ceil_div(p.m, kInt8Rows); }
+
+}  // namespace TT_NS

@@ -1,0 +1,165 @@
+"""Quantisation: fake quantisation and its gradient, integers, products of 8-bit integers."""
+import sys
+import unittest
+from pathlib import Path
+
+import tt
+from tt.ao import quantization as q
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+class FakeQuantize(unittest.TestCase):
+    def test_gradient_passes_where_nothing_is_clamped(self):
+        x = tt.tensor([-3.0, -1.0, 0.04, 0.06, 1.4, 1.6, 9.0], requires_grad=True)
+        y = tt.fake_quantize_per_tensor_affine(x, 0.1, 0, -15, 15)
+        want = [-1.5, -1.0, 0.0, 0.1, 1.4, 1.5, 1.5]
+        self.assertTrue(tt.allclose(y, tt.tensor(want)))
+        y.sum().backward()
+        self.assertEqual(x.grad.tolist(), [0, 1, 1, 1, 1, 0, 0])
+
+    def test_per_channel(self):
+        x = tt.randn(3, 4, requires_grad=True)
+        scale, zero = tt.tensor([0.1, 0.2, 0.5]), tt.tensor([0, 2, -1])
+        y = tt.fake_quantize_per_channel_affine(x, scale, zero, 0, -8, 7)
+        for i in range(3):
+            row = tt.fake_quantize_per_tensor_affine(x[i], scale[i], zero[i], -8, 7)
+            self.assertEqual(y[i].tolist(), row.tolist())
+        y.sum().backward()
+        self.assertEqual(set(x.grad.flatten().tolist()) - {0.0, 1.0}, set())
+
+    def test_half_and_double(self):
+        for dtype in (tt.float16, tt.bfloat16, tt.float64):
+            x = tt.tensor([0.3, -0.7], dtype=dtype)
+            self.assertIs(tt.fake_quantize_per_tensor_affine(x, 0.5, 0, -8, 7).dtype, dtype)
+
+    def test_refusals(self):
+        x = tt.ones(2, 3)
+        fake = tt.fake_quantize_per_tensor_affine
+        for scale, zero, low, high in (
+            (0, 0, 0, 9),
+            (float("nan"), 0, 0, 9),
+            (1, 10, 0, 9),
+            (1, 0, 9, 0),
+        ):
+            self.assertRaises(ValueError, fake, x, float(scale), zero, low, high)
+        self.assertRaises(tt.TtError, fake, x.to(tt.int32), 1.0, 0, 0, 9)
+        per_channel = tt.fake_quantize_per_channel_affine
+        self.assertRaises(ValueError, per_channel, x, tt.ones(2), tt.zeros(2), 1, 0, 9)
+        self.assertRaises(ValueError, q.quantize_per_tensor, x, 1.0, 0, -1, 9, tt.uint8)
+
+
+class Integers(unittest.TestCase):
+    def test_there_and_back(self):
+        x = tt.rand(50) * 2 - 1
+        i = q.quantize_per_tensor(x, 0.01, 5, -128, 127, tt.int8)
+        self.assertIs(i.dtype, tt.int8)
+        y = q.dequantize_per_tensor(i, 0.01, 5, -128, 127, tt.int8)
+        self.assertLess(float((x - y).abs().max()), 0.00501)
+
+    def test_products_are_exact(self):
+        tt.manual_seed(1)
+        for m, n, k in ((1, 1, 1), (3, 40, 5), (50, 33, 70), (13, 64, 1023)):
+            for low, dtype in ((-128, tt.int8), (0, tt.uint8)):
+                a = tt.randint(low, low + 256, (m, k)).to(dtype)
+                b = tt.randint(-128, 128, (n, k)).to(tt.int8)
+                got = tt._int_mm(a, b.t())
+                want = a.to(tt.int64) @ b.t().to(tt.int64)
+                self.assertIs(got.dtype, tt.int32)
+                self.assertTrue(bool((got == want).all()), (m, n, k, dtype))
+                self.assertTrue(bool((tt._int_mm(b, a.t()) == want.t()).all()))
+
+    def test_refusals(self):
+        a = tt.ones(2, 3, dtype=tt.int8)
+        self.assertRaises(tt.TtError, tt._int_mm, a, a)
+        self.assertRaises(tt.TtError, tt._int_mm, a, tt.ones(3, 2))
+        one, zero = tt.tensor(0.1), tt.tensor(0)
+        linear = q.quantized_linear
+        self.assertRaises(tt.TtError, linear, a, tt.ones(3), zero, a, one)
+        self.assertRaises(tt.TtError, linear, a, one, zero, a.to(tt.uint8), one)
+        self.assertRaises(tt.TtError, linear, a, one, zero, a, one, tt.ones(3))
+        image = tt.ones(1, 2, 4, 4, dtype=tt.int8)
+        weight = tt.ones(2, 2, 3, 3, dtype=tt.int8)
+        conv = q.quantized_conv2d
+        self.assertRaises(tt.TtError, conv, image, 0.1, 200, weight, one)
+        self.assertRaises(tt.TtError, conv, image, 0.1, 0, weight, one, padding=-1)
+        self.assertRaises(tt.TtError, conv, image, 0.1, 0, weight, one, padding=1 << 62)
+        self.assertRaises(tt.TtError, conv, image, 0.1, 0, weight, one, groups=3)
+
+
+class Observers(unittest.TestCase):
+    def test_ranges(self):
+        o = q.MinMaxObserver(dtype=tt.uint8)
+        o(tt.tensor([0.5, 2.0]))
+        o(tt.tensor([-0.5, 1.0]))
+        scale, zero = o.calculate_qparams()
+        self.assertAlmostEqual(float(scale), 2.5 / 255, 6)
+        self.assertEqual(int(zero), 51)
+        o = q.MovingAverageMinMaxObserver(averaging_constant=0.5)
+        o(tt.tensor([0.0, 2.0]))
+        o(tt.tensor([-1.0, 4.0]))
+        self.assertEqual((float(o.min_val), float(o.max_val)), (-0.5, 3.0))
+        o = q.PerChannelMinMaxObserver(dtype=tt.int8, symmetric=True)
+        o(tt.tensor([[-1.0, 0.5], [0.25, 2.0]]))
+        scale, zero = o.calculate_qparams()
+        self.assertTrue(tt.allclose(scale, tt.tensor([1.0, 2.0]) / 127.5))
+        self.assertEqual(zero.tolist(), [0, 0])
+
+    def test_constant_and_empty_input(self):
+        o = q.MinMaxObserver()
+        o(tt.zeros(0, 3))
+        o(tt.zeros(3))
+        scale, zero = o.calculate_qparams()
+        self.assertGreater(float(scale), 0)
+
+
+class Training(unittest.TestCase):
+    """The network of train_digits.py: integers lose at most 0.3 points."""
+
+    def test_digits(self):
+        sys.path.insert(0, str(EXAMPLES / "python"))
+        import train_digits as digits
+
+        tt.manual_seed(0)
+        images, labels = digits.read(EXAMPLES / "data/digits.csv")
+        n = digits.TRAIN
+        model = digits.build()
+        train(model, images[:n], labels[:n], 6, 0.01)
+        right = accuracy(model, images[n:], labels[n:])
+        qat = q.prepare_qat(model)
+        self.assertIs(type(qat[0]), q.QATConv2d)
+        self.assertIs(type(model[0]), tt.nn.Conv2d)
+        train(qat, images[:n], labels[:n], 1, 0.002)
+        qat.apply(q.disable_observer)
+        integers = q.convert(qat)
+        self.assertIs(type(integers[10]), q.QuantizedLinear)
+        self.assertIs(integers[0].weight.dtype, tt.int8)
+        got = accuracy(integers, images[n:], labels[n:])
+        self.assertGreaterEqual(got, right - 0.003, (got, right))
+        # Rounding is all that convert changes: the integers give what fake quantisation gave.
+        with tt.no_grad():
+            fake, exact = qat.eval()(images[:20]), integers(images[:20])
+        self.assertLess(float((fake - exact).abs().max()), 0.2)
+
+
+def train(model, images, labels, epochs, lr):
+    model.train()
+    optimizer = tt.optim.Adam(model.parameters(), lr)
+    for _ in range(epochs):
+        order = tt.randperm(len(images))
+        for i in range(0, len(images), 50):
+            rows = order[i : i + 50]
+            optimizer.zero_grad()
+            loss = tt.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+            loss.backward()
+            optimizer.step()
+
+
+def accuracy(model, images, labels):
+    model.eval()
+    with tt.no_grad():
+        return float((model(images).argmax(1) == labels).to(tt.float32).mean())
+
+
+if __name__ == "__main__":
+    unittest.main()
