@@ -1,0 +1,111 @@
+"""Inner loops of products and convolutions on 64-bit ARM, for which no hardware is at hand:
+compiles their sources with a cross compiler and prints, as Markdown, instructions per FMA, accesses
+to the stack, and the cycles that llvm-mca predicts beside the core's FMA limit.
+
+    bench/mca.py [--mca llvm-mca-19] > docs/benchmarks/aarch64-mca.md"""
+import argparse
+import pathlib
+import re
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMPILER = "aarch64-linux-gnu-g++"
+OBJDUMP = "aarch64-linux-gnu-objdump"
+FLAGS = (
+    "-std=c++20 -O2 -ftree-vectorize -fvect-cost-model=dynamic -ffp-contract=off -fPIC"
+    " -fno-rtti -fno-exceptions -fno-math-errno -fno-trapping-math -ffunction-sections"
+    " -DTT_ISA=baseline -DTT_HAVE_BASELINE=1 -DTT_HAVE_AVX2=0 -DTT_HAVE_AVX512=0 -Wno-psabi"
+).split()
+# What it is, the source, the function.
+LOOPS = [
+    ("packed product, f32", "matmul/f32.cpp", "micro<float, float, 12, 2, false>"),
+    ("the same, packing b", "matmul/f32.cpp", "micro<float, float, 12, 2, true>"),
+    ("packed product, f64", "matmul/f64.cpp", "micro<double, double, 12, 2, false>"),
+    ("small product, f32", "matmul/small.cpp", "small_micro<float, 8, 2, false>"),
+    ("convolution, f32", "conv/conv.cpp", "gather_tile<float, 9, 2>"),
+    ("gradient of its weight, f32", "conv/weight.cpp", "weight_tile<float, 9, 2>"),
+]
+# FMAs of 128 bits that a core begins per cycle.
+CORES = {"neoverse-n1": 2, "neoverse-v1": 4}
+
+
+def compile_kernel(source, directory):
+    """Compiles a file of kernels/cpu and returns its object."""
+    out = pathlib.Path(directory) / (source.replace("/", "_") + ".o")
+    if not out.exists():
+        includes = [f"-I{ROOT / d}" for d in (".", "src", "include")]
+        source = ROOT / "kernels/cpu" / source
+        subprocess.run([COMPILER, *FLAGS, *includes, "-c", source, "-o", out], check=True)
+    return out
+
+
+def inner_loop(obj, function):
+    """Returns the instructions of the function's loop with the largest share of FMAs."""
+    command = [OBJDUMP, "-d", "-C", "--no-show-raw-insn", obj]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    body = next(part for part in text.split("\n\n") if f"{function}(" in part.split("\n")[0])
+    code = []
+    for line in body.split("\n"):
+        if found := re.match(r"\s*([0-9a-f]+):\s+(.*)", line):
+            code.append((int(found[1], 16), re.sub(r"\s*(//|<).*", "", found[2]).strip()))
+    place = {address: i for i, (address, _) in enumerate(code)}
+    best, best_share = [], 0.0
+    for end, (address, text) in enumerate(code):
+        jump = re.match(r"b(?:\.\w+)?\s+([0-9a-f]+)$", text)
+        begin = place.get(int(jump[1], 16), end) if jump else end
+        if begin >= end:
+            continue
+        loop = [text for _, text in code[begin : end + 1]]
+        share = fmas(loop) / len(loop)
+        if share > best_share:
+            best, best_share = loop, share
+    return best
+
+
+def fmas(loop):
+    return sum(text.startswith("fmla") for text in loop)
+
+
+def stack_accesses(loop):
+    return sum("[sp" in text for text in loop)
+
+
+def cycles(loop, core, mca):
+    """Cycles of one iteration; branches are left out, since llvm-mca predicts none."""
+    lines = [text for text in loop if not re.match(r"b(\.\w+)?\s", text)]
+    command = [mca, "-mtriple=aarch64", f"-mcpu={core}", "-iterations=1000"]
+    done = subprocess.run(
+        command, input="\n".join(lines), check=True, capture_output=True, text=True
+    )
+    return int(re.search(r"Total Cycles:\s+(\d+)", done.stdout)[1]) / 1000
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mca", default="llvm-mca-19")
+    mca = parser.parse_args().mca
+    print("# 64-bit ARM: inner loops by llvm-mca\n")
+    print("No hardware was measured. `bench/mca.py` compiles the kernels with gcc 12's cross")
+    print("compiler, takes the innermost loops out of the disassembly, and asks llvm-mca for their")
+    print("cycles with all data in the first-level cache. The share is that of the core's FMA")
+    print("limit: 2 FMAs of 128 bits per cycle on Neoverse N1, 4 on V1. Cortex-A76 has N1's")
+    print("pipelines; llvm's own model of it is that of Cortex-A57 and says nothing.")
+    print("`structure.aarch64` fails if a loop accesses the stack or takes more than 2")
+    print("instructions per FMA.\n")
+    print("| loop | FMAs | instructions per FMA | accesses to the stack |", end="")
+    print("".join(f" {core}: cycles | share |" for core in CORES))
+    print("|---|---|---|---|" + "---|---|" * len(CORES))
+    with tempfile.TemporaryDirectory() as directory:
+        for name, source, function in LOOPS:
+            loop = inner_loop(compile_kernel(source, directory), function)
+            n = fmas(loop)
+            print(f"| {name} | {n} | {len(loop) / n:.2f} | {stack_accesses(loop)} |", end="")
+            for core, limit in CORES.items():
+                took = cycles(loop, core, mca)
+                print(f" {took:.2f} | {n / limit / took:.2f} |", end="")
+            print()
+
+
+if __name__ == "__main__":
+    main()

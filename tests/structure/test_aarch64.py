@@ -1,0 +1,28 @@
+"""The inner loops of products and convolutions on 64-bit ARM keep their accumulators in registers
+and are mostly multiplications. Needs the cross compiler; docs/benchmarks/aarch64-mca.md has
+predicted cycles."""
+import shutil
+import sys
+
+import pytest
+from common import ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+import mca  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which(mca.COMPILER), reason="no cross compiler for 64-bit ARM"
+)
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    return tmp_path_factory.mktemp("aarch64")
+
+
+@pytest.mark.parametrize("name, source, function", mca.LOOPS)
+def test_loop(objects, name, source, function):
+    loop = mca.inner_loop(mca.compile_kernel(source, objects), function)
+    assert mca.fmas(loop) >= 16
+    assert mca.stack_accesses(loop) == 0
+    assert len(loop) / mca.fmas(loop) <= 2
