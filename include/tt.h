@@ -1334,6 +1334,131 @@ tt_status tt_loader_set_state(tt_ctx *c, tt_loader *l, const int64_t state[3]);
 void tt_loader_retain(tt_loader *l);
 void tt_loader_release(tt_loader *l);
 
+/* ---- graphs ----
+   A capture records what the ctx computes, while it runs as ever: the operators that touch memory,
+   of forward, backward and optimizers alike. A graph is such a record; it does not change, and may
+   be read and released from any thread. */
+
+/* Options of tt_capture_begin. */
+typedef struct tt_capture_opts {
+  uint64_t set;
+  int32_t allow_reads; /* 1: the application may read elements of tensors; what it decides by them
+                          is frozen into the graph; default 0: such a read fails */
+  int32_t pad;
+} tt_capture_opts;
+#define TT_CAPTURE_ALLOW_READS (UINT64_C(1) << 0)
+
+/* Begins a capture on the ctx. The inputs are the tensors that differ between runs of the graph.
+   Other tensors that exist already are its state, if operators write them, or its constants.
+   @null opts: the defaults */
+tt_status tt_capture_begin(tt_ctx *c, const tt_tensor *const *inputs, int64_t n,
+                           const tt_capture_opts *opts);
+
+/* Ends the capture and gives the graph that computes the outputs and writes the state. The capture
+   ends if this fails, too. */
+tt_status tt_capture_end(tt_ctx *c, const tt_tensor *const *outputs, int64_t n, tt_graph **out);
+
+/* Ends the capture, if there is one, without a graph. */
+tt_status tt_capture_drop(tt_ctx *c);
+
+/* What a graph consists of. Its parts are named by their positions, from 0. */
+typedef struct tt_graph_info {
+  int64_t n_nodes;    /* calls of operators, in the order in which they run */
+  int64_t n_values;   /* tensors that nodes read and make */
+  int64_t n_storages; /* memories of values */
+  int64_t n_inputs, n_outputs;
+  const int32_t *inputs;  /* values; borrowed from the graph, as all pointers below */
+  const int32_t *outputs; /* values */
+} tt_graph_info;
+
+/* Describes a graph. */
+tt_status tt_graph_get_info(tt_ctx *c, const tt_graph *g, tt_graph_info *out);
+
+/* A call of an operator. */
+typedef struct tt_graph_node {
+  const tt_op *op;     /* of tt_op_find; internal operators, too */
+  const char *name;    /* of the operator */
+  const char *schema;  /* as tt_op_schema */
+  int64_t n_args;
+  int64_t n_outs;      /* results and, behind them, the written arguments as they are afterwards */
+  int64_t n_results;   /* how many of the outs are results */
+  const int32_t *outs; /* values; -1: absent */
+  const char *scope;   /* the composite operator that it is part of; NULL: none */
+} tt_graph_node;
+
+/* Describes node i. */
+tt_status tt_graph_get_node(tt_ctx *c, const tt_graph *g, int64_t i, tt_graph_node *out);
+
+/* The tag of numbers that were drawn for a node, beside TT_VAL_… */
+#define TT_VAL_GRAPH_DRAW 12
+
+/* An argument of a node. */
+typedef struct tt_graph_arg {
+  const char *name;      /* in the schema */
+  int32_t tag;           /* TT_VAL_…; TT_VAL_GRAPH_DRAW: numbers drawn for the node */
+  int32_t pad;
+  int64_t n_values;      /* of a tensor 1, of lists their length, of an index its tensors */
+  const int32_t *values; /* -1: an absent item */
+  int64_t i;             /* of an integer, a bool, an enumeration, a dtype; of a draw its number */
+  double f;
+  tt_scalar scalar;
+  tt_device device;
+  int64_t n;             /* length of ints, str, index */
+  const int64_t *ints;
+  const char *str;
+  const tt_index *index; /* its tensors are NULL: values has them */
+} tt_graph_arg;
+
+/* Describes argument i of a node. */
+tt_status tt_graph_get_arg(tt_ctx *c, const tt_graph *g, int64_t node, int64_t i,
+                           tt_graph_arg *out);
+
+/* A value: the contents of a storage after some number of writes, seen with a geometry. */
+typedef struct tt_graph_value {
+  int64_t storage;
+  int64_t version;             /* increases with each write into the storage */
+  int64_t node;                /* the node that made it; -1: it comes from outside */
+  int64_t out;                 /* which of the node's outs it is; -1: another view of one of them */
+  int64_t offset;              /* bytes */
+  int64_t ndim;
+  const int64_t *sizes;
+  const int64_t *strides;      /* in elements */
+  tt_dtype dtype;
+  int32_t pad;
+} tt_graph_value;
+
+/* Describes value i. */
+tt_status tt_graph_get_value(tt_ctx *c, const tt_graph *g, int64_t i, tt_graph_value *out);
+
+/* The roles of storages. */
+enum {
+  TT_GRAPH_INPUT = 0,    /* given by each run */
+  TT_GRAPH_STATE = 1,    /* from outside, written by nodes: parameters in training */
+  TT_GRAPH_CONSTANT = 2, /* from outside, only read: parameters in inference */
+  TT_GRAPH_MADE = 3      /* made by a node */
+};
+typedef struct tt_graph_storage {
+  int32_t role; /* TT_GRAPH_… */
+  int32_t pad;
+  int64_t bytes;
+  tt_device device;
+  const tt_tensor *tensor; /* a tensor with this memory; NULL for TT_GRAPH_MADE */
+} tt_graph_storage;
+
+/* Describes storage i. */
+tt_status tt_graph_get_storage(tt_ctx *c, const tt_graph *g, int64_t i, tt_graph_storage *out);
+
+/* Writes the graph as text, one line for each node, and a zero after it. *n gets the length of the
+   text. */
+tt_status tt_graph_print(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, int64_t *n);
+
+/* The same in the language of Graphviz. */
+tt_status tt_graph_dot(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, int64_t *n);
+
+/* Adds and drops a reference. */
+void tt_graph_retain(tt_graph *g);
+void tt_graph_release(tt_graph *g);
+
 /* ---- profiler and dispatch trace ---- */
 
 /* The calls of one operator. */

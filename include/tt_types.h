@@ -120,6 +120,8 @@ typedef struct tt_dataset tt_dataset;
 typedef struct tt_sampler tt_sampler;
 /* Batches of a dataset, made ahead by threads. */
 typedef struct tt_loader tt_loader;
+/* A captured graph of operators. */
+typedef struct tt_graph tt_graph;
 
 /* ---- a mixed index: x[1, :, None, ..., mask] is an array of these ---- */
 

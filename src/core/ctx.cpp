@@ -2,6 +2,7 @@
 
 #include "base/finalizer.h"
 #include "base/os.h"
+#include "core/graph_hooks.h"
 
 #include <string.h>
 
@@ -97,6 +98,7 @@ Ctx* ctx_new(Runtime* rt) noexcept {
   c->heap = heap;
   c->rt = rt;
   c->isa = rt->isa;
+  c->embedded_max = kEmbeddedMax;
   *g = Generator{kTagGenerator, 1, {}, {next_stream(rt), 0}};
   c->gen = g;
   ref_inc(&rt->refs);
@@ -109,6 +111,7 @@ void Ctx::destroy(Ctx* c) noexcept {
   if (c->profiler) c->profiler->destroy_fn(c->profiler);
   if (c->trace) c->trace->destroy_fn(c->trace);
   if (c->autocast) c->autocast->destroy_fn(c->autocast);
+  if (c->graph) c->graph->destroy_fn(c->graph);
   if (c->saved_hooks) c->saved_hooks->destroy_fn(c->saved_hooks);
   if (c->scopes.items) mem_free(c->scopes.items, size_t(c->scopes.cap) * sizeof(Tensor*));
   if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));

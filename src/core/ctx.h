@@ -14,6 +14,7 @@ namespace TT_NS {
 struct OpInfo;
 struct CustomOp;
 struct VmapLevel;
+struct GraphHooks;
 class UndoLog;
 
 // The streams of new ctxs are derived from it.
@@ -79,6 +80,8 @@ struct PollCallback {
   static void destroy(PollCallback*) noexcept;
 };
 
+constexpr int64_t kEmbeddedMax = 2048;  // Ctx::embedded_max, but while a graph is lowered
+
 // What a kernel launch has to do besides the kernel.
 enum Watch : uint8_t {
   kWatchPoll = 1,     // there is a cancel token or a poll callback
@@ -103,8 +106,10 @@ struct Ctx {
   EventSink* events;     // where running work is recorded; NULL: nowhere
   CtxPart* trace;        // modes/trace.h
   CtxPart* autocast;     // modes/autocast.h
+  GraphHooks* graph;     // of a capture or a lowering (core/graph_hooks.h); NULL: none
   VmapLevel* vmap;       // the innermost running vmap (autograd/batch.h); NULL: none
   CtxPart* saved_hooks;  // hooks on saved tensors (autograd/saved_hooks.h); NULL: none is active
+  int64_t embedded_max;  // most data bytes that share the block of a new tensor's header
   int32_t depth;         // nested calls
   UndoLog* undo;         // of the innermost call that has one (ops/undo.h)
   void (*anomaly)(GraphNode& node,
@@ -150,7 +155,8 @@ constexpr uint64_t kWatchKeys = uint64_t(3) << 13;
 // Keys in `include` that callbacks of the application keep: these and Autocast, which a host module
 // computes under like a layer. Backward drops it.
 constexpr uint64_t kAutocastKey = uint64_t(1) << 9;
-constexpr uint64_t kKeptKeys = kWatchKeys | kAutocastKey;
+constexpr uint64_t kCaptureKey = uint64_t(1) << 7;
+constexpr uint64_t kKeptKeys = kWatchKeys | kAutocastKey | kCaptureKey;
 
 // Restores the dispatch masks at the end of a C++ scope.
 struct MaskGuard {

@@ -2,14 +2,14 @@
 
 #include "base/finalizer.h"
 #include "core/ctx.h"
+#include "core/graph_hooks.h"
 
 #include <string.h>
 
 namespace TT_NS {
 
 constexpr size_t kHeader =
-    sizeof(Tensor) + sizeof(Storage);   // 256: data after it stays 64-byte aligned
-constexpr int64_t kEmbeddedMax = 2048;  // data bytes that share the header's block
+    sizeof(Tensor) + sizeof(Storage);  // 256: data after it stays 64-byte aligned
 
 static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->bytes)); }
 static void release_device(Storage* s) noexcept {
@@ -157,7 +157,15 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
   auto* s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
   init_storage(s, nullptr, bytes, device, false);
   if (device.type == TT_META || bytes == 0) return s;
-  if (device.type == TT_CPU) {
+  GraphHooks* graph = ctx().graph;
+  if (device.type == TT_CPU && TT_UNLIKELY(graph && graph->place)) {
+    try {
+      graph->place(*graph, *s);
+    } catch (...) {
+      mem_free(s, sizeof *s);
+      throw;
+    }
+  } else if (device.type == TT_CPU) {
     s->data = static_cast<char*>(heap_alloc(tls.heap, size_t(bytes)));
     s->release = release_heap;
   } else {
@@ -199,7 +207,7 @@ static int64_t checked_bytes(Ints sizes, Dtype dtype) {
 
 TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device) {
   int64_t bytes = checked_bytes(sizes, dtype);
-  if (device.type == TT_CPU && sizes.n <= kInlineDims && bytes <= kEmbeddedMax) {
+  if (device.type == TT_CPU && sizes.n <= kInlineDims && bytes <= ctx().embedded_max) {
     auto* t = static_cast<Tensor*>(mem_alloc(kHeader + size_t(bytes)));
     auto* s = reinterpret_cast<Storage*>(t + 1);
     init_storage(s, reinterpret_cast<char*>(s + 1), bytes, device, true);
@@ -229,7 +237,7 @@ TensorRef new_tensor(Ints sizes, Dtype dtype, Device device) {
 TensorRef new_like(const Tensor& o, Dtype dtype) {
   int64_t bytes;
   if (TT_UNLIKELY(__builtin_mul_overflow(o.numel, item_size(dtype), &bytes))) fail_wide(o.sizes());
-  if (o.device.type != TT_CPU || o.ndim > kInlineDims || bytes > kEmbeddedMax)
+  if (o.device.type != TT_CPU || o.ndim > kInlineDims || bytes > ctx().embedded_max)
     return new_strided(o.sizes(), o.dense() ? o.strides() : Ints{}, dtype, o.device);
   auto* t = static_cast<Tensor*>(mem_alloc(kHeader + size_t(bytes)));
   auto* s = reinterpret_cast<Storage*>(t + 1);

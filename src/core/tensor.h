@@ -26,7 +26,9 @@ enum Tag : uint32_t {
   kTagPoll,
   kTagDataset,
   kTagSampler,
-  kTagLoader
+  kTagLoader,
+  kTagGraph,
+  kTagPlan
 };
 
 struct Tensor;

@@ -84,7 +84,7 @@ constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)
   using Fn = R (*)(Call, A...);
   Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
   for (int k = 0; k < kNumKeys; k++)
-    op.slot[k] = Fn(k < 8 && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
+    op.slot[k] = Fn(k < 7 && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
   op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = impl;
   if (autograd) op.slot[kKeyAutograd] = autograd;
   op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | kModeKeys;

@@ -120,7 +120,7 @@ void record(CustomOp& op, const Value* args, TensorSpan inputs, TensorList& outs
 // OpInfo::call_boxed of all custom operators, which have no typed slots.
 void call_custom(Call c, const Value* args, TensorList& outs) {
   const int key = top_bit(c.keys);
-  if (key > kKeyAutograd) return fallbacks[key](c, args, outs);
+  if (key > kKeyAutograd || key == kKeyCapture) return fallbacks[key](c, args, outs);
   auto& op = *reinterpret_cast<CustomOp*>(const_cast<OpInfo*>(c.op));
   TensorPointers inputs = tensor_args(op.schema, args);
   bool recording = key == kKeyAutograd && op.def.backward && op.schema.n_outs > 0;

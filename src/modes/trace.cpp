@@ -17,7 +17,7 @@ struct DispatchTrace : CtxPart {
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
 
 constexpr const char* kSlotNames[kNumKeys] = {
-    "cpu",      "cuda",     "meta",          "ext",  "layout", "layout", "layout",  "layout",
+    "cpu",      "cuda",     "meta",          "ext",  "layout", "layout", "layout",  "capture",
     "autograd", "autocast", "functionalize", "vmap", "user",   "trace",  "profile", "reserved"};
 
 // Calls fn once per slot: each functionality key passes the call on to the next lower one, the last
@@ -34,7 +34,7 @@ void report(DispatchTrace& t, uint64_t keys, const char* op) {
       if (t.fn) t.fn(t.user, op, kSlotNames[key], t.depth);
       return tt_status(TT_OK);
     });
-    if (key < kKeyAutograd) return;
+    if (key < kKeyCapture) return;
     left &= (uint64_t(1) << key) - 1;
   }
 }

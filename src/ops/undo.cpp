@@ -1,6 +1,7 @@
 #include "ops/undo.h"
 
 #include "ops/gen/ops.h"
+#include "core/graph_hooks.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 
@@ -68,10 +69,15 @@ void UndoLog::undo_writes() noexcept {
   ctx_.error = error;
 }
 
-Rng reserve_rng(Generator* generator, uint64_t counters) {
-  Generator& g = generator ? *generator : *ctx().gen;
+static Rng reserve(Generator& g, uint64_t counters) {
   UndoLog* log = ctx().undo;
   return log && counters ? log->reserve(g, counters) : g.take(counters);
+}
+Rng reserve_rng(Generator* generator, uint64_t counters) {
+  Generator& g = generator ? *generator : *ctx().gen;
+  GraphHooks* graph = ctx().graph;
+  return TT_UNLIKELY(graph != nullptr) ? graph->draw(*graph, g, counters, reserve)
+                                       : reserve(g, counters);
 }
 
 void remember_values(Tensor& t) {

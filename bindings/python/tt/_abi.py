@@ -14,7 +14,7 @@ FUNCTIONS = {
         "tt_module_retain tt_module_release tt_safetensors_retain tt_safetensors_release "
         "tt_node_retain tt_node_release tt_optim_retain tt_optim_release tt_scheduler_retain "
         "tt_scheduler_release tt_dataset_retain tt_dataset_release tt_sampler_retain "
-        "tt_sampler_release tt_loader_retain tt_loader_release",
+        "tt_sampler_release tt_loader_retain tt_loader_release tt_graph_retain tt_graph_release",
     "I":
         "tt_tensor_version",
     "P":

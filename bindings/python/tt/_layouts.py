@@ -532,6 +532,15 @@ STRUCTS = {
     "tt_op_def": "struct_size N, schema z, user P, compute P, backward P, drop P",
     "tt_clip_grad_norm_opts": "set Q, norm_type d, error_if_nonfinite i",
     "tt_loader_opts": "set Q, batch_size q, workers q, prefetch q, drop_last i, pad i",
+    "tt_capture_opts": "set Q, allow_reads i, pad i",
+    "tt_graph_info": "n_nodes q, n_values q, n_storages q, n_inputs q, n_outputs q, inputs P, "
+    "outputs P",
+    "tt_graph_node": "op P, name z, schema z, n_args q, n_outs q, n_results q, outs P, scope z",
+    "tt_graph_arg": "name z, tag i, pad i, n_values q, values P, i q, f d, scalar tt_scalar, "
+    "device tt_device, n q, ints P, str z, index P",
+    "tt_graph_value": "storage q, version q, node q, out q, offset q, ndim q, sizes P, strides P, "
+    "dtype i, pad i",
+    "tt_graph_storage": "role i, pad i, bytes q, device tt_device, tensor P",
     "tt_profile_row": "op z, calls q, self_ns q, total_ns q",
     "tt_profiler_start_opts": "set Q, capacity q, record_shapes i, profile_memory i, with_flops "
     "i, with_modules i",
@@ -1004,9 +1013,11 @@ CONSTANTS = {
     "TT_GRAD_CREATE_GRAPH": 4, "TT_GRAD_ALLOW_UNUSED": 8, "TT_VMAP_IN_DIMS": 1,
     "TT_VMAP_OUT_DIMS": 2, "TT_VMAP_RANDOMNESS": 4, "TT_CLIP_GRAD_NORM_NORM_TYPE": 1,
     "TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE": 2, "TT_LOADER_BATCH_SIZE": 1, "TT_LOADER_WORKERS": 2,
-    "TT_LOADER_PREFETCH": 4, "TT_LOADER_DROP_LAST": 8, "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2,
-    "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4, "TT_EVENT_MEMORY": 5, "TT_EVENT_OPTIMIZER": 6,
-    "TT_EVENT_REGION": 7, "TT_PROFILER_START_CAPACITY": 1, "TT_PROFILER_START_RECORD_SHAPES": 2,
+    "TT_LOADER_PREFETCH": 4, "TT_LOADER_DROP_LAST": 8, "TT_CAPTURE_ALLOW_READS": 1,
+    "TT_GRAPH_INPUT": 0, "TT_GRAPH_STATE": 1, "TT_GRAPH_CONSTANT": 2, "TT_GRAPH_MADE": 3,
+    "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2, "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4,
+    "TT_EVENT_MEMORY": 5, "TT_EVENT_OPTIMIZER": 6, "TT_EVENT_REGION": 7,
+    "TT_PROFILER_START_CAPACITY": 1, "TT_PROFILER_START_RECORD_SHAPES": 2,
     "TT_PROFILER_START_PROFILE_MEMORY": 4, "TT_PROFILER_START_WITH_FLOPS": 8,
     "TT_PROFILER_START_WITH_MODULES": 16
 }

@@ -22,6 +22,7 @@ typedef enum Kind {
   kDataset,
   kSampler,
   kLoader,
+  kGraph,
   kStateDict, /* handles */
   kMaybeTensor,
   kOptTensor,
@@ -43,6 +44,7 @@ typedef enum Kind {
   kOutDataset,
   kOutSampler,
   kOutLoader,
+  kOutGraph,
   kOutStateDict,
   kScalar,
   kMaybeScalar,
@@ -62,7 +64,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 16, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 17, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -176,6 +178,7 @@ static struct {
   tt_dataset* dataset;
   tt_sampler* sampler;
   tt_loader* loader;
+  tt_graph* graph;
   tt_state_dict* state;
 } live;
 static const int64_t kShape[1] = {4};
@@ -198,6 +201,8 @@ static void make_live(void) {
   OK(tt_dataset_tensors(c, (const tt_tensor* const*)&live.product, 1, &live.dataset));
   OK(tt_sampler_sequential(c, 4, &live.sampler));
   OK(tt_loader_new(c, live.dataset, live.sampler, NULL, &live.loader));
+  OK(tt_capture_begin(c, NULL, 0, NULL));
+  OK(tt_capture_end(c, NULL, 0, &live.graph));
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -213,6 +218,7 @@ static void drop_live(void) {
   tt_dataset_release(live.dataset);
   tt_sampler_release(live.sampler);
   tt_loader_release(live.loader);
+  tt_graph_release(live.graph);
 }
 static void open_file(void) {
   char path[64];
@@ -240,6 +246,7 @@ static void* handle_of(int kind) {
                                live.dataset,
                                live.sampler,
                                live.loader,
+                               live.graph,
                                live.state};
   return all[kind];
 }
@@ -304,6 +311,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutDataset:
     case kOutSampler:
     case kOutLoader:
+    case kOutGraph:
     case kOutStateDict: return k->outs[i];
     case kScalar:
     case kMaybeScalar: return &k->scalar;
@@ -367,6 +375,7 @@ static int needs_function(const Function* f,
 /* Releases the results of a call that succeeded in spite of a NULL. */
 static void give_back(const Function* f, Call* k, int bad) {
   int i;
+  OK(tt_capture_drop(c)); /* of a tt_capture_begin */
   for (i = 0; i < f->n; i++) {
     void* out = k->outs[i][0];
     if (i == bad) continue;
@@ -382,6 +391,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutDataset) tt_dataset_release(out);
     if (f->places[i].kind == kOutSampler) tt_sampler_release(out);
     if (f->places[i].kind == kOutLoader) tt_loader_release(out);
+    if (f->places[i].kind == kOutGraph) tt_graph_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }
 }

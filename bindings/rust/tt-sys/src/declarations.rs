@@ -7,7 +7,7 @@ pub type tt_memory_format = i32;
 
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
-    tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_function
+    tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_function
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -3690,6 +3690,76 @@ pub struct tt_loader_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_capture_opts {
+    pub set: u64,
+    pub allow_reads: i32,
+    pub pad: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_graph_info {
+    pub n_nodes: i64,
+    pub n_values: i64,
+    pub n_storages: i64,
+    pub n_inputs: i64,
+    pub n_outputs: i64,
+    pub inputs: *const i32,
+    pub outputs: *const i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_graph_node {
+    pub op: *const tt_op,
+    pub name: *const c_char,
+    pub schema: *const c_char,
+    pub n_args: i64,
+    pub n_outs: i64,
+    pub n_results: i64,
+    pub outs: *const i32,
+    pub scope: *const c_char,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_graph_arg {
+    pub name: *const c_char,
+    pub tag: i32,
+    pub pad: i32,
+    pub n_values: i64,
+    pub values: *const i32,
+    pub i: i64,
+    pub f: f64,
+    pub scalar: tt_scalar,
+    pub device: tt_device,
+    pub n: i64,
+    pub ints: *const i64,
+    pub str: *const c_char,
+    pub index: *const tt_index,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_graph_value {
+    pub storage: i64,
+    pub version: i64,
+    pub node: i64,
+    pub out: i64,
+    pub offset: i64,
+    pub ndim: i64,
+    pub sizes: *const i64,
+    pub strides: *const i64,
+    pub dtype: tt_dtype,
+    pub pad: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_graph_storage {
+    pub role: i32,
+    pub pad: i32,
+    pub bytes: i64,
+    pub device: tt_device,
+    pub tensor: *const tt_tensor,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_profile_row {
     pub op: *const c_char,
     pub calls: i64,
@@ -3838,7 +3908,8 @@ zeroed! {
     tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
-    tt_loader_opts tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
+    tt_graph_storage tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5134,6 +5205,11 @@ pub const TT_LOADER_BATCH_SIZE: u64 = 1;
 pub const TT_LOADER_WORKERS: u64 = 2;
 pub const TT_LOADER_PREFETCH: u64 = 4;
 pub const TT_LOADER_DROP_LAST: u64 = 8;
+pub const TT_CAPTURE_ALLOW_READS: u64 = 1;
+pub const TT_GRAPH_INPUT: i32 = 0;
+pub const TT_GRAPH_STATE: i32 = 1;
+pub const TT_GRAPH_CONSTANT: i32 = 2;
+pub const TT_GRAPH_MADE: i32 = 3;
 pub const TT_EVENT_OP: i32 = 1;
 pub const TT_EVENT_KERNEL: i32 = 2;
 pub const TT_EVENT_MODULE: i32 = 3;
@@ -8284,6 +8360,27 @@ extern "C" {
     pub fn tt_loader_set_state(c: *mut tt_ctx, l: *mut tt_loader, state: *const i64) -> tt_status;
     pub fn tt_loader_retain(l: *mut tt_loader);
     pub fn tt_loader_release(l: *mut tt_loader);
+    pub fn tt_capture_begin(c: *mut tt_ctx, inputs: *const *const tt_tensor, n: i64,
+        opts: *const tt_capture_opts) -> tt_status;
+    pub fn tt_capture_end(c: *mut tt_ctx, outputs: *const *const tt_tensor, n: i64,
+        out: *mut *mut tt_graph) -> tt_status;
+    pub fn tt_capture_drop(c: *mut tt_ctx) -> tt_status;
+    pub fn tt_graph_get_info(c: *mut tt_ctx, g: *const tt_graph, out: *mut tt_graph_info)
+        -> tt_status;
+    pub fn tt_graph_get_node(c: *mut tt_ctx, g: *const tt_graph, i: i64, out: *mut tt_graph_node)
+        -> tt_status;
+    pub fn tt_graph_get_arg(c: *mut tt_ctx, g: *const tt_graph, node: i64, i: i64,
+        out: *mut tt_graph_arg) -> tt_status;
+    pub fn tt_graph_get_value(c: *mut tt_ctx, g: *const tt_graph, i: i64, out: *mut tt_graph_value)
+        -> tt_status;
+    pub fn tt_graph_get_storage(c: *mut tt_ctx, g: *const tt_graph, i: i64,
+        out: *mut tt_graph_storage) -> tt_status;
+    pub fn tt_graph_print(c: *mut tt_ctx, g: *const tt_graph, buffer: *mut c_char, cap: i64,
+        n: *mut i64) -> tt_status;
+    pub fn tt_graph_dot(c: *mut tt_ctx, g: *const tt_graph, buffer: *mut c_char, cap: i64,
+        n: *mut i64) -> tt_status;
+    pub fn tt_graph_retain(g: *mut tt_graph);
+    pub fn tt_graph_release(g: *mut tt_graph);
     pub fn tt_profiler_start(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_stop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64)

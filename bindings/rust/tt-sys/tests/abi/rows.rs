@@ -517,6 +517,15 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_op_def, struct_size, schema, user, compute, backward, drop);
     layout!(out, tt_clip_grad_norm_opts, set, norm_type, error_if_nonfinite);
     layout!(out, tt_loader_opts, set, batch_size, workers, prefetch, drop_last, pad);
+    layout!(out, tt_capture_opts, set, allow_reads, pad);
+    layout!(out, tt_graph_info, n_nodes, n_values, n_storages, n_inputs, n_outputs, inputs,
+        outputs);
+    layout!(out, tt_graph_node, op, name, schema, n_args, n_outs, n_results, outs, scope);
+    layout!(out, tt_graph_arg, name, tag, pad, n_values, values, i, f, scalar, device, n, ints, str,
+        index);
+    layout!(out, tt_graph_value, storage, version, node, out, offset, ndim, sizes, strides, dtype,
+        pad);
+    layout!(out, tt_graph_storage, role, pad, bytes, device, tensor);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
     layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
         with_modules);
@@ -1816,6 +1825,11 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_LOADER_WORKERS);
     constant!(out, TT_LOADER_PREFETCH);
     constant!(out, TT_LOADER_DROP_LAST);
+    constant!(out, TT_CAPTURE_ALLOW_READS);
+    constant!(out, TT_GRAPH_INPUT);
+    constant!(out, TT_GRAPH_STATE);
+    constant!(out, TT_GRAPH_CONSTANT);
+    constant!(out, TT_GRAPH_MADE);
     constant!(out, TT_EVENT_OP);
     constant!(out, TT_EVENT_KERNEL);
     constant!(out, TT_EVENT_MODULE);

@@ -8014,3 +8014,21 @@ impl ClipGradNormOpts {
         self
     }
 }
+
+/// Options of `capture`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CaptureOpts(pub(crate) sys::tt_capture_opts);
+impl CaptureOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CaptureOpts {
+        Self::default()
+    }
+    /// 1: the application may read elements of tensors; what it decides by them is frozen into the
+    /// graph; default 0: such a read fails.
+    #[must_use]
+    pub fn allow_reads(mut self, value: bool) -> CaptureOpts {
+        self.0.set |= sys::TT_CAPTURE_ALLOW_READS;
+        self.0.allow_reads = value as i32;
+        self
+    }
+}

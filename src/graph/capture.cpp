@@ -1,0 +1,296 @@
+#include "graph/capture.h"
+
+#include "base/pointer_map.h"
+#include "core/graph_hooks.h"
+#include "dispatch/call.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+struct Capture : GraphHooks {
+  Ref<Graph> graph;
+  CaptureOptions options;
+  int64_t mark = 0;      // of the storages that recorded nodes have made, in Storage::reserved_
+  PointerMap outside;    // storage from outside -> its position
+  int32_t scope = -1;    // the innermost open one
+  bool in_node = false;  // a recorded operator is running
+  bool node_reads = false;
+  SmallVec<Rng, 1> drawn;  // of each draw: its begin
+};
+
+Capture* of(const Ctx& c) { return static_cast<Capture*>(c.graph); }
+
+// Storage::reserved_[0] is `mark` in the storages that this capture has recorded, [1] their
+// position. Marks of other captures, and 0, are of storages from outside.
+int64_t new_mark() {
+  static int64_t last = 0;
+  return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
+int32_t storage_of(Capture& c, const Tensor& t, bool made) {
+  Storage& s = *t.storage;
+  if (s.reserved_[0] == c.mark) return int32_t(s.reserved_[1]);
+  Graph& g = *c.graph;
+  const auto next = int32_t(g.storages.size());
+  if (!made) {
+    const int64_t known = c.outside.find(&s);
+    if (known >= 0) return int32_t(known);
+  }
+  IrStorage storage;
+  storage.role = made ? IrRole::kMade : IrRole::kConstant;
+  storage.writable = s.writable;
+  storage.device = s.device;
+  storage.bytes = s.bytes;
+  storage.version = t.version();
+  if (!made) storage.tensor = new_alias(t);
+  g.storages.push_back(std::move(storage));
+  if (made) {
+    s.reserved_[0] = c.mark;
+    s.reserved_[1] = next;
+  } else {
+    c.outside.find_or_add(&s, next);
+  }
+  return next;
+}
+
+// The last node that wrote the storage at this version; -1: none.
+int32_t writer_of(const Graph& g, int32_t storage, uint32_t version) {
+  for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous)
+    if (g.values[i].version == version) return g.values[i].node;
+  return -1;
+}
+
+int32_t value_of(Capture& c, const Tensor& t, int32_t storage, int32_t node, int32_t out) {
+  const int64_t offset = t.data - t.storage->data;
+  return c.graph->value(storage, t.version(), t.dtype, offset, t.sizes(), t.strides(), node, out);
+}
+
+int32_t read_value(Capture& c, const Tensor* t) {
+  if (!t) return -1;
+  const int32_t storage = storage_of(c, *t, false);
+  return value_of(c, *t, storage, writer_of(*c.graph, storage, t->version()), -1);
+}
+
+// ---- arguments ----
+
+int32_t draw_of(const Capture& c, const Rng& rng, uint64_t* before) {
+  for (int64_t i = c.drawn.size(); i-- > 0;) {
+    const Rng& begin = c.drawn[i];
+    *before = rng.offset - begin.offset;
+    if (rng.seed == begin.seed && *before <= c.graph->draws[i].counters) return int32_t(i);
+  }
+  return -1;
+}
+
+IrArg record_arg(Capture& c, const Value& v, const OpSchema& schema) {
+  IrArg a;
+  a.kind = v.kind;
+  switch (v.kind) {
+    case Value::kNone: break;
+    case Value::kTensor: a.values.push_back(read_value(c, v.tensor)); break;
+    case Value::kTensorList:
+      for (int64_t i = 0; i < v.n; i++) a.values.push_back(read_value(c, v.tensors[i]));
+      break;
+    case Value::kScalar: a.scalar = *v.scalar; break;
+    case Value::kInt:
+    case Value::kBool:
+    case Value::kDevice: a.i = v.i; break;
+    case Value::kFloat: a.f = v.f; break;
+    case Value::kInts: a.ints.append({v.ints, v.n}); break;
+    case Value::kStr: a.text.add(Span<const char>(v.str, v.n)); break;
+    case Value::kGenerator: a.generator = Ref<Generator>::share(v.generator); break;
+    case Value::kIndices:
+      for (int64_t i = 0; i < v.n; i++) {
+        tt_index at = v.indices[i];
+        if (at.kind == TT_IDX_TENSOR)
+          a.values.push_back(read_value(c, reinterpret_cast<const Tensor*>(at.tensor)));
+        at.tensor = nullptr;
+        a.index.push_back(at);
+      }
+      break;
+    case Value::kRng:
+      a.draw = draw_of(c, *v.rng, &a.counters_before);
+      if (a.draw < 0)
+        fail(TT_NOT_IMPLEMENTED, "{} uses random numbers that were drawn before the capture",
+             schema.call);
+      break;
+  }
+  return a;
+}
+
+// ---- nodes ----
+
+void add_written(Capture& c, const Tensor& t, IrNode& node, int32_t at) {
+  const int32_t storage = storage_of(c, t, false);
+  IrStorage& s = c.graph->storages[storage];
+  if (s.role == IrRole::kConstant) s.role = IrRole::kState;
+  node.outs.push_back(value_of(c, t, storage, at, int32_t(node.outs.size())));
+}
+
+void add_outs(Capture& c, const Value* args, const TensorList& outs, int64_t first, IrNode& node,
+              int32_t at) {
+  const OpSchema& schema = *node.op->schema;
+  for (int64_t i = first; i < outs.size(); i++) {
+    if (!outs[i]) {
+      node.outs.push_back(-1);
+      continue;
+    }
+    const Tensor& t = *outs[i];
+    const bool known = t.storage->reserved_[0] == c.mark || c.outside.find(t.storage) >= 0;
+    const int32_t storage = storage_of(c, t, !known);
+    node.outs.push_back(value_of(c, t, storage, at, int32_t(node.outs.size())));
+  }
+  node.n_results = int32_t(node.outs.size());
+  for (int32_t i = 0; i < schema.n_args; i++) {
+    if (!schema.args[i].mutates) continue;
+    if (args[i].kind == Value::kTensor) add_written(c, *args[i].tensor, node, at);
+    if (args[i].kind != Value::kTensorList) continue;
+    for (int64_t k = 0; k < args[i].n; k++)
+      if (args[i].tensors[k]) add_written(c, *args[i].tensors[k], node, at);
+  }
+}
+
+// Restores on failure, too.
+template <class T> class Restore {
+ public:
+  Restore(T& place, T value) : place_(place), before_(place) { place = value; }
+  ~Restore() { place_ = before_; }
+  Restore(const Restore&) = delete;
+
+ private:
+  T& place_;
+  const T before_;
+};
+
+void record(Capture& c, Call call, const Value* args, TensorList& outs) {
+  const OpSchema& schema = *call.op->schema;
+  IrNode node;
+  node.op = call.op;
+  node.scope = c.scope;
+  for (int32_t i = 0; i < schema.n_args; i++) node.args.push_back(record_arg(c, args[i], schema));
+  const int64_t first = outs.size();
+  {
+    const MaskGuard quiet(bit(kKeyCapture));
+    const Restore<bool> running(c.in_node, true);
+    c.node_reads = false;
+    call.op->call_boxed(call, args, outs);
+  }
+  if (of(ctx()) != &c) return;  // a callback ended the capture
+  node.reads = c.node_reads;
+  add_outs(c, args, outs, first, node, int32_t(c.graph->nodes.size()));
+  c.graph->nodes.push_back(std::move(node));
+}
+
+// Whether the operator is made of calls that are recorded themselves. _into variants copy without a
+// call.
+bool passes_through(const OpSchema& s) {
+  const size_t n = strlen(s.name);
+  const bool into = n > 5 && strcmp(s.name + n - 5, "_into") == 0;
+  return s.kind == OpKind::kComposite && !into;
+}
+
+int32_t open_scope(Capture& c, const char* name) {
+  IrScope scope;
+  scope.name.add(name);
+  scope.outer = c.scope;
+  c.graph->scopes.push_back(std::move(scope));
+  return int32_t(c.graph->scopes.size()) - 1;
+}
+
+void capture_slot(Call call, const Value* args, TensorList& outs) {
+  Capture* c = of(ctx());
+  call.keys &= ~bit(kKeyCapture);
+  if (!c) return call.op->call_boxed(call, args, outs);
+  if (!passes_through(*call.op->schema)) return record(*c, call, args, outs);
+  const Ref<Graph> keep = c->graph;
+  const int32_t outer = c->scope;
+  c->scope = open_scope(*c, call.op->schema->call);
+  struct Close {
+    const Capture* c;
+    int32_t outer;
+    ~Close() {
+      if (Capture* now = of(ctx()); now == c) now->scope = outer;
+    }
+  } close{c, outer};
+  call.op->call_boxed(call, args, outs);
+}
+
+// ---- hooks ----
+
+Rng draw_numbers(GraphHooks& hooks, Generator& g, uint64_t counters,
+                 Rng (*reserve)(Generator&, uint64_t)) {
+  auto& c = static_cast<Capture&>(hooks);
+  if (c.in_node) return reserve(g, counters);
+  c.drawn.reserve(c.drawn.size() + 1);
+  IrDraw draw;
+  if (&g != ctx().gen) draw.generator = Ref<Generator>::share(&g);
+  draw.counters = counters;
+  draw.node = int32_t(c.graph->nodes.size());
+  c.graph->draws.push_back(std::move(draw));
+  try {
+    const Rng begin = reserve(g, counters);
+    c.drawn.push_back(begin);
+    return begin;
+  } catch (...) {
+    c.graph->draws.pop_back();
+    throw;
+  }
+}
+
+void destroy(CtxPart* part) noexcept {
+  auto* c = static_cast<Capture*>(part);
+  c->~Capture();
+  mem_free(c, sizeof *c);
+}
+
+}  // namespace
+
+void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
+  Ctx& ctx = TT_NS::ctx();
+  if (ctx.graph) fail(TT_INVALID_ARG, "a capture is running on this ctx");
+  auto* c = new (mem_alloc(sizeof(Capture))) Capture{};
+  c->destroy_fn = destroy;
+  c->draw = draw_numbers;
+  ctx.graph = c;
+  try {
+    c->graph = new_graph();
+    c->options = options;
+    c->mark = new_mark();
+    for (int64_t i = 0; i < inputs.n; i++) {
+      const int32_t value = read_value(*c, inputs[i]);
+      IrStorage& s = c->graph->storages[c->graph->values[value].storage];
+      if (s.role == IrRole::kInput)
+        fail_arg(TT_INVALID_ARG, "inputs", "inputs[{}] shares its memory with another input", i);
+      s.role = IrRole::kInput;
+      c->graph->inputs.push_back(value);
+    }
+  } catch (...) {
+    drop_capture(ctx);
+    throw;
+  }
+  __atomic_store_n(&fallbacks[kKeyCapture], &capture_slot, __ATOMIC_RELAXED);
+  ctx.include |= bit(kKeyCapture);
+}
+
+void drop_capture(Ctx& c) noexcept {
+  c.include &= ~bit(kKeyCapture);
+  if (GraphHooks* hooks = std::exchange(c.graph, nullptr)) hooks->destroy_fn(hooks);
+}
+
+Ref<Graph> end_capture(TensorSpan outputs) {
+  Ctx& ctx = TT_NS::ctx();
+  Capture* c = of(ctx);
+  if (!c) fail(TT_INVALID_ARG, "no capture is running on this ctx");
+  struct End {
+    Ctx& ctx;
+    ~End() { drop_capture(ctx); }
+  } end{ctx};
+  for (const Tensor* t : outputs) c->graph->outputs.push_back(read_value(*c, t));
+  verify_graph(*c->graph);
+  return c->graph;
+}
+
+}  // namespace TT_NS

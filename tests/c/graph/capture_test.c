@@ -1,0 +1,160 @@
+/* Captures: what is recorded, what a graph tells of it, what is refused. */
+#include "harness.h"
+
+static const double kValues[] = {1, -2, 3, -4, 5, -6, 7, 8, -9, 10, 11, -12};
+
+/* relu(x @ w) summed, and its backward. */
+static tt_graph* capture_backward(tt_tensor* x, tt_tensor* w) {
+  tt_graph* g;
+  tt_tensor *h, *a, *loss;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_matmul(c, x, w, &h));
+  OK(tt_relu(c, h, &a));
+  loss = sum_of(a);
+  OK(tt_backward(c, loss, NULL));
+  OK(tt_capture_end(c, LIST(loss), &g));
+  return g;
+}
+
+static void check_parts(const tt_graph* g, const tt_graph_info* info) {
+  int64_t i, k;
+  for (i = 0; i < info->n_nodes; i++) {
+    tt_graph_node node;
+    OK(tt_graph_get_node(c, g, i, &node));
+    assert_non_null(node.schema);
+    for (k = 0; k < node.n_outs; k++) assert_true(node.outs[k] < info->n_values);
+    for (k = 0; k < node.n_args; k++) {
+      tt_graph_arg arg;
+      OK(tt_graph_get_arg(c, g, i, k, &arg));
+      assert_non_null(arg.name);
+      if (arg.tag == TT_VAL_TENSOR) assert_int_equal(arg.n_values, 1);
+    }
+  }
+  for (i = 0; i < info->n_values; i++) {
+    tt_graph_value value;
+    OK(tt_graph_get_value(c, g, i, &value));
+    assert_true(value.storage < info->n_storages && value.node < info->n_nodes);
+  }
+}
+
+static void test_forward_and_backward(void** state) {
+  tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
+  tt_tensor* w = make(TT_F32, SHAPE(3, 4), kValues, 12);
+  tt_graph* g;
+  tt_graph_info info;
+  tt_graph_storage storage;
+  tt_graph_node node;
+  char text[8192];
+  int64_t n;
+  (void)state;
+  OK(tt_requires_grad_(c, w, 1));
+  g = capture_backward(x, w);
+  OK(tt_graph_get_info(c, g, &info));
+  assert_int_equal(info.n_inputs, 1);
+  assert_int_equal(info.n_outputs, 1);
+  assert_true(info.n_nodes >= 5);
+  check_parts(g, &info);
+  OK(tt_graph_get_storage(c, g, 0, &storage));
+  assert_int_equal(storage.role, TT_GRAPH_INPUT);
+  OK(tt_graph_get_storage(c, g, 1, &storage));
+  assert_int_equal(storage.role, TT_GRAPH_CONSTANT);
+  assert_non_null(storage.tensor);
+  OK(tt_graph_print(c, g, text, sizeof text, &n));
+  assert_non_null(strstr(text, "%0 float32[2,3] = input 0\n"));
+  assert_non_null(strstr(text, "relu(self="));
+  OK(tt_graph_dot(c, g, text, sizeof text, &n));
+  assert_non_null(strstr(text, "digraph"));
+  FAILS(tt_graph_print(c, g, text, 10, &n), TT_BUFFER_TOO_SMALL, "needs");
+  FAILS(tt_graph_get_node(c, g, info.n_nodes, &node), TT_INVALID_ARG, "nodes");
+  tt_graph_release(g);
+}
+
+/* A write makes a new version; views of the storage are seen anew, state is told from constants. */
+static void test_writes_and_views(void** state) {
+  tt_tensor* x = numbers(TT_F32, kValues, 4);
+  tt_tensor* sum = numbers(TT_F32, kValues, 4);
+  tt_tensor *row, *y;
+  tt_graph* g;
+  tt_graph_info info;
+  tt_graph_storage storage;
+  tt_graph_value value;
+  char text[4096];
+  int64_t n;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_view(c, sum, SHAPE(2, 2), &row));
+  OK(tt_add_(c, sum, x));
+  OK(tt_neg(c, row, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  OK(tt_graph_get_info(c, g, &info));
+  assert_int_equal(info.n_nodes, 3);
+  OK(tt_graph_get_storage(c, g, 1, &storage));
+  assert_int_equal(storage.role, TT_GRAPH_STATE);
+  OK(tt_graph_print(c, g, text, sizeof text, &n));
+  assert_non_null(strstr(text, "view = view("));
+  assert_non_null(strstr(text, "written = add_("));
+  OK(tt_graph_get_value(c, g, info.outputs[0], &value));
+  assert_int_equal(value.node, 2);
+  tt_graph_release(g);
+}
+
+/* Composites pass through: their parts are nodes, in a scope with their name. */
+static void test_composites(void** state) {
+  tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
+  tt_tensor* y;
+  tt_graph* g;
+  tt_graph_node node;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_dropout(c, x, NULL, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  OK(tt_graph_get_node(c, g, 0, &node));
+  assert_string_not_equal(node.name, "dropout");
+  assert_non_null(node.scope);
+  assert_string_equal(node.scope, "dropout");
+  tt_graph_release(g);
+}
+
+static void test_refusals(void** state) {
+  tt_tensor* x = numbers(TT_F32, kValues, 4);
+  tt_graph* g;
+  (void)state;
+  FAILS(tt_capture_end(c, NULL, 0, &g), TT_INVALID_ARG, "no capture is running");
+  assert_null(g);
+  FAILS(tt_capture_begin(c, LIST(x, x), NULL), TT_INVALID_ARG, "shares its memory");
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  FAILS(tt_capture_begin(c, LIST(x), NULL), TT_INVALID_ARG, "a capture is running");
+  OK(tt_capture_drop(c));
+  OK(tt_capture_drop(c));
+  OK(tt_capture_begin(c, LIST(x), NULL)); /* the ctx ends it */
+}
+
+/* Every allocation failed once: the capture ends or goes on, nothing leaks. */
+static void test_out_of_memory(void** state) {
+  tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
+  tt_tensor* w = make(TT_F32, SHAPE(3, 4), kValues, 12);
+  int64_t at;
+  (void)state;
+  for (at = 1; at < 10000; at++) {
+    tt_tensor *h = NULL, *a = NULL;
+    tt_graph* g = NULL;
+    const int64_t failed = host.failed;
+    host.fail_at = host.calls + at;
+    host.fail_n = 1;
+    if (tt_capture_begin(c, LIST(x), NULL) == TT_OK && tt_matmul(c, x, w, &h) == TT_OK &&
+        tt_relu(c, h, &a) == TT_OK && tt_capture_end(c, LIST(a), &g))
+      assert_null(g);
+    host.fail_at = 0;
+    OK(tt_capture_drop(c));
+    tt_graph_release(g);
+    if (host.failed == failed) break;
+  }
+  assert_true(at > 1 && at < 10000);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_forward_and_backward),
+                                     SCOPED(test_writes_and_views), SCOPED(test_composites),
+                                     SCOPED(test_refusals), SCOPED(test_out_of_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
