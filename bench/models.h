@@ -6,7 +6,7 @@
 
 typedef struct model model;
 enum { MODEL_FORWARD, MODEL_SGD, MODEL_ADAM };
-/* net: tiny, mlp, lenet, cnn, gpt, mha. NULL after printing what is wrong. */
+/* net: tiny, mlp, lenet, cnn, gpt, mha. Returns NULL after printing the error. */
 model* model_new(tt_ctx* c, const char* net, int mode);
 /* A forward or a whole training step (mha: backward too unless MODEL_FORWARD). 0 or -1. */
 int model_run(tt_ctx* c, model* m);

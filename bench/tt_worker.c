@@ -48,7 +48,7 @@ static double now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
-/* The place of the next result; the one before goes. */
+/* The slot of the next result; releases the previous one. */
 static tt_tensor** fresh(work* w) {
   tt_tensor_release(w->keep);
   w->keep = NULL;
@@ -196,7 +196,7 @@ static int make_conv_fb(work* w) {
   return 0;
 }
 
-/* ---- what is timed ---- */
+/* ---- timed functions ---- */
 
 static int run_conv(work* w) {
   const int64_t stride = w->conv->stride;

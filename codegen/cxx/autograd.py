@@ -49,7 +49,7 @@ def diff_inputs(op):
 
 
 class Formula:
-    """The gradient formulas of one operator: what they read, and their C++."""
+    """The gradient formulas of one operator: the values that they read, and their C++."""
 
     def __init__(self, op, ops):
         self.op = op

@@ -30,7 +30,7 @@ GIVEN = {
 
 
 class Callback:
-    """One C function type: what Julia is given, and where its result goes."""
+    """One C function type: the arguments of the Julia function and the C output of its result."""
 
     def __init__(self, name, fn, holder, member=""):
         self.name, self.fn, self.given, self.lists, self.write = name, fn, [], [], "{0}"
@@ -54,7 +54,7 @@ class Callback:
             if not rest and self.count == "1":
                 self.write = f'give({p.name}, 1, {{0}}, "{self.what}")'
                 return
-            if rest:  # cap or n_outs, and perhaps where the number goes
+            if rest:  # cap or n_outs, and perhaps the output of the count
                 self.count = rest.pop(0).name
             give = "give_unless_declined" if self.holder == "backend" else "give_all"
             self.write = f"{give}({p.name}, {self.count}, {{0}}, \"{self.what}\"{', ' + rest.pop(0).name if rest else ''})"

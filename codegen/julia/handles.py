@@ -18,7 +18,7 @@ OUTPUTS = ("out", "outs", "previous")
 RENAMED = {"Cancel": "CancelToken"}
 # C type of a parameter -> Julia's
 KINDS = {"int64_t": "Integer", "uint64_t": "Integer", "char": "Union{AbstractString, Symbol}"}
-# C type of an output -> what it starts with, how it is read
+# C type of an output -> its initial value, how it is read
 NUMBERS = {
     "double": ("0.0", "o[]"),
     "int64_t": ("Int64(0)", "o[]"),

@@ -19,7 +19,7 @@ class Definition:
     name: str
     public: bool
     calls: frozenset  # C names
-    words: frozenset  # what it names, without qualification
+    words: frozenset  # the names in it, unqualified
 
     @property
     def bare(self):

@@ -25,7 +25,7 @@ class Named:
 @dataclass(frozen=True)
 class Pointer:
     to: object
-    const: bool  # what it points to is const
+    const: bool  # the pointee is const
 
 
 @dataclass(frozen=True)

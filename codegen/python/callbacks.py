@@ -38,7 +38,7 @@ def ctypes_of(kind):
 
 
 class Callback:
-    """One C function type: what Python is given, and where its result goes."""
+    """One C function type: the arguments of the Python function and the C output of its result."""
 
     def __init__(self, name, fn, called):
         self.name, self.fn, self.called, self.given, self.write = name, fn, called, [], "{0}"
@@ -64,7 +64,7 @@ class Callback:
         elif p.type == Pointer(Pointer(TENSOR, False), False):
             if rest:
                 self.count = rest.pop(0).name
-            if rest:  # where the number goes
+            if rest:  # the output of the count
                 number = rest.pop(0).name
                 self.write = f'give_list({{0}}, {p.name}, {self.count}, {number}, "{self.what}")'
             else:

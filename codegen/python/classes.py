@@ -78,7 +78,7 @@ def call(head, parts, tail, indent):
 
 
 def documentation(cls, note=""):
-    """The docstring of a class: what it computes, its arguments."""
+    """The docstring of a class: its computation and its arguments."""
     text = " ".join(cls.get("doc").split())
     lines = textwrap.wrap(text + note, WIDTH - 4)
     rows = [(a.name, a.doc) for a in cls.args if a.doc]

@@ -49,7 +49,7 @@ MODULES = {{
 PLACES = {{
 {places}
 }}
-# where -> name -> function, where that goes by another name
+# namespace -> name -> function, if the function has another name
 OTHERS = {{
 {others}
 }}

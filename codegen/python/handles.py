@@ -30,7 +30,7 @@ EARLY = {"tt_tensor"}  # classes that `import tt` needs
 CLASSES = {raw: name for raw, (name, _) in HANDLES.items()} | {"tt_op": "Op"}
 PREFIXES = {raw: prefix for raw, (_, prefix) in HANDLES.items()} | {"tt_op": "op"}
 TEXTS, SIZES = Pointer(Pointer(Named("char"), True), True), Pointer(Named("int64_t"), True)
-# facts of a tensor that are its dtype's -> as what they are bound; doc
+# facts of a tensor that belong to its dtype -> how they are bound; doc
 FUNCTIONS = ("is_floating_point", "is_complex")  # of tt, too
 OF_DTYPE = {
     "itemsize": ("property", "The bytes of an element."),
@@ -420,7 +420,7 @@ class Plain:
 
     @property
     def home(self):
-        """The class that it stands in; None: the module, as a method of a class that is loaded
+        """The class that contains it; None: the module, as a method of a class that is loaded
         before."""
         return None if self.receiver in EARLY and not self.early else self.receiver
 

@@ -133,7 +133,7 @@ class Row:
 
 
 class Operators:
-    """The places of the binding's functions and what they are there."""
+    """The scopes of the binding's functions and the kind of function in each."""
 
     def __init__(self, ops):
         self.files, self.results = Files(ops), {}

@@ -87,7 +87,7 @@ class Callback:
             name, "Vec<Option<Tensor>>"
         )
         given = {"replacement": "vec![given]", "loss": "vec![Some(given)]"}.get(name, "given")
-        if rest:  # cap or n_outs, and perhaps where the number goes
+        if rest:  # cap or n_outs, and perhaps the output of the count
             self.count = rest.pop(0).name
         self.write = [f"*{rest.pop(0).name} = given.len() as i64;"] if rest else []
         self.write.append(f"give({given}, {name}, {self.count})")
@@ -99,7 +99,7 @@ class Callback:
 
     @property
     def one_thread(self):
-        """Is it called on one thread only, so that it may change what it captures?"""
+        """Returns whether one thread only calls it, so that it may change its captures."""
         return self.of_module or self.fn.name in ONE_THREAD
 
     @property

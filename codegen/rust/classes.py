@@ -6,7 +6,7 @@ MODULES = {
     "nn": "Module",
     "optim": "Optimizer",
     "lr": "Scheduler",
-}  # prefix of C names -> what is constructed
+}  # prefix of C names -> the constructed type
 
 
 def constructor(cls, made, with_opts):

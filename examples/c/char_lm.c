@@ -52,7 +52,7 @@ typedef struct trainer {
 
 /* ---- the network: modules of this program over tt's layers ---- */
 
-/* The same inside a callback: the status goes to tt, which reports it. */
+/* The same inside a callback: returns the status to tt, which reports it. */
 #define TRY(call)                   \
   do {                              \
     status = (call);                \

@@ -94,7 +94,7 @@ static tt_status learner_new(tt_ctx* c, learner* l) {
   return tt_scope_pop(c, NULL, 0);
 }
 
-/* Points in the square, and whether each lies in the disc of radius 0.7. */
+/* Points in the square, and whether each is in the disc of radius 0.7. */
 static tt_status draw_points(tt_ctx* c, int64_t n, tt_tensor** points, tt_tensor** inside) {
   const int64_t shape[2] = {n, 2};
   const int64_t across[1] = {1};

@@ -38,7 +38,7 @@ typedef struct trainer {
   curve losses; /* one per epoch so far */
 } trainer;
 
-/* Every fallible call goes through this: prints what tt says and leaves the function with -1. */
+/* Wraps each call that can fail: on failure prints the error of tt and returns -1. */
 #define CHECK(call)                                                      \
   do {                                                                   \
     tt_status status_ = (call);                                          \

@@ -8,7 +8,7 @@
 #     julia --project=bindings/julia examples/julia/train_digits.jl --evaluate CHECKPOINT
 #         [--logits FILE]
 #
-# --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate
+# --checkpoint saves everything after each epoch; --resume continues from such a file. --evaluate
 # tests the model of one, also of the C program; --logits writes the scores of the test rows, raw
 # float32: (297, 10) row-major.
 using TT

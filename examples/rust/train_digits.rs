@@ -5,7 +5,7 @@
 //!                  [--checkpoint FILE] [--resume FILE] [--logits FILE]
 //!     train_digits --evaluate CHECKPOINT [--logits FILE]
 //!
-//! --checkpoint saves everything after each epoch; --resume goes on from such a file. --evaluate
+//! --checkpoint saves everything after each epoch; --resume continues from such a file. --evaluate
 //! tests the model of one, also of the C program; --logits writes the scores of the test rows, raw
 //! float32: (297, 10) row-major.
 mod digits;

@@ -1,4 +1,4 @@
-"""Generated lines are broken at 100 columns without changing what they say."""
+"""Generated lines are broken at 100 columns without changing their meaning."""
 import ast
 
 import pytest

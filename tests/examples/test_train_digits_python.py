@@ -1,4 +1,4 @@
-"""The Python example learns, loads what it saved, draws its figure if matplotlib is installed, and
+"""The Python example learns, loads its checkpoint, draws its figure if matplotlib is installed, and
 explains errors."""
 import os
 import re

@@ -98,7 +98,7 @@ static const Reference* named(const char* name) {
       if (strcmp(kFamilies[f].references[i].name, name) == 0) return &kFamilies[f].references[i];
   return NULL;
 }
-/* An overload has the reference of what it overloads: add_scalar that of add, max_dim that of
+/* An overload has the reference of its base operator: add_scalar that of add, max_dim that of
    max. */
 static const Reference* find_reference(const Row* row) {
   char name[64];

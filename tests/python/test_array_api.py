@@ -1,5 +1,5 @@
-"""tt.array_api: what the public test suite of the standard does not ask, and a sample of what it
-does. The count of the suite is in docs/pytorch-users.md."""
+"""tt.array_api: behaviour that the public test suite of the standard does not test, and a sample of
+what it does. The count of the suite is in docs/pytorch-users.md."""
 import pytest
 
 import tt

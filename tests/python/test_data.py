@@ -447,7 +447,7 @@ def test_persistent_workers_serve_all_epochs(how):
 
     loader = DataLoader(Squares(6), 1, collate_fn=who, persistent_workers=True, **how)
     first = list(loader)
-    for _ in loader:  # leave in the middle: what is on its way does not reach the next epoch
+    for _ in loader:  # leave in the middle: pending batches do not reach the next epoch
         break
     assert list(loader) == first and len(set(first)) == how["num_workers"]
     stream = DataLoader(Stream(5), 1, persistent_workers=True, **how)

@@ -287,7 +287,7 @@ def test_tensors_pickle_and_copy():
         and near.tag == "kept"
     )
     p.sum().backward()
-    assert copy.deepcopy(p).grad is None  # as PyTorch's; of other leaves it goes along
+    assert copy.deepcopy(p).grad is None  # as in PyTorch; copies of other leaves keep theirs
     x = tt.ones(2, requires_grad=True)
     x.sum().backward()
     assert copy.deepcopy(x).grad.tolist() == [1, 1]

@@ -1,4 +1,4 @@
-"""tt.safetensors: what comes back, what is refused, and that others read the files."""
+"""tt.safetensors: round trips, refused files, and files that other readers accept."""
 import gc
 import json
 import struct

@@ -86,7 +86,7 @@ def test_every_public_name_is_exported(tmp_path):
     assert mypy(*USER, "--strict", source) == []
 
 
-# ---- hints that are written by hand ----
+# ---- hand-written hints ----
 
 
 def hand_written():

@@ -1,4 +1,4 @@
-"""The features of the crate tt, each where its crate is at hand without a network: among Debian's
+"""The features of the crate tt, each if its crate is installed: among Debian's
 (librust-half-dev and the like), or in the folder TT_CRATES, laid out as `cargo vendor` does."""
 import os
 from pathlib import Path
@@ -36,7 +36,7 @@ def at_hand(crate):
 
 @pytest.fixture(scope="module")
 def tested(tmp_path_factory):
-    """A package with the features whose crates are at hand, and the result of its tests."""
+    """A package with the features whose crates are installed, and the result of its tests."""
     folder = tmp_path_factory.mktemp("features")
     features = [f for f in FEATURES if all(at_hand(c) for c in crates_of(f))]
     for name in ("src", "tests", ".cargo"):

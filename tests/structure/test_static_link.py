@@ -1,5 +1,5 @@
-"""Static hosts pay for what they call: `cc app.c $(pkg-config --static --cflags --libs tt)` of an
-installed tree."""
+"""Static programs contain only what they call: `cc app.c $(pkg-config --static --cflags --libs tt)`
+of an installed tree."""
 import os
 import re
 

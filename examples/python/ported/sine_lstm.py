@@ -1,4 +1,4 @@
-"""Time series: two LSTMCells learn a sine wave with LBFGS, then go on by themselves."""
+"""Time series: two LSTMCells learn a sine wave with LBFGS, then continue it."""
 from common import STEPS, report, same_start
 
 import torch

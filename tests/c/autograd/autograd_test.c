@@ -393,7 +393,7 @@ static void test_view_of_changed_base(void** state) {
   tt_tensor* y = times(x, 2);
   tt_tensor* v = pick(y, 1);
   (void)state;
-  OK(tt_mul_f64_(c, y, 7)); /* v is stale: its history now goes through the new y */
+  OK(tt_mul_f64_(c, y, 7)); /* v is stale: its history now leads through the new y */
   VALUES(v, 28);
   backward(v);
   VALUES(grad_of(x), 0, 14);

@@ -190,7 +190,7 @@ static void test_reentrant_hook(void** state) {
   assert_int_equal(tt_grad_enabled(c), 1);
 }
 
-/* The caller's scopes are set aside: a callback owns what it creates. */
+/* A callback does not see the scopes of its caller; it owns the tensors that it creates. */
 static tt_status make_and_release(void* user, tt_ctx* x, const tt_tensor* grad,
                                   tt_tensor** replacement) {
   tt_tensor* t;

@@ -1,7 +1,8 @@
 /* tt_function_apply: functions of the application with their own gradients. */
 #include "support.h"
 
-/* y = x^2 (with two outputs: x^2 and 3 x); how its callbacks behave, and what they saw. */
+/* y = x^2 (with two outputs: x^2 and 3 x); the behaviour of its callbacks, and a record of their
+   arguments. */
 typedef struct Square {
   int forwards, backwards, drops;
   tt_status fail_forward, fail_backward;

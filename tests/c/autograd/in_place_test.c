@@ -81,7 +81,7 @@ static void test_leaf_of_both_nodes(void** state) {
   NEAR(seconds[1], 1e-12, 6, 2 * 4 * 64 + 2 * 16 * 64 * log(2));
 }
 
-/* One backward through both: the view's operator runs for the base and for what it saved. */
+/* One backward through both: the operator of the view runs for the base and for saved tensors. */
 static void test_both_nodes_in_one_backward(void** state) {
   tt_tensor* x = leaf(DATA(0, 1));
   tt_tensor* b = times(x, 1);
@@ -124,7 +124,7 @@ static void test_integers_record_nothing(void** state) {
 
 /* ---- new data ---- */
 
-/* A tensor's data becomes a view of itself, again, and then what it was before. */
+/* Sets a tensor's data to a view of itself, twice, and then back to the original. */
 static void test_data_is_its_own_view(void** state) {
   tt_tensor* t = numbers(TT_F64, DATA(1, 2, 3, 4));
   tt_tensor* old = detached(t);

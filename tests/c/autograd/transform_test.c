@@ -2,7 +2,7 @@
    tt_hessian, tt_vmap, tt_functional_call, tt_saved_tensors_*, tt_autocast_*. */
 #include "harness.h"
 
-/* What the callback does besides computing, and what it saw. */
+/* Side effects of the callback, and a record of its arguments. */
 typedef struct Function {
   int calls, drops;
   tt_status fail; /* returned at the end */

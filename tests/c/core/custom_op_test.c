@@ -160,7 +160,7 @@ static void test_gradients(void** state) {
   HOLDS(g, 50, 100);
   OK(tt_sum(c, g, NULL, &sum));
   OK(tt_grad(c, (const tt_tensor* const*)&sum, 1, (const tt_tensor* const*)&x, 1, NULL, &gg));
-  HOLDS(gg, 50, 50); /* the second derivative goes through the operators of the callback */
+  HOLDS(gg, 50, 50); /* the second derivative uses the operators of the callback */
   assert_true(s.backwards >= 2);
   tt_tensor_release(x);
   tt_tensor_release(y);

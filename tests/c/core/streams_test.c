@@ -161,7 +161,7 @@ static void a_seeded_ctx_draws_as_a_generator_and_apart_from_later_ctxs(void** s
   OK(tt_generator_state(c, g, found));
   assert_true(found[0] == 5 && found[1] == 0);
   tt_generator_release(g);
-  OK(tt_scope_pop(c, NULL, 0)); /* mask_of releases what it creates */
+  OK(tt_scope_pop(c, NULL, 0)); /* mask_of releases its own tensors */
   own = mask_of(c);
   OK(tt_scope_push(c));
   masks_of_new_ctxs(rt, later);

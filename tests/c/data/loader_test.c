@@ -195,7 +195,7 @@ static void test_samplers(void** state) {
   FAILS(TT_INVALID_ARG, tt_sampler_weighted(c, bad, 2, 1, 0, 5, &s));
 }
 
-/* Concatenated and chosen datasets have the samples of what they are made of. */
+/* Concatenations and subsets have the samples of their datasets. */
 static void test_datasets(void** state) {
   CTX;
   tt_dataset *d = rows_dataset(c), *part = NULL, *both = NULL, *deep = NULL;

@@ -105,7 +105,7 @@ static inline double epsilon(tt_dtype d) {
   if (d == TT_F64) return 0x1p-52;
   return d == TT_F32 ? 0x1p-23 : 0x1p-8;
 }
-/* Equal, or nearly: `size` is what is rounded. */
+/* Equal up to rounding of values of magnitude `size`. */
 static inline void check_near(double got, double want, double tolerance) {
   assert_true(isnan(want) ? isnan(got) : got == want || fabs(got - want) <= tolerance);
 }

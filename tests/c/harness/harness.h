@@ -43,7 +43,7 @@ extern Host host;
 /* Fixture: opens c with a scope, so that outs need no release; the teardown fails if anything is
  * still allocated. */
 int open_scoped(void** state);
-int open_plain(void** state); /* without a scope: the test releases what it creates */
+int open_plain(void** state); /* without a scope: the test releases its tensors */
 int close_ctx(void** state);
 #define SCOPED(f) cmocka_unit_test_setup_teardown(f, open_scoped, close_ctx)
 #define PLAIN(f) cmocka_unit_test_setup_teardown(f, open_plain, close_ctx)

@@ -52,7 +52,7 @@ static tt_tensor* got(tt_safetensors* f, const char* name) {
   return t;
 }
 
-/* ---- what is written comes back ---- */
+/* ---- round trips ---- */
 
 static void test_round_trip(void** state) {
   static const tt_dtype kDtypes[] = {TT_BOOL, TT_U8,   TT_I8,  TT_I16, TT_I32, TT_I64,
@@ -131,7 +131,7 @@ static void test_metadata(void** state) {
   tt_safetensors_release(f);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused files ---- */
 
 static void test_bad_saves(void** state) {
   static const char* const kTwice[] = {"a", "a"};

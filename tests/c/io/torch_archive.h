@@ -1,4 +1,4 @@
-/* PyTorch's files for tests: a path of the test's own, what is read from it, archives made by hand.
+/* PyTorch's files for tests: a path per test, the tensors read from it, archives made by hand.
  */
 #ifndef TT_TEST_TORCH_ARCHIVE_H
 #define TT_TEST_TORCH_ARCHIVE_H

@@ -70,7 +70,7 @@ static void test_big_endian_and_views(void** state) {
   tt_state_dict_release(s);
 }
 
-/* ---- what is written comes back ---- */
+/* ---- round trips ---- */
 
 static void test_every_dtype_as_a_state_dict(void** state) {
   static const char* const kNames[] = {"bool", "u8",   "i8",  "i16", "i32", "i64",
@@ -241,7 +241,7 @@ static void test_memory(void** state) {
   tt_state_dict_release(s);
 }
 
-/* ---- what is not written ---- */
+/* ---- objects that cannot be saved ---- */
 
 static void test_bad_saves(void** state) {
   static const char* const kNames[] = {"a"};

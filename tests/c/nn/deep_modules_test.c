@@ -82,7 +82,7 @@ static tt_module* diamonds(int n) {
   return m;
 }
 
-/* ---- what is done to them ---- */
+/* ---- operations on them ---- */
 
 static void switch_all(tt_module* m) {
   tt_tensor* params[4];

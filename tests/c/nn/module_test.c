@@ -261,7 +261,7 @@ static void test_module_of_the_host(void** state) {
   prints(m, "Sequential(\n  (0): Scale()\n  (1): ReLU()\n)");
   OK(tt_module_state_dict(c, m, &d));
   assert_int_equal(tt_state_dict_size(d),
-                   2); /* scale, seen: not what is absent or not persistent */
+                   2); /* scale, seen: neither absent nor non-persistent entries */
   assert_null(tensor_at(m, "0.absent"));
   OK(tt_module_copy(c, m, &twin));
   assert_int_equal(s.copies, 1);

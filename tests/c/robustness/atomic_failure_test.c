@@ -157,7 +157,7 @@ static void test_lists(void** state) {
   FAILS(tt_stack(c, LIST(a, b), NULL, &out), TT_SHAPE, NULL);
   assert_null(out);
   FAILS(tt_split(c, b, 1, NULL, outs, 2, &n), TT_BUFFER_TOO_SMALL, "2");
-  assert_int_equal(n, 3); /* what is needed */
+  assert_int_equal(n, 3); /* the needed capacity */
   assert_null(outs[0]);
   OK(tt_split(c, b, 1, NULL, outs, 3, &n));
   VALUES(outs[2], 7, 8, 9);

@@ -400,7 +400,7 @@ static void test_runtimes(void** state) {
   FAILS(tt_copy_(c, b, a), TT_DEVICE, "another runtime");
   OK(tt_zeros(c, SHAPE(4), &(tt_zeros_opts){.set = TT_ZEROS_DEVICE, .device = {TT_EXT, 0}}, &held));
   tt_tensor_release(b);
-  tt_ctx_release(other); /* the runtime goes, `held` stays */
+  tt_ctx_release(other); /* the runtime is released, `held` is not */
   assert_true(two.memory.live > 0 && two.memory.dropped == 0);
   tt_tensor_release(held);
   assert_true(two.memory.live == 0 && two.memory.blocks == 0 && two.memory.dropped == 1);

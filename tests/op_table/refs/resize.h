@@ -17,7 +17,7 @@ static double source_scale(const Resize* r) {
   if (!r->align_corners) return r->scale;
   return r->out > 1 ? (double)(r->in - 1) / (double)(r->out - 1) : 0;
 }
-/* Where output element o lies between the input elements. */
+/* The position of output element o between the input elements. */
 static double source_position(const Resize* r, int64_t o) {
   if (!r->align_corners) return ((double)o + 0.5) * r->scale - 0.5;
   return r->out > 1 ? (double)(r->in - 1) / (double)(r->out - 1) * (double)o : 0;

@@ -70,7 +70,7 @@ static Slices slices_of(const Array* x, const tt_value* dim) {
   s.inner = inner_size(x, d);
   return s;
 }
-/* Where element i of a slice lies among n slices. */
+/* The offset of element i of a slice among n slices. */
 static int64_t slice_element(const Slices* s, int64_t n, int64_t slice, int64_t i) {
   return (i / s->inner * n + slice) * s->inner + i % s->inner;
 }

@@ -2,7 +2,7 @@
 
 /* ---- the same elements in the same order ---- */
 
-/* A shape in which -1 stands for what is left of n elements. */
+/* A shape of n elements in which one size may be -1: the remaining factor. */
 static int complete_shape(const tt_value* sizes, int64_t n, int64_t* shape) {
   int64_t known = 1;
   for (int64_t i = 0; i < sizes->n; i++)

@@ -1,4 +1,4 @@
-/* Scopes, modes and limits of a ctx, generators, and what is alive. */
+/* Scopes, modes and limits of a ctx, generators, and live objects. */
 #include "program.h"
 
 static void change_scopes(Program* p) {

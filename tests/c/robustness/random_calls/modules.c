@@ -116,7 +116,7 @@ static void add_hook(Program* p, tt_module* m) {
   if (id && one_in(p, 2)) CALL(tt_module_remove_hook(p->c, m, id));
 }
 
-/* ---- what is done to them ---- */
+/* ---- operations on them ---- */
 
 static void call_module(Program* p, tt_module* m) {
   const tt_tensor* in[3] = {any_tensor(p), NULL, NULL};
