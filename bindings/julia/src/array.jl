@@ -85,12 +85,22 @@ function of_one_type(a, dtype)
         return convert(Array{mapreduce(typeof, promote_type, a)}, a)
     return dtype === nothing ? a : dtype.(a)
 end
-function row_major(a::Array{T, N}) where {T, N}
-    rows = N < 2 ? a : permutedims(a, N:-1:1)
-    o = Ref{Ptr{Cvoid}}()
-    check(C.tt_tensor_from_data(ctx(), rows, dtype_code(T), Int64[size(a)...], N, o))
+# The copy is C's: permutedims would be compiled for each type and number of dims.
+function row_major(@nospecialize(a::Array))
+    N, o = ndims(a), Ref{Ptr{Cvoid}}()
+    sizes = Int64[size(a, d) for d in N:-1:1]
+    check(GC.@preserve a C.tt_tensor_from_data(ctx(), unsafe_address(a), dtype_code(eltype(a)),
+        sizes, N, o))
+    N < 2 && return wrap(o[])
+    columns = wrap(o[])
+    check(C.tt_permute(ctx(), columns, Int64[N-1:-1:0;], N, o))
+    transposed = wrap(o[])
+    check(C.tt_clone(ctx(), transposed, Ref(C.tt_clone_opts(UInt64(1), C.TT_CONTIGUOUS)), o))
+    free!(transposed)
+    free!(columns)
     return wrap(o[])
 end
+unsafe_address(@nospecialize(a::Array)) = ccall(:jl_array_ptr, Ptr{Cvoid}, (Any,), a)
 
 "A copy of t's values."
 function Base.Array(a::Tensor)

@@ -3,14 +3,19 @@
 const RUNTIME = Ref{Ptr{Cvoid}}(C_NULL)
 const ENDING = Ref(false)  # the process ends: finalizers run in any order
 
+end_process() = ENDING[] = true
+
 function start_runtime()
     size = UInt64(sizeof(C.tt_runtime_opts))
     queue_drops = 1  # drops wait for poll()
     opts = Ref(C.tt_runtime_opts(size, C_NULL, C_NULL, C_NULL, 0, 0, 0, queue_drops, 0))
     C.tt_runtime_new(opts, RUNTIME) == 0 || error("TT: tt_runtime_new failed")
     n = isdefined(Threads, :maxthreadid) ? Threads.maxthreadid() : Threads.nthreads()
-    append!(empty!(LAST_USED), [LastUsed(nothing, nothing) for _ in 1:n])
-    atexit(() -> ENDING[] = true)
+    empty!(LAST_USED)
+    for _ in 1:n
+        push!(LAST_USED, LastUsed(nothing, nothing))
+    end
+    atexit(end_process)
 end
 
 "Runs what releases have queued, on a thread of Julia's."

@@ -50,12 +50,14 @@ Base.show(io::IO, x::BFloat16) = print(io, "BFloat16(", Float32(x), ")")
 
 const DTYPES = (Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64,
     ComplexF32, ComplexF64)
-function dtype_code(T::Type)
-    k = findfirst(==(T), DTYPES)
-    k === nothing && throw(ArgumentError("no tensor has elements of type $T: " *
-                                         "must be one of $(join(DTYPES, ", "))"))
-    return Int32(k)
+function dtype_code(@nospecialize(T::Type))
+    for k in 1:length(DTYPES)
+        DTYPES[k] === T && return Int32(k)
+    end
+    wrong_dtype(T)
 end
+@noinline wrong_dtype(@nospecialize(T)) =
+    throw(ArgumentError("no tensor has elements of type $T: must be one of $(join(DTYPES, ", "))"))
 dtype_code(::Nothing) = Int32(0)
 
 "Where tensors live: Device(\"cpu\"), \"meta\", \"cuda:0\" or a backend's name."

@@ -29,15 +29,15 @@ function open_library()
     error("TT: libtt was not found; set TT_LIBRARY to its path. Tried:\n  ", join(tried, "\n  "))
 end
 
-minor(version) = join(Base.split(version, '.')[1:2], '.')
+minor(version) = version[1:findlast(isequal('.'), version)]
 
 function load_library()
     library, path = open_library()
     found = Libdl.dlsym(library, :tt_version; throw_error=false)
     found === nothing && error("TT: $path is no libtt: it has no function tt_version")
     version = unsafe_string(ccall(found, Ptr{UInt8}, ()))
-    minor(version) == minor(PACKAGE_VERSION) ||
-        error("TT: $path is version $version, this package needs $(minor(PACKAGE_VERSION)).x")
+    startswith(version, minor(PACKAGE_VERSION)) ||
+        error("TT: $path is version $version, this package needs $(minor(PACKAGE_VERSION))x")
     for (k, name) in enumerate(C.NAMES)
         address = Libdl.dlsym(library, name; throw_error=false)
         address === nothing &&

@@ -93,7 +93,12 @@ function Base.copy(b::Dotted{TensorStyle})
     found = evaluate(b)
     return is_operand(found, b) ? clone(found) : found  # of identity.(t)
 end
-is_operand(x, b::Dotted) = Base.any(a -> is_operand(x, a), b.args)
+function is_operand(x, @nospecialize(b::Dotted))
+    for a in b.args
+        is_operand(x, a) && return true
+    end
+    return false
+end
 is_operand(x, a) = x isa Tensor && x === a
 Base.copyto!(dst::AbstractArray, b::Dotted{TensorStyle}) =
     copyto!(dst, Array(expand(evaluate(b), size(dst))))
