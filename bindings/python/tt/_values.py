@@ -13,7 +13,7 @@ Value = struct("tt_value")
 
 
 def packed(x, kept):
-    """The tt_value of an argument; what it points to goes into kept."""
+    """The tt_value of an argument; appends to kept what it points to."""
     if x is None:
         return Value()
     if isinstance(x, Tensor):

@@ -235,7 +235,7 @@ PLACES = {
         "scaled_dot_product_attention selu sigmoid silu smooth_l1_loss soft_margin_loss softmax "
         "softmin softplus softshrink softsign tanh tanhshrink threshold triplet_margin_loss",
 }
-# where -> name -> function, where that goes by another name
+# namespace -> name -> function, if the function has another name
 OTHERS = {
     "tt": {
         "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
