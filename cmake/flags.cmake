@@ -13,9 +13,25 @@ if(TT_SANITIZE)
   add_link_options(-fsanitize=${list})
 endif()
 
+# The object format decides what the linker understands.
+set(tt_format elf)
+if(WIN32)
+  set(tt_format pe)
+elseif(APPLE)
+  set(tt_format macho)
+endif()
+# x87 rounds to another width than the elements have.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^i[3-6]86$")
+  add_compile_options(-msse2 -mfpmath=sse)
+endif()
+
 set(tt_warnings -Wall -Wextra -Werror)
 set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}>
-  TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}")
+  TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}"
+  _FILE_OFFSET_BITS=64)
+if(WIN32)
+  list(APPEND tt_definitions _WIN32_WINNT=0x0602)
+endif()
 foreach(isa baseline avx2 avx512)
   string(TOUPPER ${isa} upper)
   if(isa IN_LIST TT_ISAS)
@@ -36,14 +52,16 @@ function(tt_internals target)
   target_compile_options(${target} PRIVATE -ffp-contract=off ${tt_warnings})
 endfunction()
 
-# Flags of the library itself: FMA only where the source says so, no RTTI, hidden visibility,
-# initial-exec thread-local storage (one instruction), one section per object for --gc-sections.
+# Flags of the library itself: FMA only where the source says so, no RTTI, hidden visibility, one
+# section per object for --gc-sections.
 function(tt_own_code target)
   tt_internals(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_options(${target} PRIVATE -fno-rtti -fvisibility=hidden -ffunction-sections
-    -fdata-sections
-                         -ftls-model=initial-exec -fno-semantic-interposition)
+    -fdata-sections)
+  if(tt_format STREQUAL elf)
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
     # gcc's "rep stos" for a small struct costs more than the rest of a tiny tensor's creation
     target_compile_options(${target} PRIVATE

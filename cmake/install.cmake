@@ -1,5 +1,6 @@
 # Headers, both libraries, pkg-config file, CMake package.
-install(TARGETS tt tt_static EXPORT tt-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE
+install(TARGETS tt tt_static EXPORT tt-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} ARCHIVE
   DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/tt.h include/tt_types.h include/tt_ops.h include/tt_nn.h include/tt_optim.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -2,14 +2,23 @@
 set(exports_file ${PROJECT_SOURCE_DIR}/src/capi/gen/exports.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${exports_file})
 file(STRINGS ${exports_file} exports)
-set(map "TT_${PROJECT_VERSION_MAJOR} {\n  global:\n")
+# The list of exported names in the language of the linker.
+set(elf_list "TT_${PROJECT_VERSION_MAJOR} {\n  global:\n")
+set(pe_list "EXPORTS\n")
+set(macho_list "")
 set(defines "/* Names of this copy of tt. */\n")
 foreach(name IN LISTS exports)
-  string(APPEND map "    ${tt_prefix}${name};\n")
+  string(APPEND elf_list "    ${tt_prefix}${name};\n")
+  string(APPEND pe_list "    ${tt_prefix}${name}\n")
+  string(APPEND macho_list "_${tt_prefix}${name}\n")
   string(APPEND defines "#define ${name} ${tt_prefix}${name}\n")
 endforeach()
-string(APPEND map "  local: *;\n};\n")
-file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tt.map CONTENT "${map}" @ONLY)
+string(APPEND elf_list "  local: *;\n};\n")
+set(elf_file tt.map)
+set(pe_file tt.def)
+set(macho_file tt.symbols)
+set(export_list ${PROJECT_BINARY_DIR}/${${tt_format}_file})
+file(CONFIGURE OUTPUT ${export_list} CONTENT "${${tt_format}_list}" @ONLY)
 if(TT_PREFIX)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/include/tt_prefix.h CONTENT "${defines}" @ONLY)
 endif()
@@ -22,7 +31,8 @@ endforeach()
 # Pointers to operators and kernels need relocations. Packed (DT_RELR), they take 5 kB instead of
 # 456, in a static program 1 kB instead of 90. Loaders before glibc 2.36 cannot read them.
 include(CheckCSourceCompiles)
-set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs,--fatal-warnings)
+# (--fatal-warnings comes first: ld warns about an option that it ignores while it reads it.)
+set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,--fatal-warnings,-z,pack-relative-relocs)
 check_c_source_compiles("#include <features.h>
 #if !__GLIBC_PREREQ(2, 36)
 #error \"no DT_RELR\"
@@ -30,27 +40,60 @@ check_c_source_compiles("#include <features.h>
 int main(void) { return 0; }" TT_PACKED_RELOCATIONS)
 unset(CMAKE_REQUIRED_LINK_OPTIONS)
 
+# libtt.so has its own copy of libstdc++ where that is the compiler's library. A sanitizer must see
+# the one of the process.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles("#include <cstddef>
+#ifndef __GLIBCXX__
+#error \"another library\"
+#endif
+int main() {}" TT_GNU_RUNTIME)
+set(tt_runtime_library c++)
+if(TT_GNU_RUNTIME)
+  set(tt_runtime_library stdc++)
+endif()
+
 add_library(tt SHARED ${objects})
-if(NOT TT_SANITIZE)
-  add_library(tt_cxx_runtime OBJECT ${tt_shared_only})
-  tt_own_code(tt_cxx_runtime)
-  target_sources(tt PRIVATE $<TARGET_OBJECTS:tt_cxx_runtime>)
-endif()
 add_library(tt_static STATIC ${objects})
-set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt VERSION ${PROJECT_VERSION} SOVERSION
-  ${PROJECT_VERSION_MAJOR}
-                      LINK_DEPENDS ${PROJECT_BINARY_DIR}/tt.map LINKER_LANGUAGE CXX)
+set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINK_DEPENDS ${export_list}
+                      LINKER_LANGUAGE CXX)
 set_target_properties(tt_static PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINKER_LANGUAGE CXX)
-target_link_options(tt PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/tt.map -Wl,-z,nodelete
-  -Wl,-z,relro -Wl,-z,now
-                    -Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--as-needed -Wl,-O1)
-if(TT_PACKED_RELOCATIONS)
-  target_link_options(tt PRIVATE -Wl,-z,pack-relative-relocs)
+if(tt_format STREQUAL elf)
+  set_target_properties(tt PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_link_options(tt PRIVATE -Wl,--version-script=${export_list} -Wl,-z,relro -Wl,-z,now
+                      -Wl,--gc-sections -Wl,--as-needed)
+  include(CheckLinkerFlag)
+  foreach(flag -z,nodelete -Bsymbolic-functions -O1)
+    string(MAKE_C_IDENTIFIER "TT_LINKER${flag}" known)
+    check_linker_flag(CXX -Wl,${flag} ${known})
+    if(${known})
+      target_link_options(tt PRIVATE -Wl,${flag})
+    endif()
+  endforeach()
+  if(TT_PACKED_RELOCATIONS)
+    target_link_options(tt PRIVATE -Wl,-z,pack-relative-relocs)
+  endif()
+  if(NOT TT_SANITIZE)
+    target_link_options(tt PRIVATE -Wl,--no-undefined)
+  endif()
+elseif(tt_format STREQUAL pe)
+  target_sources(tt PRIVATE ${export_list})
+  target_link_options(tt PRIVATE -Wl,--gc-sections)
+  foreach(target tt tt_static)
+    target_link_libraries(${target} PUBLIC bcrypt synchronization)
+  endforeach()
+else()
+  target_link_options(tt PRIVATE -Wl,-exported_symbols_list,${export_list} -Wl,-dead_strip)
 endif()
-if(NOT TT_SANITIZE)  # a sanitizer must see the one libstdc++ of the process
-  target_link_options(tt PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined)
+if(TT_GNU_RUNTIME AND NOT TT_SANITIZE)
+  target_link_options(tt PRIVATE -static-libstdc++ -static-libgcc)
+  if(tt_format STREQUAL elf)
+    add_library(tt_cxx_runtime OBJECT ${tt_shared_only})
+    tt_own_code(tt_cxx_runtime)
+    target_sources(tt PRIVATE $<TARGET_OBJECTS:tt_cxx_runtime>)
+  endif()
 endif()
-target_link_libraries(tt_static INTERFACE stdc++ m)
+target_link_libraries(tt_static INTERFACE ${tt_runtime_library} m)
 foreach(target tt tt_static)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

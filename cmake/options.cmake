@@ -7,6 +7,20 @@ set(TT_ISAS "baseline;avx2;avx512" CACHE STRING "Instruction sets that the CPU k
 set(TT_SANITIZE "" CACHE STRING "Sanitizers: address, undefined, thread (a list)")
 set(TT_PREFIX "" CACHE STRING "P renames every tt_x to P_tt_x and namespace tt to P_tt, for a second copy in one process")
 
+set(systems linux darwin windows bare)
+set(system_Linux linux)
+set(system_Darwin darwin)
+set(system_Windows windows)
+set(system_Generic bare)
+set(TT_OS "${system_${CMAKE_SYSTEM_NAME}}" CACHE STRING "Whose calls src/base uses: linux, darwin, windows, bare")
+if(NOT TT_OS IN_LIST systems)
+  message(FATAL_ERROR "TT_OS is \"${TT_OS}\", CMAKE_SYSTEM_NAME is ${CMAKE_SYSTEM_NAME}: must be one of ${systems}")
+endif()
+if(CMAKE_CXX_BYTE_ORDER STREQUAL BIG_ENDIAN)
+  message(FATAL_ERROR "the target is big-endian: files of tensors, zip archives and the random "
+    "streams are little-endian, and tt reads them in the order of memory")
+endif()
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
 endif()

@@ -57,7 +57,7 @@ struct Node : GraphNode {
   bool doomed;        // released; the saved area is destroyed when the outermost run ends
   bool part_of_node;  // part of a copy_slices node, which releases it
   uint16_t running;
-  uint16_t captured;  // (atomic) number of backwards that capture gradients of its outputs
+  uint32_t captured;  // (atomic) number of backwards that capture gradients of its outputs
   union {
     uintptr_t claim;  // (atomic) 0, an Engine*, or the id of a running thread
     Node* next_free;

@@ -18,4 +18,19 @@ TT_INLINE constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) 
 // Returns the smallest multiple of `unit` that is not less than a, for a >= 0 and unit > 0.
 TT_INLINE constexpr int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 
+// Returns the upper 64 bits of a * b.
+TT_INLINE uint64_t mul_high(uint64_t a, uint64_t b) {
+#ifdef __SIZEOF_INT128__
+  __extension__ using Wide = unsigned __int128;
+  return uint64_t(Wide(a) * b >> 64);
+#else
+  const uint64_t a_lo = uint32_t(a);
+  const uint64_t a_hi = a >> 32;
+  const uint64_t b_lo = uint32_t(b);
+  const uint64_t b_hi = b >> 32;
+  const uint64_t carry = (a_lo * b_lo >> 32) + uint32_t(a_hi * b_lo) + uint32_t(a_lo * b_hi);
+  return a_hi * b_hi + (a_hi * b_lo >> 32) + (a_lo * b_hi >> 32) + (carry >> 32);
+#endif
+}
+
 }  // namespace TT_NS

@@ -7,7 +7,7 @@
 namespace TT_NS {
 
 // Minimum size of a block for drop_and_free: a queued block is its own queue entry.
-constexpr size_t kDropBytes = 40;
+constexpr size_t kDropBytes = 8 + 3 * sizeof(void*) + sizeof(size_t);
 
 // Calls drop(user) unless drop is NULL. Exceptions are swallowed.
 void run_drop(void (*drop)(void*), void* user) noexcept;

@@ -1,4 +1,4 @@
-// All operating system calls, implemented in os_<system>.cpp.
+// All operating system calls, implemented in os_<system>.cpp; os.cpp has what systems share.
 #pragma once
 
 #include "base/platform.h"
@@ -7,6 +7,8 @@ namespace TT_NS {
 
 void* os_alloc(size_t bytes, size_t align) noexcept;
 void os_free(void* p) noexcept;
+// Whether os_map works; without it, all memory comes from os_alloc.
+bool os_maps_pages() noexcept;
 // Maps zeroed pages, aligned to `align`. Any page-aligned part may be unmapped separately.
 void* os_map(size_t bytes, size_t align) noexcept;
 void os_unmap(void* p, size_t bytes) noexcept;

@@ -1,4 +1,4 @@
-// Files, implemented in os_file_linux.cpp. A negative result is a negated errno.
+// Files, implemented in os_file_<system>.cpp. A negative result is a negated errno.
 #pragma once
 
 #include "base/platform.h"

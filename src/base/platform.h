@@ -22,6 +22,30 @@
 #endif
 #define TT_COLD __attribute__((noinline, cold))
 
+// Largest block of memory: a size_t of half the address space. Sizes of tensors are int64_t on
+// every target and are compared with this before they become a size_t.
+#define TT_MAX_BYTES (int64_t(1) << (sizeof(size_t) == 8 ? 47 : 31))
+
+// Model of tt's thread-local object. glibc gives a library that is opened later one instruction per
+// access; musl, Windows and macOS do not, and know best themselves.
+#if defined(__GLIBC__)
+#define TT_TLS_MODEL __attribute__((tls_model("initial-exec")))
+#else
+#define TT_TLS_MODEL
+#endif
+
+// 1: the compiler frees thread-local storage before the heaps of the thread are given back;
+// os_thread_state keeps the object instead.
+#if defined(__MINGW32__) && !defined(__clang__)
+#define TT_TLS_EMULATED 1
+#else
+#define TT_TLS_EMULATED 0
+#endif
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "tt needs a little-endian target: files and random streams are read in the order of memory"
+#endif
+
 #ifndef TT_CHECKED
 // 1: released blocks are quarantined; use after release and concurrent use of a ctx fail with a
 // status

@@ -1,7 +1,13 @@
 #include "base/tls.h"
 
+#include "base/os_thread.h"
+
 namespace TT_NS {
 
-thread_local constinit Tls tls __attribute__((tls_model("initial-exec"))) = {};
+#if TT_TLS_EMULATED
+Tls& tls_of_thread() noexcept { return *static_cast<Tls*>(os_thread_state(sizeof(Tls))); }
+#else
+thread_local constinit Tls tls TT_TLS_MODEL = {};
+#endif
 
 }  // namespace TT_NS

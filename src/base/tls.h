@@ -1,5 +1,5 @@
-// tt's only thread-local object: the state of the running call on this thread. Initial-exec,
-// trivially destructible.
+// tt's only thread-local object: the state of the running call on this thread. Trivially
+// destructible.
 #pragma once
 
 #include "base/platform.h"
@@ -21,12 +21,20 @@ struct Tls {
   // are padding
   void* caught_exceptions;
   uint32_t uncaught_exceptions;
+#if defined(__ARM_EABI_UNWINDER__)
+  void* propagating_exceptions;  // the third word of ARM's exception handling ABI
+#endif
   int16_t in_parallel;  // > 0 inside a body of parallel_for: nested regions run serially
   int8_t freeing;       // 1 while the loop over free_list runs
   int8_t in_free;       // 1 while mem_free changes a heap of this thread (see arena_release)
 };
 static_assert(sizeof(Tls) <= 64);
 
-extern thread_local constinit Tls tls __attribute__((tls_model("initial-exec")));
+#if TT_TLS_EMULATED
+Tls& tls_of_thread() noexcept;
+#define tls (TT_NS::tls_of_thread())
+#else
+extern thread_local constinit Tls tls TT_TLS_MODEL;
+#endif
 
 }  // namespace TT_NS

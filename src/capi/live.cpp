@@ -96,17 +96,25 @@ class Rows {
   }
 
  private:
-  // Rows are zeroed before they are filled, so that their keys, from kind to shape, can be compared
-  // as bytes.
-  static constexpr size_t kKey = __builtin_offsetof(tt_live_row, count);
-  static int compare(const tt_live_row& a, const tt_live_row& b) { return memcmp(&a, &b, kKey); }
-  int64_t find(const tt_live_row& row) const {
-    uint64_t h = 0xcbf29ce484222325u, word;
-    for (size_t i = 0; i < kKey; i += 8) {
-      memcpy(&word, reinterpret_cast<const char*>(&row) + i, 8);
+  // Keys are compared as bytes: from kind to pad, and the shape. Between them, targets of 32 bits
+  // may have a gap, which a copy need not preserve.
+  static constexpr size_t kHead = __builtin_offsetof(tt_live_row, pad) + sizeof(int32_t);
+  static constexpr size_t kShape = sizeof(tt_live_row::shape);
+  static int compare(const tt_live_row& a, const tt_live_row& b) {
+    const int order = memcmp(&a, &b, kHead);
+    return order ? order : memcmp(a.shape, b.shape, kShape);
+  }
+  static uint64_t hash(uint64_t h, const void* bytes, size_t n) {
+    uint32_t word;
+    for (size_t i = 0; i < n; i += sizeof word) {
+      memcpy(&word, static_cast<const char*>(bytes) + i, sizeof word);
       h = (h ^ word) * 0x9e3779b97f4a7c15u;
       h ^= h >> 29;
     }
+    return h;
+  }
+  int64_t find(const tt_live_row& row) const {
+    uint64_t h = hash(hash(0xcbf29ce484222325u, &row, kHead), row.shape, kShape);
     const uint64_t mask = uint64_t(slots_.size()) - 1;
     for (h &= mask; slots_[int64_t(h)] && compare(rows_[slots_[int64_t(h)] - 1], row);
          h = (h + 1) & mask) {}
@@ -117,8 +125,7 @@ class Rows {
   SmallVec<tt_live_row, 1> rows_;
   SmallVec<int32_t, 1> slots_;
 };
-static_assert(sizeof(tt_live_row) ==
-              8 + 6 * 4 + 8 * 8 + 2 * 8);  // no padding, which a copy need not preserve
+static_assert(__builtin_offsetof(tt_live_row, pad) == sizeof(void*) + 5 * 4);  // no gap in the head
 
 bool add_tensor(Rows& rows, const BlockMap& map, const Tensor* t, const int64_t* sizes) {
   tt_live_row r;

@@ -154,6 +154,7 @@ static TT_COLD Storage* alloc_ext(int64_t bytes, Device device) {
 // Allocates the storage of a new tensor that is not embedded; fails with OOM and leaks nothing.
 static Storage* alloc_storage(int64_t bytes, Device device) {
   if (device.type == TT_EXT) return alloc_ext(bytes, device);
+  if (TT_UNLIKELY(bytes > TT_MAX_BYTES) && device.type != TT_META) fail_oom(bytes);
   auto* s = static_cast<Storage*>(mem_alloc(sizeof(Storage)));
   init_storage(s, nullptr, bytes, device, false);
   if (device.type == TT_META || bytes == 0) return s;

@@ -33,7 +33,11 @@ enum Tag : uint32_t {
 
 struct Tensor;
 
-struct Storage {
+// Equal sizes on every target: elements that follow a tensor and its storage in one block stay
+// aligned to 64 bytes.
+constexpr size_t kHeaderAlign = sizeof(void*) == 8 ? 8 : 32;
+
+struct alignas(kHeaderAlign) Storage {
   RefCount refs;
   uint32_t version;  // incremented by every write through an in-place or _into operator
   char* data;        // NULL on META
@@ -82,7 +86,7 @@ enum TensorFlags : uint16_t {
 // Views that must not be written in place while gradients are recorded; their views neither.
 constexpr uint16_t kNoInplaceViews = kUntrackedView | kOneOfViews;
 
-struct Tensor {
+struct alignas(kHeaderAlign) Tensor {
   uint32_t tag;
   RefCount refs;
   Dtype dtype;

@@ -45,7 +45,8 @@ template <class... A> void call(Routine r, Dtype d, A... args) {
 
 class Memory {
  public:
-  explicit Memory(int64_t bytes) : bytes_(size_t(max(bytes, int64_t(16)))), p_(mem_alloc(bytes_)) {}
+  explicit Memory(int64_t bytes)
+      : bytes_(size_t(max(bytes, int64_t(16)))), p_(mem_alloc_wide(max(bytes, int64_t(16)))) {}
   ~Memory() { mem_free(p_, bytes_); }
   Memory(const Memory&) = delete;
   void* get() const { return p_; }

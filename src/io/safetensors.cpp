@@ -31,7 +31,7 @@ void read_header(TensorFile& f) {
   if (length > uint64_t(kMaxHeaderBytes))
     fail_format(f.path, 0, "the header's length is above 100 MB");
   if (int64_t(length) > size - 8) fail_format(f.path, 0, "the header's length exceeds the file");
-  f.text = static_cast<char*>(mem_alloc(size_t(length) + 1));
+  f.text = static_cast<char*>(mem_alloc_wide(length + 1));
   f.text_bytes = int64_t(length) + 1;
   read_all(f.file, f.path, f.text, int64_t(length), 8);
   f.data = 8 + int64_t(length);
@@ -66,7 +66,7 @@ Ref<TensorFile> open_tensors(const char* path, bool mapped) {
   auto f = Ref<TensorFile>::adopt(new (mem_alloc(sizeof(TensorFile))) TensorFile{
       kTagTensorFile, 1, -1, 0, nullptr, 0, nullptr, 0, {}, {}});
   const int64_t n = int64_t(strlen(path)) + 1;
-  f->path = static_cast<char*>(mem_alloc(size_t(n)));
+  f->path = static_cast<char*>(mem_alloc_wide(n));
   f->path_bytes = n;
   memcpy(f->path, path, size_t(n));
   f->file = os_file_open(path);

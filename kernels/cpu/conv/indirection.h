@@ -52,10 +52,11 @@ struct ConvWalk {
 
 // to[i] = from + i * step for i < n; writes up to kConvSlack addresses more.
 template <class T> TT_INLINE void fill_addresses(T** to, T* from, int64_t step, int64_t n) {
-  constexpr int kL = kLanes<int64_t>;
-  constexpr int64_t kRamp[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-  const int64_t bytes = step * int64_t(sizeof(T));
-  Vec<int64_t> at = splat(int64_t(from)) + load(kRamp) * splat(bytes);
+  using Address = intptr_t;
+  constexpr int kL = kLanes<Address>;
+  constexpr Address kRamp[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Address bytes = Address(step) * Address(sizeof(T));
+  Vec<Address> at = splat(Address(from)) + load(kRamp) * splat(bytes);
   for (int64_t i = 0; i < n; i += kL) {
     __builtin_memcpy(to + i, &at, sizeof at);
     at += splat(kL * bytes);

@@ -283,7 +283,7 @@ TT_KERNEL(random_integers)(const void* plan, int64_t begin, int64_t end) noexcep
     for (int64_t k = 0; k < n; k++) {
       const TwoWords w = two_words(words, k);
       const uint64_t all = uint64_t(w.hi) << 32 | w.lo;
-      const uint64_t scaled = p.range ? uint64_t((unsigned __int128)(all)*p.range >> 64) : all;
+      const uint64_t scaled = p.range ? mul_high(all, p.range) : all;
       v[k] = int64_t(uint64_t(p.low) + scaled);
       TT_SCALAR_LOOP;
     }

@@ -209,7 +209,7 @@ Arena* arena_new(const tt_allocator* allocator) noexcept {
   Arena* a = static_cast<Arena*>(p);
   a->refs = a->life = 1;
   a->pid = os_pid();
-  a->system = !allocator;
+  a->system = !allocator && os_maps_pages();
   a->allocator = h;
   a->reserved = a->peak = int64_t(sizeof(Arena));
   return a;

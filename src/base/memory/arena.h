@@ -7,7 +7,7 @@
 namespace TT_NS {
 
 constexpr int64_t kHeapAlive = int64_t(1) << 62;
-constexpr int64_t kMaxBlock = int64_t(1) << 47;
+constexpr int64_t kMaxBlock = TT_MAX_BYTES;
 
 // Header of each large block.
 struct alignas(64) LargeBlock {
@@ -41,7 +41,7 @@ struct Arena {
   int32_t life;  // 1 while refs > 0, + 1 per heap, + 1 while large.count > 0; at 0 the arena is
                  // freed
   int32_t pid;
-  bool system;  // the application uses the C allocator
+  bool system;  // slabs and large blocks are mapped: the application gave no allocator
   tt_allocator allocator;
   int64_t limit, reserved, peak;  // atomics
   int64_t live[3];                // atomics, by LiveKind, in addition to the counts of the heaps

@@ -192,5 +192,10 @@ TT_INLINE void* mem_alloc(size_t bytes) {
   if (TT_UNLIKELY(!p)) fail_oom(int64_t(bytes));
   return p;
 }
+// The same for a size that a size_t of this target need not hold.
+TT_INLINE void* mem_alloc_wide(int64_t bytes) {
+  if (TT_UNLIKELY(bytes > TT_MAX_BYTES)) fail_oom(bytes);
+  return mem_alloc(size_t(bytes));
+}
 
 }  // namespace TT_NS

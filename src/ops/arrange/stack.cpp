@@ -3,6 +3,8 @@
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
+#include <numeric>
+
 namespace TT_NS::impl {
 
 using Pointers = SmallVec<const Tensor*, 8>;
@@ -114,12 +116,14 @@ TensorRef cartesian_prod(Call, TensorSpan tensors) {
 static int64_t binomial(int64_t n, int64_t k) {
   if (k > n) return 0;
   if (k > n - k) k = n - k;
-  __int128 out = 1;
+  int64_t out = 1;
   for (int64_t i = 1; i <= k; i++) {
-    out = out * (n - k + i) / i;
-    if (out > INT64_MAX) return INT64_MAX;
+    // out * (n - k + i) / i is whole: what i does not share with out, it shares with the factor.
+    const int64_t shared = std::gcd(out, i);
+    const int64_t factor = (n - k + i) / (i / shared);
+    if (__builtin_mul_overflow(out / shared, factor, &out)) return INT64_MAX;
   }
-  return int64_t(out);
+  return out;
 }
 
 TensorRef combinations(Call, const Tensor& self, int64_t r, bool with_replacement) {

@@ -117,10 +117,12 @@ static int64_t arange_size(const Scalar& start, const Scalar& end, const Scalar&
                start.real(), end.real(), step.real(), n);
     return int64_t(n);
   }
-  __int128 span = __int128(end.i) - start.i;
-  __int128 by = step.i;
-  __int128 n = (span + by - (by > 0 ? 1 : -1)) / by;
-  return int64_t(n);
+  const bool up = step.i > 0;
+  if (up ? end.i <= start.i : end.i >= start.i) return 0;
+  const uint64_t difference = uint64_t(end.i) - uint64_t(start.i);
+  const uint64_t span = up ? difference : 0 - difference;
+  const uint64_t by = up ? uint64_t(step.i) : 0 - uint64_t(step.i);
+  return int64_t((span - 1) / by + 1);
 }
 
 TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype,
@@ -146,14 +148,19 @@ TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) 
   return out;
 }
 
-// The number of elements of an m x n matrix with column - row <= offset, which is in [-m, n].
-static __int128 lower_elements(int64_t m, int64_t n, int64_t offset) {
+// The number of elements of an m x n matrix with column - row <= offset, which is in [-m, n];
+// INT64_MAX if there are more than 2^60.
+static int64_t lower_elements(int64_t m, int64_t n, int64_t offset) {
   if (n == 0) return 0;
-  const __int128 first = TT_NS::max<int64_t>(0, -offset);                      // not empty
-  const __int128 whole = clamp<__int128>(__int128(n) - offset - 1, first, m);  // of n elements
-  const __int128 partial = whole - first;                                      // rows in between
-  const __int128 from = first + offset + 1;
-  return partial * (2 * from + partial - 1) / 2 + (m - whole) * n;
+  const int64_t first = TT_NS::max<int64_t>(0, -offset);  // row that is not empty
+  int64_t whole = m;                                      // first row of n elements
+  if (offset >= 0 || n - 1 < m + offset) whole = clamp(n - offset - 1, first, m);
+  const int64_t partial = whole - first;  // rows in between: of `from` elements, then one more each
+  const double from = double(TT_NS::max<int64_t>(0, offset)) + 1;
+  const double in_partial = double(partial) * (2 * from + double(partial) - 1) / 2;
+  if (in_partial + double(m - whole) * double(n) > 0x1p60) return INT64_MAX;
+  const int64_t rest = (m - whole) * n;
+  return partial ? partial * (2 * int64_t(from) + partial - 1) / 2 + rest : rest;
 }
 
 // The elements of row r are the columns [lower ? 0 : r + offset, lower ? r + offset + 1 : n).
@@ -166,12 +173,12 @@ static TensorRef triangle_indices(int64_t row, int64_t col, int64_t offset, bool
   if (dtype != Dtype::kI64 && dtype != Dtype::kI32)
     fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: must be int64 or int32", fmt(dtype));
   const int64_t o = clamp(offset, -row, col);
-  __int128 count = lower_elements(row, col, lower ? o : TT_NS::max(o - 1, -row));
-  if (!lower) count = o > -row ? __int128(row) * col - count : __int128(row) * col;
+  // The upper triangle is the lower one of the transposed matrix.
+  const int64_t count = lower ? lower_elements(row, col, o) : lower_elements(col, row, -o);
   if (count > INT64_MAX / 16)
     fail_arg(TT_SHAPE, "row", "row is {}, col is {}, offset is {}: too many elements", row, col,
              offset);
-  const int64_t size[2] = {2, int64_t(count)};
+  const int64_t size[2] = {2, count};
   TensorRef out = make(size, Dtype::kI64, kCpuDevice);
   int64_t* rows = out->as<int64_t>();
   int64_t* columns = rows + size[1];

@@ -1,3 +1,4 @@
+// Files of Linux, macOS and the BSDs.
 #include "base/os_file.h"
 #include "base/arith.h"
 
@@ -23,6 +24,7 @@ int os_file_open(const char* path) noexcept {
 }
 
 void* os_file_map(int file, int64_t bytes) noexcept {
+  if (bytes > TT_MAX_BYTES) return nullptr;
   void* map = mmap(nullptr, size_t(bytes), PROT_READ, MAP_PRIVATE, file, 0);
   return map == MAP_FAILED ? nullptr : map;
 }
@@ -90,27 +92,5 @@ int os_file_replace(const char* from, const char* to) noexcept {
 }
 
 void os_file_remove(const char* path) noexcept { unlink(path); }
-
-const char* os_error_text(int error) noexcept {
-  switch (error) {
-    case EACCES: return "permission denied";
-    case EDQUOT: return "disk quota exceeded";
-    case EEXIST: return "the file already exists";
-    case EFBIG: return "file too large";
-    case EINVAL: return "not a regular file";
-    case EIO: return "input/output error";
-    case EISDIR: return "a directory";
-    case ELOOP: return "too many symbolic links";
-    case EMFILE: return "too many open files";
-    case ENAMETOOLONG: return "file name too long";
-    case ENFILE: return "too many open files in the system";
-    case ENOENT: return "no such file or directory";
-    case ENOSPC: return "no space left on the device";
-    case ENOTDIR: return "a component of the path is not a directory";
-    case EPERM: return "operation not permitted";
-    case EROFS: return "read-only file system";
-    default: return "unknown system error";
-  }
-}
 
 }  // namespace TT_NS

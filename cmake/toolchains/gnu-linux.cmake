@@ -1,0 +1,13 @@
+# Debian's cross compilers and qemu-user; a target's file sets tt_triple, tt_processor and tt_qemu.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${tt_processor})
+set(CMAKE_C_COMPILER ${tt_triple}-gcc)
+set(CMAKE_CXX_COMPILER ${tt_triple}-g++)
+set(CMAKE_FIND_ROOT_PATH /usr/${tt_triple})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+if(tt_qemu)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${tt_qemu} -L /usr/${tt_triple})
+endif()

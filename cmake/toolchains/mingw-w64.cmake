@@ -1,0 +1,13 @@
+# Windows x64 by Debian's mingw-w64 (POSIX threads) and wine.
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(tt_triple x86_64-w64-mingw32)
+set(CMAKE_C_COMPILER ${tt_triple}-gcc-posix)
+set(CMAKE_CXX_COMPILER ${tt_triple}-g++-posix)
+set(CMAKE_RC_COMPILER ${tt_triple}-windres)
+set(CMAKE_FIND_ROOT_PATH /usr/${tt_triple})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_CROSSCOMPILING_EMULATOR wine64)

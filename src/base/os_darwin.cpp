@@ -1,0 +1,55 @@
+// macOS and iOS, beside os_posix.cpp. Written from the documentation and never run: no Apple
+// machine was at hand.
+#include "base/os.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+namespace TT_NS {
+
+void os_advise_huge(void*, size_t) noexcept {}
+
+bool os_random(void* out, size_t bytes) noexcept {
+  arc4random_buf(out, bytes);
+  return true;
+}
+
+void os_barrier_all() noexcept {
+  // There is no membarrier: store buffers drain much faster than this.
+  const timespec t = {0, 1000000};
+  nanosleep(&t, nullptr);
+}
+
+namespace {
+
+// Waits on addresses have no public call before macOS 14.4. A word's waiters sleep in one of a few
+// queues; each wake-up wakes the whole queue, since waits may end without a reason.
+struct Queue {
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+};
+constexpr size_t kQueues = 64;
+constinit Queue queues[kQueues];
+
+Queue& queue_of(const uint32_t* word) {
+  return queues[(reinterpret_cast<uintptr_t>(word) >> 6) % kQueues];
+}
+
+}  // namespace
+
+void os_wait(uint32_t* word, uint32_t expected) noexcept {
+  Queue& q = queue_of(word);
+  pthread_mutex_lock(&q.lock);
+  if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == expected) pthread_cond_wait(&q.changed, &q.lock);
+  pthread_mutex_unlock(&q.lock);
+}
+
+void os_wake(uint32_t* word, int32_t) noexcept {
+  Queue& q = queue_of(word);
+  pthread_mutex_lock(&q.lock);
+  pthread_cond_broadcast(&q.changed);
+  pthread_mutex_unlock(&q.lock);
+}
+
+}  // namespace TT_NS
