@@ -18,13 +18,12 @@ PROCESSOR = re.compile(
 INTRINSICS = {
     f"kernels/{name}"
     for name in """
-    cpu/attention/attention.h cpu/conv/batch_interleaved.cpp cpu/conv/conv.cpp cpu/conv/tile.h
-    cpu/conv/weight.cpp cpu/elementwise/elementwise.h cpu/elementwise/vector_functions.cpp
-    cpu/fft/passes.h cpu/fft/roots.h cpu/index/index.cpp cpu/math/gated_product.h cpu/math/math.h
-    cpu/math/normal_distribution.h cpu/math/through_double.h cpu/matmul/bf16.cpp cpu/matmul/pack.h
-    cpu/matmul/packed.h cpu/matmul/small.cpp cpu/matmul/vec.h cpu/optim/rule.h cpu/random/words.h
-    cpu/recurrent/recurrent.h cpu/reduce/extreme.h cpu/resize/resize.cpp cpu/scan/cumprod.cpp
-    cpu/scan/product_lanes.h functors/activation.h
+    cpu/attention/attention.h cpu/conv/batch_interleaved.cpp cpu/conv/conv.cpp
+    cpu/conv/weight.cpp cpu/elementwise/elementwise.h cpu/index/index.cpp
+    cpu/math/gated_product.h cpu/math/math.h cpu/math/normal_distribution.h cpu/matmul/bf16.cpp
+    cpu/matmul/pack.h cpu/matmul/small.cpp cpu/matmul/vec.h cpu/quant/int8_tile.h
+    cpu/quant/int8_vnni.cpp cpu/recurrent/recurrent.h cpu/scan/product_lanes.h
+    functors/activation.h
     """.split()
 }
 HOME = ("src/base/", "kernels/cpu/simd/", "kernels/cuda/")
