@@ -23,6 +23,61 @@ void pack_panel(const Int8Plan& p, int64_t panel) {
   for (int64_t c = 0; c < kInt8Panel; c++) p.b_sum[j0 + c] = int32_t(sum[c]);
 }
 
+typedef uint8_t Bytes __attribute__((vector_size(16)));
+typedef uint16_t Words __attribute__((vector_size(16)));
+
+TT_INLINE Bytes load_bytes(const char* p, Bytes flip) {
+  Bytes v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v ^ flip;
+}
+TT_INLINE Words zip_low(Bytes a, Bytes b) {
+  return Words(
+      __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
+}
+TT_INLINE Words zip_high(Bytes a, Bytes b) {
+  return Words(
+      __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
+}
+TT_INLINE void zip_store(Words even, Words odd, uint8_t* out) {
+  const Words low = __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
+  const Words high = __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
+  __builtin_memcpy(out, &low, sizeof low);
+  __builtin_memcpy(out + 16, &high, sizeof high);
+}
+
+// The same for a whole panel whose rows are dense: quads of 16 columns are zipped from four rows.
+void pack_rows(const Int8Plan& p, int64_t panel) {
+  const int64_t j0 = panel * kInt8Panel;
+  uint8_t* out = p.packed_b + panel * kInt8Panel * p.quads * 4;
+  const uint8_t shift = p.b_unsigned ? 0 : 128;
+  const Bytes flip = Bytes{} + shift;
+  alignas(64) uint32_t sum[kInt8Panel] = {};
+  alignas(64) const char zeros[kInt8Panel] = {};
+  for (int64_t q = 0; q < p.quads; q++, out += kInt8Panel * 4) {
+    const char* row[4];
+    Bytes mask[4];  // rows behind k are 0, not 128
+    for (int r = 0; r < 4; r++) {
+      const bool inside = q * 4 + r < p.k;
+      row[r] = inside ? p.b + j0 + (q * 4 + r) * p.b_k : zeros;
+      mask[r] = inside ? flip : Bytes{};
+    }
+    for (int c = 0; c < int(kInt8Panel); c += 16) {
+      const Bytes a = load_bytes(row[0] + c, mask[0]);
+      const Bytes b = load_bytes(row[1] + c, mask[1]);
+      const Bytes d = load_bytes(row[2] + c, mask[2]);
+      const Bytes e = load_bytes(row[3] + c, mask[3]);
+      for (int l = 0; l < 16; l++)
+        sum[c + l] += uint32_t(a[l]) + uint32_t(b[l]) + uint32_t(d[l]) + uint32_t(e[l]);
+      const Words low_even = zip_low(a, b);
+      const Words low_odd = zip_low(d, e);
+      zip_store(low_even, low_odd, out + c * 4);
+      zip_store(zip_high(a, b), zip_high(d, e), out + c * 4 + 32);
+    }
+  }
+  for (int64_t c = 0; c < kInt8Panel; c++) p.b_sum[j0 + c] = int32_t(sum[c]);
+}
+
 // The same where the elements of a column are neighbours, as those of a weight (out, in).
 void pack_columns(const Int8Plan& p, int64_t panel) {
   const int64_t j0 = panel * kInt8Panel;
@@ -53,21 +108,25 @@ void pack_row(const Int8Plan& p, int64_t i) {
   const char* from = p.a + i * p.a_row;
   int8_t* to = p.packed_a + i * p.quads * 4;
   const uint8_t flip = p.a_unsigned ? 128 : 0;
-  int32_t sum = 0;
-  for (int64_t k = 0; k < p.k; k++) {
-    const int8_t x = int8_t(uint8_t(from[k * p.a_k]) ^ flip);
-    to[k] = x;
-    sum = int32_t(uint32_t(sum) + uint32_t(int32_t(x)));
+  if (p.a_k == 1) {
+    for (int64_t k = 0; k < p.k; k++) to[k] = int8_t(uint8_t(from[k]) ^ flip);
+  } else {
+    for (int64_t k = 0; k < p.k; k++) to[k] = int8_t(uint8_t(from[k * p.a_k]) ^ flip);
   }
   for (int64_t k = p.k; k < p.quads * 4; k++) to[k] = 0;
-  p.a_sum[i] = sum;
+  uint32_t sum = 0;
+  for (int64_t k = 0; k < p.k; k++) sum += uint32_t(int32_t(to[k]));
+  p.a_sum[i] = int32_t(sum);
 }
 
 void pack(const Int8Plan& p, int64_t begin, int64_t end) {
   const int64_t panels = int8_panels(p);
   for (int64_t u = begin; u < end; u++) {
+    const bool full = (u + 1) * kInt8Panel <= p.n;
     if (u < panels && p.b_k == 1) {
       pack_columns(p, u);
+    } else if (u < panels && p.b_col == 1 && full) {
+      pack_rows(p, u);
     } else if (u < panels) {
       pack_panel(p, u);
     } else {

@@ -22,7 +22,8 @@ TT_INLINE int32_t quad_at(const int8_t* a) {
 // multiplied as words, so that nothing saturates.
 struct DotByWords {
   Ints32 even, odd;  // bytes 0 and 2, 1 and 3 of a quad, as words
-  TT_INLINE explicit DotByWords(int32_t quad) {
+  TT_INLINE explicit DotByWords(const int8_t* a) {
+    const int32_t quad = quad_at(a);
     const int32_t low = int32_t(uint32_t(quad) << 8);
     const uint32_t words = 0xff00ff00u;
     // Bytes move to the high half of their words, then an arithmetic shift extends the sign.
@@ -65,7 +66,7 @@ template <class Dot, int kRows> TT_INLINE void int8_tile(const int8_t* a, int64_
       u[v] = load(reinterpret_cast<const int32_t*>(b) + v * kInt8Lanes);
     TT_UNROLL
     for (int r = 0; r < kRows; r++) {
-      const Dot dot(quad_at(a + r * a_row + q * 4));
+      const Dot dot(a + r * a_row + q * 4);
       TT_UNROLL
       for (int v = 0; v < kInt8Vectors; v++) acc[r][v] = dot.add(acc[r][v], u[v]);
     }
@@ -75,40 +76,57 @@ template <class Dot, int kRows> TT_INLINE void int8_tile(const int8_t* a, int64_
     for (int v = 0; v < kInt8Vectors; v++) store(sums + r * kInt8Panel + v * kInt8Lanes, acc[r][v]);
 }
 
-// Completes the sum of element (i, j), modulo 2^32, and stores it.
-struct Int8Store {
-  const Int8Plan& p;
-  TT_INLINE void row(int64_t i, int64_t j0, int64_t width, const int32_t* sums) const {
-    const uint32_t a_zero = p.a_zero ? uint32_t(p.a_zero[i * p.a_zero_step]) : 0;
-    const uint32_t ca = (p.a_unsigned ? 128u : 0u) - a_zero;
-    const uint32_t a_sum = uint32_t(p.a_sum[i]);
-    const uint32_t whole = uint32_t(p.k) * ca;
-    const float a_scale = p.a_scale ? p.a_scale[i * p.a_scale_step] : 0;
-    for (int64_t c = 0; c < width; c++) {
-      const int64_t j = j0 + c;
-      const uint32_t b_zero = p.b_zero ? uint32_t(p.b_zero[j * p.b_zero_step]) : 0;
-      const uint32_t cb = (p.b_unsigned ? 0u : 128u) + b_zero;
-      const uint32_t sum = uint32_t(sums[c]) - cb * (a_sum + whole) + ca * uint32_t(p.b_sum[j]);
-      if (!p.a_scale) {
-        reinterpret_cast<int32_t*>(p.out)[i * p.n + j] = int32_t(sum);
-        continue;
-      }
-      float y = float(int32_t(sum)) * (a_scale * p.b_scale[j * p.b_scale_step]);
-      if (p.bias) y += p.bias[i * p.bias_row + j * p.bias_col];
-      reinterpret_cast<float*>(p.out)[i * p.n + j] = y;
+// What the elements of a panel's columns are completed with; zeros behind the last column.
+struct Int8Columns {
+  alignas(64) uint32_t offset[kInt8Panel];  // b + offset is unsigned
+  alignas(64) uint32_t sum[kInt8Panel];
+  alignas(64) float scale[kInt8Panel];
+  alignas(64) float bias[kInt8Panel];
+
+  TT_INLINE Int8Columns(const Int8Plan& p, int64_t j0, int64_t width) {
+    const uint32_t shift = p.b_unsigned ? 0 : 128;
+    for (int64_t c = 0; c < kInt8Panel; c++) {
+      const int64_t j = j0 + (c < width ? c : 0);
+      const uint32_t zero = p.b_zero ? uint32_t(p.b_zero[j * p.b_zero_step]) : 0;
+      offset[c] = shift + zero;
+      sum[c] = uint32_t(p.b_sum[j0 + c]);
+      scale[c] = p.a_scale ? p.b_scale[j * p.b_scale_step] : 0;
+      bias[c] = p.bias && p.bias_col ? p.bias[j * p.bias_col] : 0;
     }
   }
 };
 
+// Completes the sums of row i, modulo 2^32, and stores them.
+TT_INLINE void int8_store(const Int8Plan& p, const Int8Columns& b, int64_t i, int64_t j0,
+                          int64_t width, const int32_t* sums) {
+  const uint32_t zero = p.a_zero ? uint32_t(p.a_zero[i * p.a_zero_step]) : 0;
+  const uint32_t offset = (p.a_unsigned ? 128u : 0u) - zero;
+  const uint32_t row = uint32_t(p.a_sum[i]) + uint32_t(p.k) * offset;
+  alignas(64) int32_t whole[kInt8Panel];
+  for (int64_t c = 0; c < kInt8Panel; c++)
+    whole[c] = int32_t(uint32_t(sums[c]) - b.offset[c] * row + offset * b.sum[c]);
+  char* out = p.out + (i * p.n + j0) * 4;
+  if (!p.a_scale) {
+    __builtin_memcpy(out, whole, size_t(width) * 4);
+    return;
+  }
+  const float scale = p.a_scale[i * p.a_scale_step];
+  const float bias = p.bias && p.bias_row ? p.bias[i * p.bias_row] : 0;
+  alignas(64) float y[kInt8Panel];
+  for (int64_t c = 0; c < kInt8Panel; c++)
+    y[c] = float(whole[c]) * (scale * b.scale[c]) + (b.bias[c] + bias);
+  __builtin_memcpy(out, y, size_t(width) * 4);
+}
+
 template <class Dot, int kRows>
-TT_INLINE void int8_rows(const Int8Plan& p, int64_t i, int64_t panel) {
+TT_INLINE void int8_rows(const Int8Plan& p, const Int8Columns& b, int64_t i, int64_t panel) {
   alignas(64) int32_t sums[kRows * kInt8Panel];
   const int64_t a_row = p.quads * 4;
   int8_tile<Dot, kRows>(p.packed_a + i * a_row, a_row, p.packed_b + panel * a_row * kInt8Panel,
                         p.quads, sums);
   const int64_t j = panel * kInt8Panel;
-  const Int8Store to{p};
-  for (int r = 0; r < kRows; r++) to.row(i + r, j, min(kInt8Panel, p.n - j), sums + r * kInt8Panel);
+  for (int r = 0; r < kRows; r++)
+    int8_store(p, b, i + r, j, min(kInt8Panel, p.n - j), sums + r * kInt8Panel);
 }
 
 // A unit: a panel times a block of rows. Neighbouring units share the panel.
@@ -118,9 +136,13 @@ TT_INLINE void int8_tiles(const Int8Plan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
     const int64_t panel = u / blocks;
     int64_t i = u % blocks * kInt8Rows;
+    const int64_t j = panel * kInt8Panel;
+    const Int8Columns b(p, j, min(kInt8Panel, p.n - j));
     const int64_t last = min(i + kInt8Rows, p.m);
-    for (; i + kRows <= last; i += kRows) int8_rows<Dot, kRows>(p, i, panel);
-    for (; i < last; i++) int8_rows<Dot, 1>(p, i, panel);
+    for (; i + kRows <= last; i += kRows) int8_rows<Dot, kRows>(p, b, i, panel);
+    if constexpr (kRows > 4)
+      for (; i + 4 <= last; i += 4) int8_rows<Dot, 4>(p, b, i, panel);
+    for (; i < last; i++) int8_rows<Dot, 1>(p, b, i, panel);
   }
 }
 

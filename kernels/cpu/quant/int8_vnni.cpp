@@ -5,17 +5,23 @@ TT_ISA_BEGIN
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 
-struct DotByBytes {
-  Ints32 s;
-  TT_INLINE explicit DotByBytes(int32_t quad) : s(splat(quad)) {}
-  TT_INLINE Ints32 add(Ints32 sum, Ints32 u) const {
 #if defined(__AVX512VNNI__)
-    return Ints32(_mm512_dpbusd_epi32(__m512i(sum), __m512i(u), __m512i(s)));
-#else
-    return Ints32(_mm256_dpbusd_avx_epi32(__m256i(sum), __m256i(u), __m256i(s)));
-#endif
+struct DotByBytes {
+  __m512i s;
+  TT_INLINE explicit DotByBytes(const int8_t* a) : s(_mm512_set1_epi32(quad_at(a))) {}
+  TT_INLINE Ints32 add(Ints32 sum, Ints32 u) const {
+    return Ints32(_mm512_dpbusd_epi32(__m512i(sum), __m512i(u), s));
   }
 };
+#else
+struct DotByBytes {
+  __m256i s;
+  TT_INLINE explicit DotByBytes(const int8_t* a) : s(_mm256_set1_epi32(quad_at(a))) {}
+  TT_INLINE Ints32 add(Ints32 sum, Ints32 u) const {
+    return Ints32(_mm256_dpbusd_avx_epi32(__m256i(sum), __m256i(u), s));
+  }
+};
+#endif
 
 constexpr int kVnniRows = TT_VEC_BYTES == 64 ? 12 : 3;
 
