@@ -27,8 +27,10 @@ endif()
 
 set(tt_warnings -Wall -Wextra -Werror)
 set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}>
-  TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}"
-  _FILE_OFFSET_BITS=64)
+  TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}")
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  list(APPEND tt_definitions _FILE_OFFSET_BITS=64)  # an off_t that holds any file's size
+endif()
 if(WIN32)
   list(APPEND tt_definitions _WIN32_WINNT=0x0602)
 endif()
