@@ -93,6 +93,9 @@ if(TT_GNU_RUNTIME AND NOT TT_SANITIZE)
     target_sources(tt PRIVATE $<TARGET_OBJECTS:tt_cxx_runtime>)
   endif()
 endif()
+if(tt_format STREQUAL elf)  # libraries that libtt opens at run time are beside it
+  set_target_properties(tt PROPERTIES BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+endif()
 target_link_libraries(tt_static INTERFACE ${tt_runtime_library} m)
 foreach(target tt tt_static)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

@@ -1458,6 +1458,156 @@ tt_status tt_graph_dot(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, 
 /* Adds and drops a reference. */
 void tt_graph_retain(tt_graph *g);
 void tt_graph_release(tt_graph *g);
+/* ---- groups of processes ----
+   A backend is a library that is opened when a group needs it: "gloo" (libtt_gloo.so) or "mpi"
+   (libtt_mpi.so). Every rank of a group makes the same calls in the same order; ranks that make
+   different ones, or with other shapes or dtypes, all get an error that names two of them. A rank
+   that fails, or does not answer within the timeout of the group, gives the others TT_DISTRIBUTED,
+   which names it; the group, and those of the same tt_group_new, cannot be used any more then.
+
+   A call starts work, which runs on a thread of tt. *work is that work; if work is NULL, the call
+   waits for the end. Tensors must not be used until then. A result is bit-equal on all ranks and in
+   every run. Tensors are on the CPU; those that a call writes are contiguous. */
+
+/* How elements of several ranks become one. On bool a sum is "or", a product "and". */
+enum {
+  TT_REDUCE_SUM = 1,
+  TT_REDUCE_MEAN = 2, /* of floating and complex numbers */
+  TT_REDUCE_MIN = 3,  /* of real numbers; nan wins */
+  TT_REDUCE_MAX = 4,
+  TT_REDUCE_PRODUCT = 5,
+  TT_REDUCE_BAND = 6, /* bits of integers and bool */
+  TT_REDUCE_BOR = 7,
+  TT_REDUCE_BXOR = 8
+};
+
+typedef struct tt_group_opts {
+  uint64_t set;
+  int64_t timeout_ms;  /* of everything that waits for another process; default 1800000 */
+  const char *library; /* path of the backend's library; default: libtt_<backend>.so, beside libtt
+                          or on the path of the loader */
+} tt_group_opts;
+#define TT_GROUP_TIMEOUT_MS (UINT64_C(1) << 0)
+#define TT_GROUP_LIBRARY (UINT64_C(1) << 1)
+
+/* Connects this process with the others of a group. rendezvous is where they meet:
+   "tcp://host:port", which rank 0 serves, or "file:///path", a new directory that all see. MPI
+   knows rank and size, which may then be -1, and needs no rendezvous. A group of one process needs
+   no backend.
+   @null backend: size is 1
+   @null rendezvous: the backend needs none
+   @number rank
+   @number size */
+tt_status tt_group_new(tt_ctx *c, const char *backend, int32_t rank, int32_t size,
+                       const char *rendezvous, const tt_group_opts *opts, tt_group **out);
+
+/* Makes a group for each color, of the ranks that pass it, in the order of their keys. All ranks
+   of the group call it.
+   @null out: color is negative */
+tt_status tt_group_split(tt_ctx *c, tt_group *g, int64_t color, int64_t key, tt_group **out);
+
+/* Returns the rank of this process.
+   @number returned */
+int32_t tt_group_rank(const tt_group *g);
+
+/* Returns the number of processes.
+   @number returned */
+int32_t tt_group_size(const tt_group *g);
+
+/* Returns the name of the backend, "" for a group of one process without one.
+   @null returned: g is NULL
+   @borrowed while the group is alive */
+const char *tt_group_backend(const tt_group *g);
+
+/* Adds and drops a reference. The last one waits for the work of the group. */
+void tt_group_retain(tt_group *g);
+void tt_group_release(tt_group *g);
+
+/* Waits until all ranks have called it.
+   @null work: waits */
+tt_status tt_group_barrier(tt_ctx *c, tt_group *g, tt_work **work);
+
+/* Replaces the tensor, on all ranks, by the reduction of the tensors of all ranks.
+   @null work: waits
+   @number op */
+tt_status tt_group_all_reduce(tt_ctx *c, tt_group *g, tt_tensor *tensor, int32_t op,
+                              tt_work **work);
+
+/* The same on the rank root; the tensors of the others stay.
+   @null work: waits
+   @number op
+   @number root */
+tt_status tt_group_reduce(tt_ctx *c, tt_group *g, tt_tensor *tensor, int32_t op, int32_t root,
+                          tt_work **work);
+
+/* Replaces the tensor, on all ranks, by that of the rank root.
+   @null work: waits
+   @number root */
+tt_status tt_group_broadcast(tt_ctx *c, tt_group *g, tt_tensor *tensor, int32_t root,
+                             tt_work **work);
+
+/* Writes the inputs of all ranks to output, one behind the other.
+   @null work: waits */
+tt_status tt_group_all_gather(tt_ctx *c, tt_group *g, const tt_tensor *input, tt_tensor *output,
+                              tt_work **work);
+
+/* Reduces the inputs of all ranks and writes one part of the result to the output of each rank, in
+   order.
+   @null work: waits
+   @number op */
+tt_status tt_group_reduce_scatter(tt_ctx *c, tt_group *g, const tt_tensor *input,
+                                  tt_tensor *output, int32_t op, tt_work **work);
+
+/* Sends part r of the input to rank r; part r of the output comes from rank r.
+   @null work: waits */
+tt_status tt_group_all_to_all(tt_ctx *c, tt_group *g, const tt_tensor *input, tt_tensor *output,
+                              tt_work **work);
+
+/* Writes the inputs of all ranks to the output of the rank root, one behind the other.
+   @null output: this is not the root
+   @null work: waits
+   @number root */
+tt_status tt_group_gather(tt_ctx *c, tt_group *g, const tt_tensor *input, tt_tensor *output,
+                          int32_t root, tt_work **work);
+
+/* Writes part r of the input of the rank root to the output of rank r.
+   @null input: this is not the root
+   @null work: waits
+   @number root */
+tt_status tt_group_scatter(tt_ctx *c, tt_group *g, const tt_tensor *input, tt_tensor *output,
+                           int32_t root, tt_work **work);
+
+/* Sends a tensor to another rank, which receives it with the same tag, 0 to 32765. Transfers to a
+   rank run in the order of the calls, beside collectives.
+   @null work: waits until the tensor may be changed
+   @number peer
+   @number tag */
+tt_status tt_group_send(tt_ctx *c, tt_group *g, const tt_tensor *tensor, int32_t peer, int32_t tag,
+                        tt_work **work);
+
+/* Receives a tensor of this shape and dtype from another rank.
+   @null work: waits
+   @number peer
+   @number tag */
+tt_status tt_group_recv(tt_ctx *c, tt_group *g, tt_tensor *tensor, int32_t peer, int32_t tag,
+                        tt_work **work);
+
+/* Waits until the work is done, and fails as it failed. timeout_ms -1: as long as it takes. */
+tt_status tt_work_wait(tt_ctx *c, tt_work *w, int64_t timeout_ms);
+
+/* Returns whether the work is done; tt_work_wait says how. */
+tt_status tt_work_test(tt_ctx *c, tt_work *w, int32_t *out);
+
+/* Called with the status of a work, on a thread of tt. It must not call tt. */
+typedef void (*tt_work_fn)(void *user, tt_status status);
+
+/* Sets the callback of a work, which is called at its end, or at once if it is done. */
+tt_status tt_work_on_done(tt_ctx *c, tt_work *w, tt_work_fn fn, void *user,
+                          void (*drop)(void *user));
+
+/* Adds and drops a reference. The work goes on without one. */
+void tt_work_retain(tt_work *w);
+void tt_work_release(tt_work *w);
 
 /* ---- profiler and dispatch trace ---- */
 

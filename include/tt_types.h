@@ -31,7 +31,8 @@ enum {
   TT_CALLBACK = 15,           /* a callback of the application failed */
   TT_ABI = 16,                /* a library of another version */
   TT_INTERNAL = 17,           /* a defect of tt */
-  TT_LINALG = 18              /* a matrix is singular, not positive definite, or has no result */
+  TT_LINALG = 18,             /* a matrix is singular, not positive definite, or has no result */
+  TT_DISTRIBUTED = 19         /* a process of a group failed, did not answer, or disagrees */
 };
 
 /* The type of a tensor's elements. */
@@ -122,6 +123,10 @@ typedef struct tt_sampler tt_sampler;
 typedef struct tt_loader tt_loader;
 /* A captured graph of operators. */
 typedef struct tt_graph tt_graph;
+/* Processes that communicate. */
+typedef struct tt_group tt_group;
+/* A collective call or a transfer of a group, which runs or is done. */
+typedef struct tt_work tt_work;
 
 /* ---- a mixed index: x[1, :, None, ..., mask] is an array of these ---- */
 

@@ -15,6 +15,7 @@ EXCEPTIONS = {
     "CANCELLED": "CancelledError",
     "CALLBACK": "CallbackError",
     "LINALG": "LinAlgError",
+    "DISTRIBUTED": "DistributedError",
 }
 
 

@@ -16,6 +16,8 @@ HANDLES = {
     "tt_dataset": ("Dataset", "dataset"),
     "tt_sampler": ("Sampler", "sampler"),
     "tt_loader": ("Loader", "loader"),
+    "tt_group": ("Group", "group"),
+    "tt_work": ("Work", "work"),
 }
 TENSOR = Named("tt_tensor")
 TEXT = Pointer(Named("char"), True)

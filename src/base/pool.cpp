@@ -278,7 +278,7 @@ tt_status run_on_executor(Pool* p, const Region& r) {
   try {
     const int32_t status =
         e.parallel_for(e.user, r.ranges(), 1, run_executor_ranges, const_cast<Region*>(&r));
-    return status >= TT_OK && status <= TT_LINALG ? status : TT_CALLBACK;
+    return status >= TT_OK && status <= TT_DISTRIBUTED ? status : TT_CALLBACK;
   } catch (...) {
     return TT_CALLBACK;
   }

@@ -61,8 +61,9 @@ const char* tt_status_name(tt_status s) {
                                     "CALLBACK",
                                     "ABI",
                                     "INTERNAL",
-                                    "LINALG"};
-  return s >= 0 && s <= TT_LINALG ? kNames[s] : "UNKNOWN";
+                                    "LINALG",
+                                    "DISTRIBUTED"};
+  return s >= 0 && s <= TT_DISTRIBUTED ? kNames[s] : "UNKNOWN";
 }
 const char* tt_dtype_name(tt_dtype d) {
   constexpr const char* kNames[] = {nullptr,   "bool",      "uint8",     "int8",     "int16",

@@ -28,7 +28,9 @@ enum Tag : uint32_t {
   kTagSampler,
   kTagLoader,
   kTagGraph,
-  kTagPlan
+  kTagPlan,
+  kTagGroup,
+  kTagWork
 };
 
 struct Tensor;

@@ -2364,6 +2364,10 @@ int main(void) {
   F(tt_graph_storage, bytes);
   F(tt_graph_storage, device);
   F(tt_graph_storage, tensor);
+  S(tt_group_opts);
+  F(tt_group_opts, set);
+  F(tt_group_opts, timeout_ms);
+  F(tt_group_opts, library);
   S(tt_profile_row);
   F(tt_profile_row, op);
   F(tt_profile_row, calls);
@@ -2416,6 +2420,7 @@ int main(void) {
   C(TT_ABI);
   C(TT_INTERNAL);
   C(TT_LINALG);
+  C(TT_DISTRIBUTED);
   C(TT_BOOL);
   C(TT_U8);
   C(TT_I8);
@@ -3695,6 +3700,16 @@ int main(void) {
   C(TT_GRAPH_STATE);
   C(TT_GRAPH_CONSTANT);
   C(TT_GRAPH_MADE);
+  C(TT_REDUCE_SUM);
+  C(TT_REDUCE_MEAN);
+  C(TT_REDUCE_MIN);
+  C(TT_REDUCE_MAX);
+  C(TT_REDUCE_PRODUCT);
+  C(TT_REDUCE_BAND);
+  C(TT_REDUCE_BOR);
+  C(TT_REDUCE_BXOR);
+  C(TT_GROUP_TIMEOUT_MS);
+  C(TT_GROUP_LIBRARY);
   C(TT_EVENT_OP);
   C(TT_EVENT_KERNEL);
   C(TT_EVENT_MODULE);

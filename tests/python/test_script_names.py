@@ -151,10 +151,11 @@ def test_marks_for_compilers():
 def test_a_group_of_one(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
     assert dist.is_available() and not dist.is_initialized()
     with pytest.raises(ValueError, match="init_process_group"):
         dist.get_rank()
-    with pytest.raises(NotImplementedError, match="world_size is 2"):
+    with pytest.raises(ValueError, match="MASTER_ADDR"):
         dist.init_process_group("gloo", world_size=2, rank=0)
     dist.init_process_group("gloo", rank=0, world_size=1)
     try:

@@ -30,6 +30,8 @@ for (name, what, codes) in [
         (:CallbackError, "A callback failed without a Julia exception.", [C.TT_CALLBACK]),
         (:LinAlgError, "A matrix is singular, not positive definite, or has no result.",
         [C.TT_LINALG]),
+        (:DistributedError, "A process of a group failed, did not answer, or disagrees.",
+        [C.TT_DISTRIBUTED]),
         (:InternalError, "Any other status.", [C.TT_BUFFER_TOO_SMALL, C.TT_ABI, C.TT_INTERNAL])]
     @eval begin
         @doc $what struct $name <: Error

@@ -14,7 +14,8 @@ FUNCTIONS = {
         "tt_module_retain tt_module_release tt_safetensors_retain tt_safetensors_release "
         "tt_node_retain tt_node_release tt_optim_retain tt_optim_release tt_scheduler_retain "
         "tt_scheduler_release tt_dataset_retain tt_dataset_release tt_sampler_retain "
-        "tt_sampler_release tt_loader_retain tt_loader_release tt_graph_retain tt_graph_release",
+        "tt_sampler_release tt_loader_retain tt_loader_release tt_graph_retain tt_graph_release "
+        "tt_group_retain tt_group_release tt_work_retain tt_work_release",
     "I":
         "tt_tensor_version",
     "P":
@@ -32,6 +33,6 @@ FUNCTIONS = {
         "tt_version tt_build_info tt_status_name tt_dtype_name tt_state_dict_name "
         "tt_state_dict_structure tt_module_type tt_module_child_name tt_safetensors_name "
         "tt_safetensors_metadata_key tt_safetensors_metadata_value tt_node_name tt_manifest "
-        "tt_op_name tt_op_schema",
+        "tt_op_name tt_op_schema tt_group_backend",
 }
 RESULTS = {name: KINDS[kind] for kind, names in FUNCTIONS.items() for name in names.split()}

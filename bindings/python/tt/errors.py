@@ -62,6 +62,10 @@ class LinAlgError(TtError):
     """A matrix is singular, not positive definite, or has no result."""
 
 
+class DistributedError(TtError):
+    """A process of a group failed, did not answer, or disagrees."""
+
+
 # tt_status -> class; all others are TtError itself
 CLASSES = {
     1: InvalidArgumentError,
@@ -78,4 +82,5 @@ CLASSES = {
     14: CancelledError,
     15: CallbackError,
     18: LinAlgError,
+    19: DistributedError,
 }

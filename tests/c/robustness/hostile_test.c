@@ -23,6 +23,8 @@ typedef enum Kind {
   kSampler,
   kLoader,
   kGraph,
+  kGroup,
+  kWork,
   kStateDict, /* handles */
   kMaybeTensor,
   kOptTensor,
@@ -45,6 +47,8 @@ typedef enum Kind {
   kOutSampler,
   kOutLoader,
   kOutGraph,
+  kOutGroup,
+  kOutWork,
   kOutStateDict,
   kScalar,
   kMaybeScalar,
@@ -64,7 +68,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 17, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 19, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -113,6 +117,9 @@ static const char* const kNullable[][2] = {
     {"tt_module_register_full_backward_pre_hook", "id"},
     {"tt_module_register_full_backward_hook", "id"},
     {"tt_torch_save", "structure"},
+    {"*", "work"},
+    {"tt_group_new", "backend"},
+    {"tt_group_new", "rendezvous"},
 };
 
 static int nullable(const Function* f, const Place* p) {
@@ -179,6 +186,8 @@ static struct {
   tt_sampler* sampler;
   tt_loader* loader;
   tt_graph* graph;
+  tt_group* group; /* of one process */
+  tt_work* work;
   tt_state_dict* state;
 } live;
 static const int64_t kShape[1] = {4};
@@ -203,6 +212,8 @@ static void make_live(void) {
   OK(tt_loader_new(c, live.dataset, live.sampler, NULL, &live.loader));
   OK(tt_capture_begin(c, NULL, 0, NULL));
   OK(tt_capture_end(c, NULL, 0, &live.graph));
+  OK(tt_group_new(c, NULL, 0, 1, NULL, NULL, &live.group));
+  OK(tt_group_barrier(c, live.group, &live.work));
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -219,6 +230,8 @@ static void drop_live(void) {
   tt_sampler_release(live.sampler);
   tt_loader_release(live.loader);
   tt_graph_release(live.graph);
+  tt_work_release(live.work);
+  tt_group_release(live.group);
 }
 static void open_file(void) {
   char path[64];
@@ -247,6 +260,8 @@ static void* handle_of(int kind) {
                                live.sampler,
                                live.loader,
                                live.graph,
+                               live.group,
+                               live.work,
                                live.state};
   return all[kind];
 }
@@ -312,6 +327,8 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutSampler:
     case kOutLoader:
     case kOutGraph:
+    case kOutGroup:
+    case kOutWork:
     case kOutStateDict: return k->outs[i];
     case kScalar:
     case kMaybeScalar: return &k->scalar;
@@ -392,6 +409,8 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutSampler) tt_sampler_release(out);
     if (f->places[i].kind == kOutLoader) tt_loader_release(out);
     if (f->places[i].kind == kOutGraph) tt_graph_release(out);
+    if (f->places[i].kind == kOutGroup) tt_group_release(out);
+    if (f->places[i].kind == kOutWork) tt_work_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }
 }

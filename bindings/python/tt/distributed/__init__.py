@@ -1,6 +1,7 @@
-"""torch.distributed's names for one process: a group of world size 1.
+"""torch.distributed's names: groups of processes over Gloo or MPI.
 
-Collective operators are what they are with one member. A larger group raises UnimplementedError.
+Every rank makes the same calls in the same order. A rank that fails, does not answer within the
+timeout or makes another call raises DistributedError on the others, which names it.
 """
 from __future__ import annotations
 
@@ -8,15 +9,27 @@ import os
 from datetime import timedelta
 from enum import Enum
 
+from .. import _ops as ops
+from .._create import tensor as tensor_of
+from .._dtypes import uint8
 from .._tensor import Tensor
-from ..errors import InvalidArgumentError, UnimplementedError
+from ..errors import DistributedError, InvalidArgumentError
+from ._group import Done, ProcessGroup, Work, connect, is_there
+from .rendezvous import place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+DistError = DistBackendError = DistNetworkError = DistributedError
 
 __all__ = [
+    "Backend",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "GroupMember",
+    "P2POp",
     "ProcessGroup",
     "ReduceOp",
     "Work",
@@ -24,28 +37,39 @@ __all__ = [
     "all_gather_into_tensor",
     "all_gather_object",
     "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
     "barrier",
+    "batch_isend_irecv",
     "broadcast",
     "broadcast_object_list",
     "destroy_process_group",
     "gather",
+    "gather_object",
     "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_process_group_ranks",
     "get_rank",
     "get_world_size",
     "group",
     "init_process_group",
+    "irecv",
     "is_available",
     "is_gloo_available",
     "is_initialized",
     "is_mpi_available",
     "is_nccl_available",
     "is_torchelastic_launched",
+    "isend",
+    "monitored_barrier",
     "new_group",
     "recv",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_tensor",
     "scatter",
+    "scatter_object_list",
     "send",
 ]
 
@@ -63,20 +87,13 @@ class ReduceOp(Enum):
     BXOR = 7
 
 
-class ProcessGroup:
-    """A group whose only member is this process."""
+CODES = {"SUM": 1, "AVG": 2, "MIN": 3, "MAX": 4, "PRODUCT": 5, "BAND": 6, "BOR": 7, "BXOR": 8}
 
-    def __init__(self, backend: str) -> None:
-        self.backend = backend
 
-    def rank(self) -> int:
-        return 0
+class Backend(str):
+    """The name of a backend."""
 
-    def size(self) -> int:
-        return 1
-
-    def name(self) -> str:
-        return self.backend
+    UNDEFINED, GLOO, NCCL, MPI = "undefined", "gloo", "nccl", "mpi"
 
 
 class group:
@@ -85,32 +102,56 @@ class group:
     WORLD: ProcessGroup | None = None
 
 
-class Work:
-    """What a collective operator with async_op=True returns: it is complete."""
+class GroupMember:
+    """NON_GROUP_MEMBER: what new_group returns in processes that are not in the group."""
 
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        return True
+    WORLD = None
+    NON_GROUP_MEMBER: Any = object()
 
-    def is_completed(self) -> bool:
-        return True
+
+# ---- groups ----
 
 
 def is_available() -> bool:
-    """Returns True: groups of one process can be made."""
+    """Returns True."""
     return True
 
 
+def is_gloo_available() -> bool:
+    """Whether libtt_gloo can be opened."""
+    return is_there("gloo")
+
+
+def is_mpi_available() -> bool:
+    """Whether libtt_mpi can be opened."""
+    return is_there("mpi")
+
+
 def is_nccl_available() -> bool:
-    """Returns False: so far there are groups of one process only."""
-    return False
+    """Whether libtt_nccl can be opened."""
+    return is_there("nccl")
 
 
-is_gloo_available = is_mpi_available = is_torchelastic_launched = is_nccl_available
+def is_torchelastic_launched() -> bool:
+    """Whether tt.distributed.run has started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def is_initialized() -> bool:
     """Returns whether init_process_group has been called."""
     return group.WORLD is not None
+
+
+def backend_of(given: str | None) -> str:
+    """The backend for tensors on the CPU: "cpu:gloo,cuda:nccl" is gloo."""
+    if not given:
+        started_by_mpi = "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
+        return "mpi" if started_by_mpi and "MASTER_ADDR" not in os.environ else "gloo"
+    for part in given.lower().split(","):
+        device, _, name = part.rpartition(":")
+        if device in ("", "cpu"):
+            return name
+    return given.lower()
 
 
 def init_process_group(
@@ -124,60 +165,80 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Makes the group of this process alone.
+    """Connects this process with the others of the default group.
 
-    world_size, rank: by default WORLD_SIZE and RANK of the environment, else 1 and 0. A world size
-    above 1 raises UnimplementedError. The other arguments are accepted and ignored.
+    backend: "gloo" or "mpi"; by default mpi under mpirun without MASTER_ADDR, else gloo.
+    init_method: where the processes meet: "env://" (the default: MASTER_ADDR, MASTER_PORT),
+        "tcp://host:port", "file:///path". MPI needs none.
+    timeout: of everything that waits for another process; default 30 minutes.
+    world_size, rank: by default WORLD_SIZE and RANK of the environment, else 1 and 0.
+    store, group_name, pg_options, device_id are accepted and ignored.
     """
     if is_initialized():
         raise InvalidArgumentError("init_process_group: the default process group exists already")
-    size = world_size if world_size >= 0 else int(os.environ.get("WORLD_SIZE", "1"))
-    place = rank if rank >= 0 else int(os.environ.get("RANK", "0"))
-    if size != 1:
-        raise UnimplementedError(
-            f"init_process_group: world_size is {size}: tt has groups of 1 process only"
-        )
-    if place != 0:
-        raise InvalidArgumentError(
-            f"init_process_group: rank is {place}: must be below world_size, 1"
-        )
-    group.WORLD = ProcessGroup(backend or "gloo")
+    name = backend_of(backend)
+    size, place, rendezvous = place_of(name, init_method, world_size, rank)
+    handle = connect(name, place, size, rendezvous, timeout)
+    group.WORLD = ProcessGroup(handle, backend or name)
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Ends a group; None: the default one."""
     world = globals()["group"]
-    if group is None or group is world.WORLD:
-        checked(None, "destroy_process_group")
+    found = checked(group, "destroy_process_group")
+    found.handle = None  # type: ignore[assignment]
+    if found is world.WORLD:
         world.WORLD = None
 
 
-def new_group(ranks: list[int] | None = None, *args: Any, **kwargs: Any) -> ProcessGroup:
-    """Returns another group of this process."""
+def new_group(
+    ranks: list[int] | None = None, timeout: timedelta | None = None, *args: Any, **kwargs: Any
+) -> Any:
+    """Makes a group of some ranks of the default group, by default all. All ranks call it; those
+    that are not in the group get GroupMember.NON_GROUP_MEMBER. The timeout is the default group's.
+    """
     world = checked(None, "new_group")
-    if ranks not in (None, [0]):
-        raise InvalidArgumentError(f"new_group: ranks are {ranks}: the only rank is 0")
-    return ProcessGroup(world.backend)
+    chosen = list(range(world.size())) if ranks is None else [int(r) for r in ranks]
+    if len(set(chosen)) != len(chosen) or any(not 0 <= r < world.size() for r in chosen):
+        raise InvalidArgumentError(
+            f"new_group: ranks are {chosen}: must be different and below {world.size()}"
+        )
+    me = world.rank()
+    inside = me in chosen
+    handle = world.split(0 if inside else -1, chosen.index(me) if inside else 0)
+    if handle is None:
+        return GroupMember.NON_GROUP_MEMBER
+    return ProcessGroup(handle, world.backend, chosen)
 
 
-def checked(given: ProcessGroup | None, op: str, *ranks: int | None) -> ProcessGroup:
-    """Returns the group of a call, by default the whole world. All ranks must be 0 or None."""
-    found = given or group.WORLD
+def checked(given: Any, op: str) -> ProcessGroup:
+    """Returns the group of a call, by default the whole world."""
+    found = group.WORLD if given is None else given
     if found is None:
         raise ValueError(f"{op}: call init_process_group first")
-    for rank in ranks:
-        if rank not in (None, 0):
-            raise InvalidArgumentError(f"{op}: rank is {rank}: the group's only rank is 0")
+    if found is GroupMember.NON_GROUP_MEMBER or found.handle is None:
+        raise ValueError(f"{op}: this process is not in the group")
     return found
 
 
-def get_rank(group: ProcessGroup | None = None) -> int:
-    """Returns 0. Raises ValueError without a group."""
+def place_in(g: ProcessGroup, rank: int | None, op: str, arg: str) -> int:
+    """The rank in a group of a rank of the default group."""
+    if rank not in g.ranks:
+        raise InvalidArgumentError(f"{op}: {arg} is {rank}: must be a rank of the group")
+    return g.ranks.index(rank)
+
+
+def get_rank(group: Any = None) -> int:
+    """Returns the rank of this process; -1 if it is not in the group."""
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return -1
     return checked(group, "get_rank").rank()
 
 
-def get_world_size(group: ProcessGroup | None = None) -> int:
-    """Returns 1. Raises ValueError without a group."""
+def get_world_size(group: Any = None) -> int:
+    """Returns the number of processes; -1 if this one is not in the group."""
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return -1
     return checked(group, "get_world_size").size()
 
 
@@ -186,153 +247,338 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     return checked(group, "get_backend").backend
 
 
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """Returns the members of a group as ranks of the default group."""
+    return list(checked(group, "get_process_group_ranks").ranks)
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """Returns the rank in a group of a rank of the default group."""
+    return place_in(checked(group, "get_group_rank"), global_rank, "get_group_rank", "global_rank")
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """Returns the rank in the default group of a rank of a group."""
+    return checked(group, "get_global_rank").ranks[group_rank]
+
+
 # ---- collective operators ----
 
 
 def all_reduce(
-    tensor: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
+    tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Leaves tensor as it is: the sum, mean, product, … of one tensor."""
-    checked(group, "all_reduce")
-    return Work() if async_op else None
+    """Replaces tensor, on all ranks, by the sum, mean, … of the tensors of all ranks."""
+    g = checked(group, "all_reduce")
+    return g.start("tt_group_all_reduce", tensor, CODES[op.name], wait=not async_op)
 
 
 def reduce(
     tensor: Tensor,
     dst: int = 0,
     op: ReduceOp = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
+    group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Leaves tensor as it is."""
-    checked(group, "reduce", dst)
-    return Work() if async_op else None
+    """The same on rank dst; the tensors of the others stay."""
+    g = checked(group, "reduce")
+    root = place_in(g, dst, "reduce", "dst")
+    return g.start("tt_group_reduce", tensor, CODES[op.name], root, wait=not async_op)
 
 
 def broadcast(
-    tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, async_op: bool = False
+    tensor: Tensor, src: int = 0, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Leaves tensor as it is."""
-    checked(group, "broadcast", src)
-    return Work() if async_op else None
-
-
-def all_gather(
-    tensor_list: list[Tensor],
-    tensor: Tensor,
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
-) -> Work | None:
-    """Copies tensor into the only item of tensor_list."""
-    checked(group, "all_gather")
-    only(tensor_list, "all_gather", "tensor_list").copy_(tensor)
-    return Work() if async_op else None
+    """Replaces tensor, on all ranks, by that of rank src."""
+    g = checked(group, "broadcast")
+    root = place_in(g, src, "broadcast", "src")
+    return g.start("tt_group_broadcast", tensor, root, wait=not async_op)
 
 
 def all_gather_into_tensor(
-    output_tensor: Tensor,
-    input_tensor: Tensor,
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Copies input_tensor into output_tensor."""
-    checked(group, "all_gather_into_tensor")
-    output_tensor.view_as(input_tensor).copy_(input_tensor)
-    return Work() if async_op else None
+    """Writes the input tensors of all ranks to output_tensor, one behind the other."""
+    g = checked(group, "all_gather_into_tensor")
+    return g.start("tt_group_all_gather", input_tensor, output_tensor, wait=not async_op)
+
+
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Writes the tensors of all ranks to the items of tensor_list."""
+    g = checked(group, "all_gather")
+    check_length(tensor_list, g, "all_gather", "tensor_list")
+    whole = parts_of(g, tensor)
+    return g.start(
+        "tt_group_all_gather",
+        tensor,
+        whole,
+        wait=not async_op,
+        after=lambda: spread(whole, tensor_list),
+    )
 
 
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
     dst: int = 0,
-    group: ProcessGroup | None = None,
+    group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Copies tensor into the only item of gather_list."""
-    checked(group, "gather", dst)
-    only(gather_list, "gather", "gather_list").copy_(tensor)
-    return Work() if async_op else None
+    """Writes the tensors of all ranks to the items of gather_list on rank dst."""
+    g = checked(group, "gather")
+    root = place_in(g, dst, "gather", "dst")
+    if g.rank() != root:
+        return g.start("tt_group_gather", tensor, None, root, wait=not async_op)
+    items = check_length(gather_list, g, "gather", "gather_list")
+    whole = parts_of(g, tensor)
+    return g.start(
+        "tt_group_gather",
+        tensor,
+        whole,
+        root,
+        wait=not async_op,
+        after=lambda: spread(whole, items),
+    )
 
 
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
     src: int = 0,
-    group: ProcessGroup | None = None,
+    group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Copies the only item of scatter_list into tensor."""
-    checked(group, "scatter", src)
-    tensor.copy_(only(scatter_list, "scatter", "scatter_list"))
-    return Work() if async_op else None
-
-
-def reduce_scatter(
-    output: Tensor,
-    input_list: list[Tensor],
-    op: ReduceOp = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
-) -> Work | None:
-    """Copies the only item of input_list into output."""
-    checked(group, "reduce_scatter")
-    output.copy_(only(input_list, "reduce_scatter", "input_list"))
-    return Work() if async_op else None
+    """Writes item r of scatter_list on rank src to the tensor of rank r."""
+    g = checked(group, "scatter")
+    root = place_in(g, src, "scatter", "src")
+    whole = None
+    if g.rank() == root:
+        whole = ops.stack(check_length(scatter_list, g, "scatter", "scatter_list"))
+    return g.start("tt_group_scatter", whole, tensor, root, wait=not async_op)
 
 
 def reduce_scatter_tensor(
     output: Tensor,
     input: Tensor,
     op: ReduceOp = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
+    group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Copies input into output."""
-    checked(group, "reduce_scatter_tensor")
-    output.copy_(input.view_as(output))
-    return Work() if async_op else None
+    """Reduces input over all ranks, and writes part r of the result to the output of rank r."""
+    g = checked(group, "reduce_scatter_tensor")
+    return g.start("tt_group_reduce_scatter", input, output, CODES[op.name], wait=not async_op)
 
 
-def only(items: Any, op: str, arg: str) -> Any:
-    """Returns the item of a list of one."""
-    if items is None or len(items) != 1:
-        n = 0 if items is None else len(items)
-        raise InvalidArgumentError(f"{op}: {arg} has {n} items: must have 1, the world size")
-    return items[0]
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Reduces the items of input_list over all ranks, and writes that of rank r to its output."""
+    g = checked(group, "reduce_scatter")
+    whole = ops.stack(check_length(input_list, g, "reduce_scatter", "input_list"))
+    return g.start("tt_group_reduce_scatter", whole, output, CODES[op.name], wait=not async_op)
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
-    """Puts obj into object_list, which has one item."""
-    checked(group, "all_gather_object")
-    only(object_list, "all_gather_object", "object_list")
-    object_list[0] = obj
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends part r of input to rank r; part r of output comes from rank r.
+
+    output_split_sizes, input_split_sizes: the rows of each part, by default equal ones.
+    """
+    g = checked(group, "all_to_all_single")
+    if output_split_sizes or input_split_sizes:
+        n = g.size()
+        rows = output_split_sizes or [len(output) // n] * n
+        outputs = output.split(rows)
+        inputs = input.split(input_split_sizes or [len(input) // n] * n)
+        return all_to_all(list(outputs), list(inputs), group, async_op)
+    return g.start("tt_group_all_to_all", input, output, wait=not async_op)
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends item r of input_tensor_list to rank r; item r of output_tensor_list comes from it."""
+    g = checked(group, "all_to_all")
+    outputs = check_length(output_tensor_list, g, "all_to_all", "output_tensor_list")
+    inputs = check_length(input_tensor_list, g, "all_to_all", "input_tensor_list")
+    me, n = g.rank(), g.size()
+    outputs[me].copy_(inputs[me])
+    started = []
+    for step in range(1, n):
+        to, source = (me + step) % n, (me - step) % n
+        started.append(g.start("tt_group_send", inputs[to], to, 0, wait=False))
+        started.append(g.start("tt_group_recv", outputs[source], source, 0, wait=False))
+    for work in started:
+        work.wait()  # type: ignore[union-attr]
+    return Done() if async_op else None
+
+
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
+    """Waits until all ranks have called it."""
+    return checked(group, "barrier").start("tt_group_barrier", wait=not async_op)
+
+
+def monitored_barrier(
+    group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
+    """barrier, whose error names the rank that has not come; the timeout is that of the group."""
+    checked(group, "monitored_barrier").start("tt_group_barrier", wait=True)
+
+
+def check_length(items: Any, g: ProcessGroup, op: str, arg: str) -> list[Tensor]:
+    """Returns a list, which must have an item for each rank."""
+    n = 0 if items is None else len(items)
+    if n != g.size():
+        raise InvalidArgumentError(
+            f"{op}: {arg} has {n} items: must have {g.size()}, the world size"
+        )
+    return list(items)
+
+
+def parts_of(g: ProcessGroup, tensor: Tensor) -> Tensor:
+    """Memory for the tensors of all ranks."""
+    return ops.empty((g.size(), *tensor.shape), dtype=tensor.dtype)
+
+
+def spread(whole: Tensor, items: list[Tensor]) -> None:
+    """Copies the parts of whole to the items."""
+    from ..autograd import no_grad
+
+    with no_grad():
+        for item, part in zip(items, whole):
+            item.copy_(part)
+
+
+# ---- transfers ----
+
+
+def isend(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> Work | None:
+    """Starts to send tensor to rank dst."""
+    g = checked(group, "isend")
+    return g.start("tt_group_send", tensor, place_in(g, dst, "isend", "dst"), tag, wait=False)
+
+
+def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> Work | None:
+    """Starts to receive tensor from rank src, which must be given."""
+    g = checked(group, "irecv")
+    return g.start("tt_group_recv", tensor, place_in(g, src, "irecv", "src"), tag, wait=False)
+
+
+def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
+    """Sends tensor to rank dst."""
+    g = checked(group, "send")
+    g.start("tt_group_send", tensor, place_in(g, dst, "send", "dst"), tag, wait=True)
+
+
+def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
+    """Receives tensor from rank src, which must be given. Returns src."""
+    g = checked(group, "recv")
+    g.start("tt_group_recv", tensor, place_in(g, src, "recv", "src"), tag, wait=True)
+    return src  # type: ignore[return-value]
+
+
+class P2POp:
+    """A transfer of batch_isend_irecv: op is isend or irecv."""
+
+    def __init__(self, op: Any, tensor: Tensor, peer: int, group: Any = None, tag: int = 0) -> None:
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
+    """Starts several transfers."""
+    return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
+
+
+# ---- objects of Python, pickled ----
+
+
+def packed(obj: Any) -> Tensor:
+    """The bytes of an object."""
+    import pickle
+
+    return tensor_of(list(pickle.dumps(obj)), dtype=uint8)
+
+
+def unpacked(t: Tensor, n: int) -> Any:
+    """The object of the first n bytes."""
+    import pickle
+
+    return pickle.loads(bytes(t[:n].tolist()))
+
+
+def shared_length(t: Tensor, group: Any) -> tuple[list[int], Tensor]:
+    """The lengths of the tensors of all ranks, and t padded to the largest."""
+    g = checked(group, "all_gather_object")
+    lengths = parts_of(g, tensor_of([0]))
+    g.start("tt_group_all_gather", tensor_of([len(t)]), lengths, wait=True)
+    sizes = lengths.flatten().tolist()
+    padded = ops.zeros(max(sizes), dtype=t.dtype)
+    padded[: len(t)] = t
+    return sizes, padded
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+    """Puts the objects of all ranks into object_list. They are pickled: trust the other ranks."""
+    g = checked(group, "all_gather_object")
+    check_length(object_list, g, "all_gather_object", "object_list")
+    sizes, padded = shared_length(packed(obj), group)
+    whole = parts_of(g, padded)
+    g.start("tt_group_all_gather", padded, whole, wait=True)
+    for i, n in enumerate(sizes):
+        object_list[i] = unpacked(whole[i], n)
+
+
+def gather_object(
+    obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Any = None
+) -> None:
+    """Puts the objects of all ranks into object_gather_list on rank dst. They are pickled."""
+    g = checked(group, "gather_object")
+    found = [None] * g.size()
+    all_gather_object(found, obj, group)
+    if g.rank() == place_in(g, dst, "gather_object", "dst"):
+        check_length(object_gather_list, g, "gather_object", "object_gather_list")
+        object_gather_list[:] = found  # type: ignore[index]
 
 
 def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: Any = None
+    object_list: list[Any], src: int = 0, group: Any = None, device: Any = None
 ) -> None:
-    """Leaves object_list as it is."""
-    checked(group, "broadcast_object_list", src)
+    """Replaces the objects, on all ranks, by those of rank src. They are pickled."""
+    g = checked(group, "broadcast_object_list")
+    root = place_in(g, src, "broadcast_object_list", "src")
+    mine = packed(list(object_list))
+    length = tensor_of([len(mine)])
+    g.start("tt_group_broadcast", length, root, wait=True)
+    if g.rank() != root:
+        mine = ops.empty(int(length), dtype=mine.dtype)
+    g.start("tt_group_broadcast", mine, root, wait=True)
+    object_list[:] = unpacked(mine, len(mine))
 
 
-def barrier(
-    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None
-) -> Work | None:
-    """Returns at once."""
-    checked(group, "barrier")
-    return Work() if async_op else None
-
-
-def send(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> None:
-    """Raises InvalidArgumentError: there is no other process."""
-    raise InvalidArgumentError(f"send: dst is {dst}: the group has no other process")
-
-
-def recv(
-    tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0
-) -> int:
-    """Raises InvalidArgumentError: there is no other process."""
-    raise InvalidArgumentError(f"recv: src is {src}: the group has no other process")
+def scatter_object_list(
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: list[Any] | None = None,
+    src: int = 0,
+    group: Any = None,
+) -> None:
+    """Puts item r of the input list of rank src into the output list of rank r. It is pickled."""
+    g = checked(group, "scatter_object_list")
+    whole = list(scatter_object_input_list or [None] * g.size())
+    check_length(whole, g, "scatter_object_list", "scatter_object_input_list")
+    broadcast_object_list(whole, src, group)
+    scatter_object_output_list[0] = whole[g.rank()]

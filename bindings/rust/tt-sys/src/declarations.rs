@@ -7,7 +7,8 @@ pub type tt_memory_format = i32;
 
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
-    tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_function
+    tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_group tt_work
+    tt_function
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -34,6 +35,7 @@ pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *
     epoch: i64, group: i64, factor: *mut f64) -> tt_status>;
 pub type tt_sample_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, index: i64,
     outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status>;
+pub type tt_work_fn = Option<unsafe extern "C" fn(user: *mut c_void, status: tt_status)>;
 pub type tt_trace_fn = Option<unsafe extern "C" fn(user: *mut c_void, op: *const c_char,
     slot: *const c_char, depth: i32)>;
 
@@ -3760,6 +3762,13 @@ pub struct tt_graph_storage {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_group_opts {
+    pub set: u64,
+    pub timeout_ms: i64,
+    pub library: *const c_char,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_profile_row {
     pub op: *const c_char,
     pub calls: i64,
@@ -3909,7 +3918,8 @@ zeroed! {
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
     tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
-    tt_graph_storage tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_graph_storage tt_group_opts tt_profile_row tt_profiler_start_opts tt_profile_event
+    tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -3931,6 +3941,7 @@ pub const TT_CALLBACK: tt_status = 15;
 pub const TT_ABI: tt_status = 16;
 pub const TT_INTERNAL: tt_status = 17;
 pub const TT_LINALG: tt_status = 18;
+pub const TT_DISTRIBUTED: tt_status = 19;
 pub const TT_BOOL: tt_dtype = 1;
 pub const TT_U8: tt_dtype = 2;
 pub const TT_I8: tt_dtype = 3;
@@ -5210,6 +5221,16 @@ pub const TT_GRAPH_INPUT: i32 = 0;
 pub const TT_GRAPH_STATE: i32 = 1;
 pub const TT_GRAPH_CONSTANT: i32 = 2;
 pub const TT_GRAPH_MADE: i32 = 3;
+pub const TT_REDUCE_SUM: i32 = 1;
+pub const TT_REDUCE_MEAN: i32 = 2;
+pub const TT_REDUCE_MIN: i32 = 3;
+pub const TT_REDUCE_MAX: i32 = 4;
+pub const TT_REDUCE_PRODUCT: i32 = 5;
+pub const TT_REDUCE_BAND: i32 = 6;
+pub const TT_REDUCE_BOR: i32 = 7;
+pub const TT_REDUCE_BXOR: i32 = 8;
+pub const TT_GROUP_TIMEOUT_MS: u64 = 1;
+pub const TT_GROUP_LIBRARY: u64 = 2;
 pub const TT_EVENT_OP: i32 = 1;
 pub const TT_EVENT_KERNEL: i32 = 2;
 pub const TT_EVENT_MODULE: i32 = 3;
@@ -8381,6 +8402,43 @@ extern "C" {
         n: *mut i64) -> tt_status;
     pub fn tt_graph_retain(g: *mut tt_graph);
     pub fn tt_graph_release(g: *mut tt_graph);
+    pub fn tt_group_new(c: *mut tt_ctx, backend: *const c_char, rank: i32, size: i32,
+        rendezvous: *const c_char, opts: *const tt_group_opts, out: *mut *mut tt_group)
+        -> tt_status;
+    pub fn tt_group_split(c: *mut tt_ctx, g: *mut tt_group, color: i64, key: i64,
+        out: *mut *mut tt_group) -> tt_status;
+    pub fn tt_group_rank(g: *const tt_group) -> i32;
+    pub fn tt_group_size(g: *const tt_group) -> i32;
+    pub fn tt_group_backend(g: *const tt_group) -> *const c_char;
+    pub fn tt_group_retain(g: *mut tt_group);
+    pub fn tt_group_release(g: *mut tt_group);
+    pub fn tt_group_barrier(c: *mut tt_ctx, g: *mut tt_group, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_all_reduce(c: *mut tt_ctx, g: *mut tt_group, tensor: *mut tt_tensor, op: i32,
+        work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_reduce(c: *mut tt_ctx, g: *mut tt_group, tensor: *mut tt_tensor, op: i32,
+        root: i32, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_broadcast(c: *mut tt_ctx, g: *mut tt_group, tensor: *mut tt_tensor, root: i32,
+        work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_all_gather(c: *mut tt_ctx, g: *mut tt_group, input: *const tt_tensor,
+        output: *mut tt_tensor, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_reduce_scatter(c: *mut tt_ctx, g: *mut tt_group, input: *const tt_tensor,
+        output: *mut tt_tensor, op: i32, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_all_to_all(c: *mut tt_ctx, g: *mut tt_group, input: *const tt_tensor,
+        output: *mut tt_tensor, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_gather(c: *mut tt_ctx, g: *mut tt_group, input: *const tt_tensor,
+        output: *mut tt_tensor, root: i32, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_scatter(c: *mut tt_ctx, g: *mut tt_group, input: *const tt_tensor,
+        output: *mut tt_tensor, root: i32, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_send(c: *mut tt_ctx, g: *mut tt_group, tensor: *const tt_tensor, peer: i32,
+        tag: i32, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_group_recv(c: *mut tt_ctx, g: *mut tt_group, tensor: *mut tt_tensor, peer: i32,
+        tag: i32, work: *mut *mut tt_work) -> tt_status;
+    pub fn tt_work_wait(c: *mut tt_ctx, w: *mut tt_work, timeout_ms: i64) -> tt_status;
+    pub fn tt_work_test(c: *mut tt_ctx, w: *mut tt_work, out: *mut i32) -> tt_status;
+    pub fn tt_work_on_done(c: *mut tt_ctx, w: *mut tt_work, fn_: tt_work_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
+    pub fn tt_work_retain(w: *mut tt_work);
+    pub fn tt_work_release(w: *mut tt_work);
     pub fn tt_profiler_start(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_stop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64)

@@ -526,6 +526,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_graph_value, storage, version, node, out, offset, ndim, sizes, strides, dtype,
         pad);
     layout!(out, tt_graph_storage, role, pad, bytes, device, tensor);
+    layout!(out, tt_group_opts, set, timeout_ms, library);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
     layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
         with_modules);
@@ -551,6 +552,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_ABI);
     constant!(out, TT_INTERNAL);
     constant!(out, TT_LINALG);
+    constant!(out, TT_DISTRIBUTED);
     constant!(out, TT_BOOL);
     constant!(out, TT_U8);
     constant!(out, TT_I8);
@@ -1830,6 +1832,16 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_GRAPH_STATE);
     constant!(out, TT_GRAPH_CONSTANT);
     constant!(out, TT_GRAPH_MADE);
+    constant!(out, TT_REDUCE_SUM);
+    constant!(out, TT_REDUCE_MEAN);
+    constant!(out, TT_REDUCE_MIN);
+    constant!(out, TT_REDUCE_MAX);
+    constant!(out, TT_REDUCE_PRODUCT);
+    constant!(out, TT_REDUCE_BAND);
+    constant!(out, TT_REDUCE_BOR);
+    constant!(out, TT_REDUCE_BXOR);
+    constant!(out, TT_GROUP_TIMEOUT_MS);
+    constant!(out, TT_GROUP_LIBRARY);
     constant!(out, TT_EVENT_OP);
     constant!(out, TT_EVENT_KERNEL);
     constant!(out, TT_EVENT_MODULE);

@@ -394,6 +394,72 @@ impl Handle for Loader {
         self.0.as_ptr()
     }
 }
+/// Processes that communicate.
+#[repr(transparent)]
+pub struct Group(std::ptr::NonNull<sys::tt_group>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Group {}
+// SAFETY: as above.
+unsafe impl Sync for Group {}
+impl Clone for Group {
+    fn clone(&self) -> Group {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_group_retain(self.0.as_ptr()) };
+        Group(self.0)
+    }
+}
+impl Drop for Group {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_group_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Group {
+    type Raw = sys::tt_group;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_group) -> Group {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Group(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_group {
+        self.0.as_ptr()
+    }
+}
+/// A collective call or a transfer of a group, which runs or is done.
+#[repr(transparent)]
+pub struct Work(std::ptr::NonNull<sys::tt_work>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Work {}
+// SAFETY: as above.
+unsafe impl Sync for Work {}
+impl Clone for Work {
+    fn clone(&self) -> Work {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_work_retain(self.0.as_ptr()) };
+        Work(self.0)
+    }
+}
+impl Drop for Work {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_work_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Work {
+    type Raw = sys::tt_work;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_work) -> Work {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Work(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_work {
+        self.0.as_ptr()
+    }
+}
 
 /// Returns the version of the library, such as "0.1.0".
 pub fn version() -> String {

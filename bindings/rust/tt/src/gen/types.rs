@@ -24,6 +24,7 @@ pub enum Status {
     Abi = 16,
     Internal = 17,
     Linalg = 18,
+    Distributed = 19,
 }
 impl Status {
     /// Returns None for a value that a later library may have added.
@@ -47,6 +48,7 @@ impl Status {
             16 => Status::Abi,
             17 => Status::Internal,
             18 => Status::Linalg,
+            19 => Status::Distributed,
             _ => return None,
         })
     }

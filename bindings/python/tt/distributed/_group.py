@@ -1,0 +1,168 @@
+"""Groups of processes and their work: objects of C."""
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import byref, c_int32, c_int64, c_void_p
+from datetime import timedelta
+
+from .._layouts import struct
+from .._lib import Handle, call, finalizer, lib, quick
+from .._lib import path as library_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._tensor import Tensor
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)
+TIMEOUT_SET, LIBRARY_SET = 1, 2
+
+
+class GroupHandle(Handle):
+    """Owns a tt_group."""
+
+    __slots__ = ()
+    __del__ = finalizer(quick.tt_group_release)
+
+
+class WorkHandle(Handle):
+    """Owns a tt_work."""
+
+    __slots__ = ()
+    __del__ = finalizer(quick.tt_work_release)
+
+
+class Work:
+    """A collective operator or a transfer that was started with async_op=True."""
+
+    def __init__(self, handle: WorkHandle, after: Any, *used: Any) -> None:
+        self.handle, self.after, self.used = handle, after, used
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Waits for the end, and raises the work's error."""
+        ms = -1 if timeout is None else int(timeout.total_seconds() * 1000)
+        call("tt_work_wait", self.handle, c_int64(ms))
+        after, self.after = self.after, None
+        if after is not None:
+            after()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether the work is done."""
+        done = c_int32()
+        call("tt_work_test", self.handle, byref(done))
+        return bool(done.value)
+
+    def is_success(self) -> bool:
+        """Whether the work is done, without an error."""
+        return self.is_completed() and self.exception() is None
+
+    def exception(self) -> Exception | None:
+        """The error of a work that is done, else None."""
+        if not self.is_completed():
+            return None
+        try:
+            call("tt_work_wait", self.handle, c_int64(-1))
+        except RuntimeError as e:
+            return e
+        return None
+
+
+class Done(Work):
+    """Work that was done at once."""
+
+    def __init__(self) -> None:
+        pass
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        return True
+
+    def is_completed(self) -> bool:
+        return True
+
+    def is_success(self) -> bool:
+        return True
+
+    def exception(self) -> Exception | None:
+        return None
+
+
+class ProcessGroup:
+    """Processes that communicate. ranks are those of the default group."""
+
+    def __init__(self, handle: GroupHandle, backend: str, ranks: list[int] | None = None) -> None:
+        self.handle, self.backend = handle, backend
+        self.ranks = list(range(self.size())) if ranks is None else ranks
+
+    def rank(self) -> int:
+        """The rank of this process in the group."""
+        return int(quick.tt_group_rank(self.handle))
+
+    def size(self) -> int:
+        """The number of processes."""
+        return int(quick.tt_group_size(self.handle))
+
+    def name(self) -> str:
+        """The name of the backend."""
+        return self.backend
+
+    def split(self, color: int, key: int) -> GroupHandle | None:
+        """The group of all ranks with this color; None for a negative one."""
+        made = GroupHandle.__new__(GroupHandle)
+        call("tt_group_split", self.handle, c_int64(color), c_int64(key), byref(made))
+        return made if made._address else None
+
+    def start(self, name: str, *args: Any, wait: bool, after: Any = None) -> Work | None:
+        """Calls a function of C that starts work on tensors and numbers; None if it was waited
+        for."""
+        numbers = [c_int32(a) if isinstance(a, int) else a for a in args]
+        if wait:
+            call(name, self.handle, *numbers, None)
+            if after is not None:
+                after()
+            return None
+        made = WorkHandle.__new__(WorkHandle)
+        call(name, self.handle, *numbers, byref(made))
+        return Work(made, after, *args)
+
+
+def library_of(backend: str) -> str | None:
+    """The path of a backend's library beside libtt, None if it is not there."""
+    found = os.path.join(os.path.dirname(os.path.realpath(library_path)), f"libtt_{backend}.so")
+    return found if os.path.exists(found) else None
+
+
+def is_there(backend: str) -> bool:
+    """Whether the library of a backend can be opened."""
+    try:
+        ctypes.CDLL(library_of(backend) or f"libtt_{backend}.so")
+    except OSError:
+        return False
+    return True
+
+
+def connect(
+    backend: str, rank: int, size: int, rendezvous: str, timeout: timedelta | None
+) -> GroupHandle:
+    """Makes a group; rank and size are -1 where the backend knows them."""
+    ms = int((timeout or DEFAULT_TIMEOUT).total_seconds() * 1000)
+    path = library_of(backend)
+    options = struct("tt_group_opts")()
+    options.set = TIMEOUT_SET
+    options.timeout_ms = ms
+    if path is not None:
+        options.set |= LIBRARY_SET
+        options.library = path.encode()
+    made = GroupHandle.__new__(GroupHandle)
+    call(
+        "tt_group_new",
+        backend.encode(),
+        c_int32(rank),
+        c_int32(size),
+        rendezvous.encode(),
+        byref(options),
+        byref(made),
+    )
+    return made

@@ -1,0 +1,199 @@
+// Groups of processes, and their work.
+#include "capi/api.h"
+#include "base/finalizer.h"
+#include "dist/group.h"
+
+using namespace TT_NS;
+
+static Group* group_of(const tt_group* h) {
+  auto* g = reinterpret_cast<Group*>(const_cast<tt_group*>(h));
+  return g && g->tag == kTagGroup ? g : nullptr;
+}
+static Work* work_of(const tt_work* h) {
+  auto* w = reinterpret_cast<Work*>(const_cast<tt_work*>(h));
+  return w && w->tag == kTagWork ? w : nullptr;
+}
+static Group& group_arg(const tt_group* h) {
+  if (!group_of(h)) fail_handle(h, "g", 1, "group");
+  return *group_of(h);
+}
+static Work& work_arg(const tt_work* h) {
+  if (!work_of(h)) fail_handle(h, "w", 1, "work");
+  return *work_of(h);
+}
+static tt_group* handle_of(Ref<Group> g) { return reinterpret_cast<tt_group*>(g.leak()); }
+static int64_t ns_of(int64_t ms) {
+  return ms < 0 ? -1 : min(ms, INT64_MAX / 1'000'000) * 1'000'000;
+}
+
+// ---- groups ----
+
+tt_status tt_group_new(tt_ctx* h, const char* backend, int32_t rank, int32_t size,
+                       const char* rendezvous, const tt_group_opts* opts, tt_group** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "group_new", [&](Ctx&) {
+    check_opts(opts, 2);
+    out_arg(out, "out", 6);
+    GroupOptions o;
+    if (opts_has(opts, 0)) {
+      if (opts->timeout_ms <= 0)
+        fail_arg(TT_INVALID_ARG, "timeout_ms", "timeout_ms is {}: must be positive",
+                 opts->timeout_ms);
+      // A year is enough, and leaves room for additions.
+      o.timeout_ns = ns_of(min<int64_t>(opts->timeout_ms, int64_t(365) * 86'400'000));
+    }
+    if (opts_has(opts, 1)) o.library = opts->library;
+    *out = handle_of(new_group(backend, rank, size, rendezvous, o));
+  });
+}
+
+tt_status tt_group_split(tt_ctx* h, tt_group* g, int64_t color, int64_t key, tt_group** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "group_split", [&](Ctx&) {
+    Group& group = group_arg(g);
+    out_arg(out, "out", 4);
+    *out = handle_of(split_group(group, color, key));
+  });
+}
+
+int32_t tt_group_rank(const tt_group* g) { return group_of(g) ? group_of(g)->rank : 0; }
+int32_t tt_group_size(const tt_group* g) { return group_of(g) ? group_of(g)->size : 0; }
+const char* tt_group_backend(const tt_group* g) {
+  return group_of(g) ? backend_name(*group_of(g)) : nullptr;
+}
+void tt_group_retain(tt_group* h) {
+  if (Group* g = group_of(h)) ref_inc_external(&g->refs);
+}
+void tt_group_release(tt_group* h) {
+  if (Group* g = group_of(h)) Ref<Group>::adopt(g).reset();
+}
+
+// ---- collectives ----
+
+// Starts the job that make() returns; waits for it unless work asks for it.
+template <class F>
+static tt_status start(tt_ctx* h, const char* call, tt_group* g, tt_work** work, const F& make) {
+  if (work) *work = nullptr;
+  return api_call(h, call, [&](Ctx&) {
+    Group& group = group_arg(g);
+    Ref<Work> w = start_work(group, make());
+    if (!work) return wait_work(*w, -1);
+    *work = reinterpret_cast<tt_work*>(w.leak());
+  });
+}
+
+static Job job_of(DistCall call, const Tensor* input, const Tensor* output, int32_t op = 1,
+                  int32_t root = 0, int32_t tag = 0) {
+  Job job = {call, ReduceOp(op), root, tag, {}, {}};
+  job.input = TensorRef::share(input);
+  job.output = TensorRef::share(output);
+  return job;
+}
+static Job in_place_job(DistCall call, tt_tensor* tensor, int32_t op, int32_t root) {
+  const Tensor* t = &mutable_arg(tensor, "tensor", 2);
+  return job_of(call, t, t, op, root);
+}
+static Job two_tensor_job(DistCall call, const tt_tensor* input, tt_tensor* output, int32_t op) {
+  const Tensor* in = &tensor_arg(input, "input", 2);
+  return job_of(call, in, &mutable_arg(output, "output", 3), op);
+}
+
+tt_status tt_group_barrier(tt_ctx* h, tt_group* g, tt_work** work) {
+  return start(h, "barrier", g, work, [&] { return job_of(DistCall::kBarrier, nullptr, nullptr); });
+}
+tt_status tt_group_all_reduce(tt_ctx* h, tt_group* g, tt_tensor* tensor, int32_t op,
+                              tt_work** work) {
+  return start(h, "all_reduce", g, work,
+               [&] { return in_place_job(DistCall::kAllReduce, tensor, op, 0); });
+}
+tt_status tt_group_reduce(tt_ctx* h, tt_group* g, tt_tensor* tensor, int32_t op, int32_t root,
+                          tt_work** work) {
+  return start(h, "reduce", g, work,
+               [&] { return in_place_job(DistCall::kReduce, tensor, op, root); });
+}
+tt_status tt_group_broadcast(tt_ctx* h, tt_group* g, tt_tensor* tensor, int32_t root,
+                             tt_work** work) {
+  return start(h, "broadcast", g, work,
+               [&] { return in_place_job(DistCall::kBroadcast, tensor, TT_REDUCE_SUM, root); });
+}
+tt_status tt_group_all_gather(tt_ctx* h, tt_group* g, const tt_tensor* input, tt_tensor* output,
+                              tt_work** work) {
+  return start(h, "all_gather", g, work,
+               [&] { return two_tensor_job(DistCall::kAllGather, input, output, TT_REDUCE_SUM); });
+}
+tt_status tt_group_reduce_scatter(tt_ctx* h, tt_group* g, const tt_tensor* input, tt_tensor* output,
+                                  int32_t op, tt_work** work) {
+  return start(h, "reduce_scatter", g, work,
+               [&] { return two_tensor_job(DistCall::kReduceScatter, input, output, op); });
+}
+tt_status tt_group_all_to_all(tt_ctx* h, tt_group* g, const tt_tensor* input, tt_tensor* output,
+                              tt_work** work) {
+  return start(h, "all_to_all", g, work,
+               [&] { return two_tensor_job(DistCall::kAllToAll, input, output, TT_REDUCE_SUM); });
+}
+tt_status tt_group_gather(tt_ctx* h, tt_group* g, const tt_tensor* input, tt_tensor* output,
+                          int32_t root, tt_work** work) {
+  return start(h, "gather", g, work, [&] {
+    const Tensor* in = &tensor_arg(input, "input", 2);
+    const Tensor* to = optional_mutable_arg(output, "output", 3);
+    const bool is_root = root == group_of(g)->rank;
+    if (is_root && !to) fail_null("output", 3);
+    return job_of(DistCall::kGather, in, is_root ? to : nullptr, TT_REDUCE_SUM, root);
+  });
+}
+tt_status tt_group_scatter(tt_ctx* h, tt_group* g, const tt_tensor* input, tt_tensor* output,
+                           int32_t root, tt_work** work) {
+  return start(h, "scatter", g, work, [&] {
+    const Tensor* in = optional_arg(input, "input", 2);
+    const Tensor* to = &mutable_arg(output, "output", 3);
+    const bool is_root = root == group_of(g)->rank;
+    if (is_root && !in) fail_null("input", 2);
+    return job_of(DistCall::kScatter, is_root ? in : nullptr, to, TT_REDUCE_SUM, root);
+  });
+}
+tt_status tt_group_send(tt_ctx* h, tt_group* g, const tt_tensor* tensor, int32_t peer, int32_t tag,
+                        tt_work** work) {
+  return start(h, "send", g, work, [&] {
+    return job_of(DistCall::kSend, &tensor_arg(tensor, "tensor", 2), nullptr, TT_REDUCE_SUM, peer,
+                  tag);
+  });
+}
+tt_status tt_group_recv(tt_ctx* h, tt_group* g, tt_tensor* tensor, int32_t peer, int32_t tag,
+                        tt_work** work) {
+  return start(h, "recv", g, work, [&] {
+    return job_of(DistCall::kReceive, nullptr, &mutable_arg(tensor, "tensor", 2), TT_REDUCE_SUM,
+                  peer, tag);
+  });
+}
+
+// ---- work ----
+
+tt_status tt_work_wait(tt_ctx* h, tt_work* w, int64_t timeout_ms) {
+  return api_call(h, "work_wait", [&](Ctx&) { wait_work(work_arg(w), ns_of(timeout_ms)); });
+}
+tt_status tt_work_test(tt_ctx* h, tt_work* w, int32_t* out) {
+  if (out) *out = 0;
+  return api_call(h, "work_test", [&](Ctx&) {
+    Work& work = work_arg(w);
+    out_arg(out, "out", 2);
+    *out = work_done(work);
+  });
+}
+tt_status tt_work_on_done(tt_ctx* h, tt_work* w, tt_work_fn fn, void* user,
+                          void (*drop)(void* user)) {
+  bool passed_on = false;
+  const tt_status status = api_call(h, "work_on_done", [&](Ctx&) {
+    Work& work = work_arg(w);
+    if (!fn) fail_null("fn", 2);
+    call_when_done(work, fn, user, drop);
+    passed_on = true;
+  });
+  if (!passed_on) run_drop(drop, user);
+  return status;
+}
+void tt_work_retain(tt_work* h) {
+  if (Work* w = work_of(h)) ref_inc_external(&w->refs);
+}
+void tt_work_release(tt_work* h) {
+  if (Work* w = work_of(h)) Ref<Work>::adopt(w).reset();
+}

@@ -1,0 +1,474 @@
+// Collectives over transfers between two processes. Each one first checks that all ranks make the
+// same call (check_agreement); afterwards sizes are equal everywhere, and only transport can fail.
+// The order of every reduction follows from rank and size alone: results are bit-equal in each run.
+#include "dist/wire.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+namespace {
+
+constexpr int64_t kSegmentBytes = int64_t(512) << 10;  // of a pipeline
+constexpr int64_t kSmallBytes = 16 << 10;              // below: the fewest messages
+constexpr int32_t kDirectRanks = 16;                   // up to: each rank sends to each other
+
+int32_t wrap(int64_t rank, int32_t size) { return int32_t(((rank % size) + size) % size); }
+
+// ---- agreement ----
+
+constexpr int kShownDims = 8;
+
+// What must be equal on all ranks.
+struct Signature {
+  int32_t call, op, root, dtype;
+  int32_t ndim, pad;
+  int64_t numel;
+  int64_t shape[kShownDims];
+  uint64_t sequence;
+};
+
+// What a rank knows of the others: the signature of the lowest rank and, if there is one, of a
+// lowest rank that differs from it; or a rank that has failed.
+struct Knowledge {
+  Signature first;
+  Signature other;
+  int32_t first_rank;
+  int32_t other_rank;   // -1: none
+  int32_t failed_rank;  // -1: none
+  int32_t seen_by;      // the rank that has seen it fail
+  char why[128];
+};
+
+Signature signature_of(const Group& g, const Job& job) {
+  Signature s = {};
+  s.call = int32_t(job.call);
+  s.op = int32_t(job.op);
+  s.root = job.root;
+  s.sequence = g.sequence;
+  // Of gather and scatter only the root has both tensors.
+  const bool by_output = job.call == DistCall::kScatter;
+  const Tensor* t = by_output ? job.output.get() : job.input.get();
+  if (!t) return s;
+  s.dtype = int32_t(t->dtype);
+  s.numel = t->numel;
+  s.ndim = t->ndim;
+  for (int32_t d = 0; d < t->ndim && d < kShownDims; d++) s.shape[d] = t->size(d);
+  return s;
+}
+
+bool equal(const Signature& a, const Signature& b) { return !memcmp(&a, &b, sizeof a); }
+
+void learn(Knowledge& mine, const Knowledge& theirs) {
+  if (mine.failed_rank < 0 && theirs.failed_rank >= 0) {
+    mine.failed_rank = theirs.failed_rank;
+    mine.seen_by = theirs.seen_by;
+    memcpy(mine.why, theirs.why, sizeof mine.why);
+  }
+  const auto add = [&](const Signature& s, int32_t rank) {
+    if (rank < 0) return;
+    if (rank < mine.first_rank) {
+      std::swap(mine.first_rank, rank);
+      Signature before = mine.first;
+      mine.first = s;
+      if (equal(mine.first, before)) return;
+      mine.other = before;
+      mine.other_rank = rank;
+    } else if (!equal(s, mine.first) && (mine.other_rank < 0 || rank < mine.other_rank)) {
+      mine.other = s;
+      mine.other_rank = rank;
+    }
+  };
+  add(theirs.first, theirs.first_rank);
+  add(theirs.other, theirs.other_rank);
+}
+
+void describe(char* out, int64_t cap, const Signature& s) {
+  const auto call = DistCall(s.call);
+  const char* op = "";
+  if (call == DistCall::kAllReduce || call == DistCall::kReduce || call == DistCall::kReduceScatter)
+    op = reduce_op_name(ReduceOp(s.op));
+  if (call == DistCall::kBarrier) {
+    const FmtArg args[] = {call_name(call)};
+    format_to(out, cap, "{}", args);
+    return;
+  }
+  const Ints shape = {s.shape, min<int64_t>(s.ndim, kShownDims)};
+  if (*op) {
+    const FmtArg args[] = {call_name(call), op, fmt(Dtype(s.dtype)), shape};
+    format_to(out, cap, "{} ({}) of a {} tensor {}", args);
+  } else {
+    const FmtArg args[] = {call_name(call), fmt(Dtype(s.dtype)), shape, s.root};
+    format_to(out, cap, "{} of a {} tensor {} with root {}", args);
+  }
+}
+
+[[noreturn]] void fail_disagreement(const Group& g, const Knowledge& k) {
+  char first[200], other[200];
+  describe(first, sizeof first, k.first);
+  describe(other, sizeof other, k.other);
+  const bool same_text = !strcmp(first, other);
+  if (same_text)
+    fail(TT_DISTRIBUTED,
+         "the ranks are at different calls: rank {} makes its call number {}, rank {} number {}",
+         g.members[k.first_rank], k.first.sequence, g.members[k.other_rank], k.other.sequence);
+  fail(TT_DISTRIBUTED, "the ranks disagree: rank {} calls {}, rank {} calls {}",
+       g.members[k.first_rank], first, g.members[k.other_rank], other);
+}
+
+[[noreturn]] void fail_lost(Group& g, const Knowledge& k) {
+  char text[400];
+  const FmtArg args[] = {g.peer(k.failed_rank), g.peer(k.seen_by), k.why};
+  format_to(text, int64_t(sizeof text), "rank {} has failed, seen from rank {}: {}", args);
+  fail_broken(g, text, false);
+}
+
+// All ranks learn from all others in ceil(log2(size)) rounds: in round k each rank tells what it
+// knows to the rank 2^k above. A rank that hears nothing says so in the later rounds, whose
+// timeouts are longer, so that all name the rank that has failed.
+void check_agreement(Group& g, const Job& job, Wire& wire) {
+  g.sequence++;
+  if (g.size == 1) return;
+  auto* mine = reinterpret_cast<Knowledge*>(wire.memory(sizeof(Knowledge)));
+  *mine = Knowledge{};
+  mine->first = signature_of(g, job);
+  mine->first_rank = g.rank;
+  mine->other_rank = mine->failed_rank = -1;
+  const int64_t grace = min<int64_t>(g.timeout_ns / 4, 1'000'000'000);
+  Transfers sent[32];
+  int rounds = 0;
+  const auto lose = [&](int32_t rank, const DistFailure& why) {
+    if (mine->failed_rank >= 0) return;
+    mine->failed_rank = rank;
+    mine->seen_by = g.rank;
+    memcpy(mine->why, why.text, sizeof mine->why - 1);
+  };
+  for (int64_t step = 1; step < g.size; step *= 2, rounds++) {
+    auto* told = reinterpret_cast<Knowledge*>(wire.memory(sizeof(Knowledge)));
+    auto* heard = reinterpret_cast<Knowledge*>(wire.memory(sizeof(Knowledge)));
+    *told = *mine;
+    DistFailure why = {-1, ""};
+    const int32_t to = wrap(g.rank + step, g.size), from = wrap(g.rank - step, g.size);
+    if (!wire.try_send(to, told, sizeof *told, kTagCheck, &sent[rounds], &why)) lose(to, why);
+    if (mine->failed_rank >= 0) continue;
+    const Transfers t = wire.receive(from, heard, sizeof *heard, kTagCheck);
+    if (wire.try_wait(t, g.timeout_ns + rounds * grace, &why) < 0) learn(*mine, *heard);
+    else lose(from, why);
+  }
+  if (mine->failed_rank >= 0) {
+    // The ranks above must get the message before the connection ends.
+    DistFailure why = {-1, ""};
+    for (int k = 0; k < rounds; k++) wire.try_wait(sent[k], grace, &why);
+    fail_lost(g, *mine);
+  }
+  for (int k = 0; k < rounds; k++) wire.wait(sent[k]);
+  if (mine->other_rank >= 0) fail_disagreement(g, *mine);
+}
+
+// ---- the ring ----
+// The data are `size` chunks. In step t a rank sends chunk rank + shift - t to the rank above it
+// and receives the chunk before from the rank below. In the first size - 1 steps of a reduction
+// what it receives is added to its own; afterwards one rank has the whole of each chunk. In further
+// size - 1 steps the chunks go round. Chunks are cut into segments that follow each other: segment
+// s of step t is number t * segments + s, and is sent when that of the step before is ready.
+
+class Ring {
+ public:
+  Ring(Group& g, Wire& wire, char* data, int64_t numel, int64_t item)
+      : g_(g), wire_(wire), data_(data), numel_(numel), item_(item) {
+    const int64_t chunk = ceil_div(numel, g.size);
+    segment_ = max<int64_t>(1, min<int64_t>(chunk, kSegmentBytes / item));
+    segments_ = max<int64_t>(1, ceil_div(chunk, segment_));
+  }
+  // The chunks are of equal size, which numel / size is.
+  void reduce(ReduceOp op, Dtype dtype, int32_t shift) {
+    op_ = op;
+    dtype_ = dtype;
+    shift_ = shift;
+    reduce_steps_ = g_.size - 1;
+    staging_[0] = wire_.memory(segment_ * item_);
+    staging_[1] = wire_.memory(segment_ * item_);
+  }
+  void run(bool gathers) {
+    const int64_t steps = reduce_steps_ + (gathers ? g_.size - 1 : 0);
+    total_ = steps * segments_;
+    sent_.resize(total_);
+    received_.resize(total_);
+    for (int64_t j = 0; j < min(segments_, total_); j++) send(j);
+    if (total_) receive(0);
+    for (int64_t j = 0; j < total_; j++) {
+      if (j + 1 < total_) receive(j + 1);
+      wire_.wait(received_[j]);
+      if (reduces(j)) combine(j);
+      if (j + segments_ < total_) send(j + segments_);
+    }
+    for (const Transfers& t : sent_) wire_.wait(t);
+  }
+
+ private:
+  struct Part {
+    int64_t begin, n;  // elements
+  };
+  // Segment j % segments of a chunk.
+  Part part(int32_t chunk, int64_t j) const {
+    const int64_t begin = bound(chunk) + (j % segments_) * segment_;
+    return {begin, clamp<int64_t>(bound(chunk + 1) - begin, 0, segment_)};
+  }
+  int64_t bound(int64_t chunk) const {
+    const int64_t each = numel_ / g_.size;
+    return chunk * each + min(chunk, numel_ % g_.size);
+  }
+  bool reduces(int64_t j) const { return j / segments_ < reduce_steps_; }
+  Part sent_part(int64_t j) const {
+    return part(wrap(g_.rank + shift_ - j / segments_, g_.size), j);
+  }
+  Part received_part(int64_t j) const {
+    return part(wrap(g_.rank + shift_ - j / segments_ - 1, g_.size), j);
+  }
+  void send(int64_t j) {
+    const Part p = sent_part(j);
+    sent_[j] = wire_.send(wrap(g_.rank + 1, g_.size), data_ + p.begin * item_, p.n * item_);
+  }
+  void receive(int64_t j) {
+    const Part p = received_part(j);
+    char* to = data_ + p.begin * item_;
+    if (reduces(j)) {
+      to = staging_[j % 2];
+    } else if (reduce_steps_) {
+      wire_.wait(sent_[j - reduce_steps_ * segments_]);  // the same memory
+    }
+    received_[j] = wire_.receive(wrap(g_.rank - 1, g_.size), to, p.n * item_);
+  }
+  void combine(int64_t j) {
+    const Part p = received_part(j);
+    char* to = data_ + p.begin * item_;
+    reduce_into(op_, dtype_, to, staging_[j % 2], p.n);
+    const bool whole = j / segments_ == reduce_steps_ - 1;
+    if (whole && op_ == ReduceOp::kMean) divide_by(dtype_, to, p.n, g_.size);
+  }
+
+  Group& g_;
+  Wire& wire_;
+  char* data_;
+  int64_t numel_, item_;
+  int64_t segment_, segments_;  // elements of a segment; segments of a chunk
+  ReduceOp op_ = ReduceOp::kSum;
+  Dtype dtype_ = Dtype::kNone;
+  int32_t shift_ = 0;
+  int64_t reduce_steps_ = 0;
+  int64_t total_ = 0;
+  char* staging_[2] = {};
+  SmallVec<Transfers, 32> sent_, received_;
+};
+
+// ---- trees: rank v counts from the root; its parent is v without its lowest bit ----
+
+void broadcast_tree(Group& g, Wire& wire, char* data, int64_t bytes, int32_t root) {
+  const int32_t v = wrap(g.rank - root, g.size);
+  const int64_t segments = ceil_div(bytes, kSegmentBytes);
+  int32_t lowest = v ? (v & -v) : 1;
+  while (!v && lowest < g.size) lowest *= 2;
+  Transfers incoming;
+  SmallVec<Transfers, 32> sent;
+  const auto begin = [&](int64_t s) { return data + s * kSegmentBytes; };
+  const auto length = [&](int64_t s) {
+    return min<int64_t>(kSegmentBytes, bytes - s * kSegmentBytes);
+  };
+  const auto listen = [&](int64_t s) {
+    if (v) incoming = wire.receive(wrap(v - lowest + root, g.size), begin(s), length(s));
+  };
+  if (segments) listen(0);
+  for (int64_t s = 0; s < segments; s++) {
+    wire.wait(incoming);
+    if (s + 1 < segments) listen(s + 1);
+    for (int32_t child = lowest / 2; child; child /= 2)
+      if (v + child < g.size)
+        sent.push_back(wire.send(wrap(v + child + root, g.size), begin(s), length(s)));
+  }
+  for (const Transfers& t : sent) wire.wait(t);
+}
+
+// data is changed on all ranks; the root has the result.
+void reduce_tree(Group& g, Wire& wire, char* data, int64_t n, Dtype dtype, ReduceOp op,
+                 int32_t root) {
+  const int32_t v = wrap(g.rank - root, g.size);
+  const int64_t item = item_size(dtype), step = kSegmentBytes / item;
+  char* staging = wire.memory(min(n, step) * item);
+  SmallVec<Transfers, 32> sent;
+  for (int64_t at = 0; at < n; at += step) {
+    const int64_t m = min(step, n - at);
+    for (int32_t mask = 1; mask < g.size; mask *= 2) {
+      if (v & mask) {
+        sent.push_back(wire.send(wrap(v - mask + root, g.size), data + at * item, m * item));
+        break;
+      }
+      if (v + mask >= g.size) continue;
+      wire.wait(wire.receive(wrap(v + mask + root, g.size), staging, m * item));
+      reduce_into(op, dtype, data + at * item, staging, m);
+    }
+  }
+  for (const Transfers& t : sent) wire.wait(t);
+  if (!v && op == ReduceOp::kMean) divide_by(dtype, data, n, g.size);
+}
+
+// ---- each with each ----
+
+// Every rank gets the data of all ranks; they are reduced in the order of the ranks.
+void all_reduce_direct(Group& g, Wire& wire, char* data, int64_t n, Dtype dtype, ReduceOp op) {
+  const int64_t bytes = n * item_size(dtype);
+  char* all = wire.memory(bytes * g.size);
+  memcpy(all + g.rank * bytes, data, size_t(bytes));
+  SmallVec<Transfers, 32> transfers;
+  for (int32_t k = 1; k < g.size; k++) {
+    const int32_t to = wrap(g.rank + k, g.size), from = wrap(g.rank - k, g.size);
+    transfers.push_back(wire.receive(from, all + from * bytes, bytes));
+    transfers.push_back(wire.send(to, all + g.rank * bytes, bytes));
+  }
+  for (const Transfers& t : transfers) wire.wait(t);
+  memcpy(data, all, size_t(bytes));
+  for (int32_t r = 1; r < g.size; r++) reduce_into(op, dtype, data, all + r * bytes, n);
+  if (op == ReduceOp::kMean) divide_by(dtype, data, n, g.size);
+}
+
+void all_reduce(Group& g, Wire& wire, const Job& job) {
+  Tensor& t = const_cast<Tensor&>(*job.output.get());
+  const int64_t bytes = t.numel * t.item_size();
+  if (!bytes) return;
+  if (bytes <= kSmallBytes && g.size <= kDirectRanks)
+    return all_reduce_direct(g, wire, t.data, t.numel, t.dtype, job.op);
+  if (bytes <= kSmallBytes) {
+    reduce_tree(g, wire, t.data, t.numel, t.dtype, job.op, 0);
+    return broadcast_tree(g, wire, t.data, bytes, 0);
+  }
+  Ring ring(g, wire, t.data, t.numel, t.item_size());
+  ring.reduce(job.op, t.dtype, 0);
+  ring.run(true);
+}
+
+void reduce(Group& g, Wire& wire, const Job& job) {
+  const Tensor& t = *job.output;
+  char* data = t.data;
+  const int64_t bytes = t.numel * t.item_size();
+  if (g.rank != job.root) {
+    data = wire.memory(bytes);
+    memcpy(data, t.data, size_t(bytes));
+  }
+  reduce_tree(g, wire, data, t.numel, t.dtype, job.op, job.root);
+}
+
+void all_gather(Group& g, Wire& wire, const Job& job) {
+  const int64_t bytes = job.input->numel * job.input->item_size();
+  memcpy(job.output->data + g.rank * bytes, job.input->data, size_t(bytes));
+  Ring ring(g, wire, job.output->data, bytes * g.size, 1);
+  ring.run(true);
+}
+
+void reduce_scatter(Group& g, Wire& wire, const Job& job) {
+  const Tensor& in = *job.input;
+  const int64_t bytes = in.numel * in.item_size();
+  const int64_t mine = bytes / g.size;
+  char* data = wire.memory(bytes);
+  memcpy(data, in.data, size_t(bytes));
+  Ring ring(g, wire, data, in.numel, in.item_size());
+  ring.reduce(job.op, in.dtype, -1);
+  ring.run(false);
+  memcpy(job.output->data, data + g.rank * mine, size_t(mine));
+}
+
+void all_to_all(Group& g, Wire& wire, const Job& job) {
+  const int64_t bytes = job.input->numel * job.input->item_size() / g.size;
+  const auto in = [&](int32_t r) { return job.input->data + r * bytes; };
+  const auto out = [&](int32_t r) { return job.output->data + r * bytes; };
+  memcpy(out(g.rank), in(g.rank), size_t(bytes));
+  for (int32_t k = 1; k < g.size; k++) {
+    const int32_t to = wrap(g.rank + k, g.size), from = wrap(g.rank - k, g.size);
+    const Transfers received = wire.receive(from, out(from), bytes);
+    const Transfers sent = wire.send(to, in(to), bytes);
+    wire.wait(received);
+    wire.wait(sent);
+  }
+}
+
+void gather(Group& g, Wire& wire, const Job& job) {
+  const int64_t bytes = job.input->numel * job.input->item_size();
+  if (g.rank != job.root) return wire.wait(wire.send(job.root, job.input->data, bytes));
+  SmallVec<Transfers, 32> received;
+  for (int32_t r = 0; r < g.size; r++) {
+    char* to = job.output->data + r * bytes;
+    if (r == g.rank) memcpy(to, job.input->data, size_t(bytes));
+    else received.push_back(wire.receive(r, to, bytes));
+  }
+  for (const Transfers& t : received) wire.wait(t);
+}
+
+void scatter(Group& g, Wire& wire, const Job& job) {
+  const int64_t bytes = job.output->numel * job.output->item_size();
+  if (g.rank != job.root) return wire.wait(wire.receive(job.root, job.output->data, bytes));
+  SmallVec<Transfers, 32> sent;
+  for (int32_t r = 0; r < g.size; r++) {
+    const char* from = job.input->data + r * bytes;
+    if (r == g.rank) memcpy(job.output->data, from, size_t(bytes));
+    else sent.push_back(wire.send(r, from, bytes));
+  }
+  for (const Transfers& t : sent) wire.wait(t);
+}
+
+// ---- transfers of the application: the signature, then the elements ----
+
+int32_t user_tag(const Job& job) { return kTagUser + 2 * job.tag; }
+
+void send_tensor(Group& g, Wire& wire, const Job& job) {
+  auto* s = reinterpret_cast<Signature*>(wire.memory(sizeof(Signature)));
+  *s = signature_of(g, job);
+  const Tensor& t = *job.input;
+  const Transfers head = wire.send(job.root, s, sizeof *s, user_tag(job));
+  const Transfers body = wire.send(job.root, t.data, t.numel * t.item_size(), user_tag(job) + 1);
+  wire.wait(head);
+  wire.wait(body);
+}
+
+void receive_tensor(Group& g, Wire& wire, const Job& job) {
+  auto* s = reinterpret_cast<Signature*>(wire.memory(sizeof(Signature)));
+  wire.wait(wire.receive(job.root, s, sizeof *s, user_tag(job)));
+  const Tensor& t = *job.output;
+  if (s->dtype != int32_t(t.dtype) || s->numel != t.numel) {
+    char text[300];
+    const Ints theirs = {s->shape, min<int64_t>(s->ndim, kShownDims)};
+    const FmtArg args[] = {g.peer(job.root), fmt(Dtype(s->dtype)), theirs,
+                           g.peer(g.rank),   fmt(t.dtype),         t.sizes()};
+    format_to(text, int64_t(sizeof text),
+              "rank {} sends a {} tensor {}, rank {} receives into a {} tensor {}", args);
+    fail_broken(g, text);
+  }
+  wire.wait(wire.receive(job.root, t.data, t.numel * t.item_size(), user_tag(job) + 1));
+}
+
+}  // namespace
+
+void run_job(Group& g, Work& w) {
+  const Job& job = w.job;
+  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  if (g.connection) check_unbroken(g);
+  Wire wire(g, w);
+  if (!transfer) check_agreement(g, job, wire);
+  switch (job.call) {
+    case DistCall::kBarrier:
+    case DistCall::kSplit: return;
+    case DistCall::kAllReduce: return g.size > 1 ? all_reduce(g, wire, job) : void();
+    case DistCall::kReduce: return g.size > 1 ? reduce(g, wire, job) : void();
+    case DistCall::kBroadcast: {
+      const Tensor& t = *job.output;
+      if (g.size == 1) return;
+      return broadcast_tree(g, wire, t.data, t.numel * t.item_size(), job.root);
+    }
+    case DistCall::kAllGather: return all_gather(g, wire, job);
+    case DistCall::kReduceScatter: return reduce_scatter(g, wire, job);
+    case DistCall::kAllToAll: return all_to_all(g, wire, job);
+    case DistCall::kGather: return gather(g, wire, job);
+    case DistCall::kScatter: return scatter(g, wire, job);
+    case DistCall::kSend: return send_tensor(g, wire, job);
+    case DistCall::kReceive: return receive_tensor(g, wire, job);
+  }
+}
+
+}  // namespace TT_NS

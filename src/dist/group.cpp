@@ -1,0 +1,439 @@
+#include "dist/group.h"
+
+#include "base/finalizer.h"
+#include "dist/wire.h"
+#include "ops/gen/ops.h"
+
+#include <string.h>
+
+namespace TT_NS {
+
+const char* call_name(DistCall call) noexcept {
+  static constexpr const char* kNames[] = {
+      "",           "barrier", "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
+      "all_to_all", "gather",  "scatter",    "send",   "recv",      "group_split"};
+  return kNames[int32_t(call)];
+}
+
+// ---- connections ----
+
+void Connection::destroy(Connection* c) noexcept {
+  if (c->handle && c->pid == os_pid()) c->engine->close(c->handle);
+  c->~Connection();
+  mem_retire(c, sizeof *c);
+}
+
+static const DistEngine* open_engine(const char* backend, const char* path) {
+  char file[80];
+  const FmtArg args[] = {backend};
+  format_to(file, int64_t(sizeof file), "libtt_{}.so", args);
+  const char* names[] = {path ? path : file, nullptr};
+  void* library = os_dlopen(names);
+  if (!library)
+    fail_arg(TT_IO, "backend",
+             "cannot open the library \"{}\" of the backend \"{}\" (searched: {}): {}", names[0],
+             backend, path ? "this path" : "beside libtt and on the path of the loader",
+             os_dlerror());
+  auto entry = reinterpret_cast<DistEntry>(os_dlsym(library, kDistEntryName));
+  if (!entry)
+    fail_arg(TT_ABI, "backend", "\"{}\" is no library of a backend: it does not export {}",
+             names[0], kDistEntryName);
+  const DistEngine* engine = nullptr;
+  const int32_t status = entry(kDistBuildId, &engine);
+  if (status || !engine || engine->build_id != kDistBuildId)
+    fail_arg(TT_ABI, "backend",
+             "\"{}\" is from another build than this library: both must be from the same build",
+             names[0]);
+  return engine;
+}
+
+static bool valid_backend(const char* name) {
+  int n = 0;
+  for (; name[n] && n < 32; n++)
+    if (!(name[n] >= 'a' && name[n] <= 'z') && name[n] != '_') return false;
+  return n > 0 && n < 32;
+}
+
+static Ref<Connection> connect(const DistEngine* engine, const DistOpen& what) {
+  auto* c = new (mem_alloc(sizeof(Connection))) Connection{};
+  c->refs = 1;
+  c->engine = engine;
+  c->pid = os_pid();
+  Ref<Connection> made = Ref<Connection>::adopt(c);
+  DistFailure why = {-1, ""};
+  if (engine->open(&what, &c->handle, &c->rank, &c->size, &why)) {
+    c->handle = nullptr;
+    fail(TT_DISTRIBUTED, "rank {} of {} cannot connect by {}: {}", what.rank, what.size,
+         engine->name, why.text);
+  }
+  return made;
+}
+
+// ---- groups ----
+
+static Ref<Group> make_group(Ref<Connection> connection, int64_t timeout_ns) {
+  auto* g = new (mem_alloc(sizeof(Group))) Group{};
+  g->tag = kTagGroup;
+  g->refs = 1;
+  g->rt = ctx().rt;
+  ref_inc(&g->rt->refs);
+  g->connection = std::move(connection);
+  g->timeout_ns = timeout_ns;
+  for (Lane& l : g->lanes) l.group = g;
+  return Ref<Group>::adopt(g);
+}
+
+Ref<Group> new_group(const char* backend, int32_t rank, int32_t size, const char* rendezvous,
+                     const GroupOptions& options) {
+  if (size < -1 || size == 0)
+    fail_arg(TT_INVALID_ARG, "size", "size is {}: must be positive, or -1 if the backend knows it",
+             size);
+  if (rank < -1 || (size > 0 && rank >= size))
+    fail_arg(TT_INVALID_ARG, "rank", "rank is {}: must be below the size, {}", rank, size);
+  if (options.timeout_ns <= 0)
+    fail_arg(TT_INVALID_ARG, "timeout_ms", "timeout_ms must be positive");
+  Ref<Connection> connection;
+  if (size != 1) {
+    if (!backend || !valid_backend(backend))
+      fail_arg(TT_INVALID_ARG, "backend",
+               "backend is \"{}\": must be the name of one, such as gloo or mpi",
+               backend ? backend : "");
+    const DistEngine* engine = open_engine(backend, options.library);
+    const bool knows = !strcmp(engine->name, "mpi");
+    if (!knows && (rank < 0 || size < 0))
+      fail_arg(TT_INVALID_ARG, "rank", "rank is {} and size {}: {} needs both", rank, size,
+               backend);
+    connection = connect(engine, {rank, size, rendezvous ? rendezvous : "", options.timeout_ns});
+  }
+  const int32_t my_rank = connection ? connection->rank : 0;
+  const int32_t my_size = connection ? connection->size : 1;
+  Ref<Group> g = make_group(std::move(connection), options.timeout_ns);
+  g->rank = my_rank;
+  g->size = my_size;
+  for (int32_t r = 0; r < my_size; r++) g->members.push_back(r);
+  return g;
+}
+
+const char* backend_name(const Group& g) noexcept {
+  return g.connection ? g.connection->engine->name : "";
+}
+
+// The record that ranks exchange in a split.
+struct Choice {
+  int64_t color, key, channel;
+};
+
+Ref<Group> split_group(Group& parent, int64_t color, int64_t key) {
+  constexpr int64_t kFields = sizeof(Choice) / sizeof(int64_t);
+  const int64_t sizes[] = {parent.size, kFields};
+  const TensorRef mine = new_tensor({&kFields, 1}, Dtype::kI64, kCpuDevice);
+  const TensorRef all = new_tensor({sizes, 2}, Dtype::kI64, kCpuDevice);
+  Connection* c = parent.connection.get();
+  *mine->as<Choice>() = {color, key, c ? __atomic_load_n(&c->last_channel, __ATOMIC_RELAXED) : 0};
+  run_work(parent, Job{DistCall::kAllGather, ReduceOp::kSum, 0, 0, mine, all});
+  const Choice* choices = all->as<Choice>();
+  int64_t channel = 0;
+  for (int32_t r = 0; r < parent.size; r++) channel = max(channel, choices[r].channel + 1);
+  if (channel >= kMaxDistChannels)
+    fail(TT_DISTRIBUTED, "a process can make at most {} groups", kMaxDistChannels - 1);
+  if (c) __atomic_store_n(&c->last_channel, int32_t(channel), __ATOMIC_RELAXED);
+  if (color < 0) return {};
+  Ref<Group> g = make_group(parent.connection, parent.timeout_ns);
+  g->channel = int32_t(channel);
+  SmallVec<int32_t, 16> order;
+  for (int32_t r = 0; r < parent.size; r++) {
+    if (choices[r].color != color) continue;
+    int64_t at = order.size();
+    while (at > 0 && choices[order[at - 1]].key > choices[r].key) at--;
+    order.insert(at, r);
+  }
+  for (int32_t r : order) {
+    if (r == parent.rank) g->rank = int32_t(g->members.size());
+    g->members.push_back(parent.members[r]);
+  }
+  g->size = int32_t(g->members.size());
+  return g;
+}
+
+// ---- work ----
+
+void Work::destroy(Work* w) noexcept {
+  w->tag = 0;
+  const auto drop = w->drop;
+  void* user = w->user;
+  w->~Work();
+  mem_retire(w, sizeof *w);
+  run_drop(drop, user);
+}
+
+static void finish(Work& w, tt_status status) noexcept {
+  WorkFn fn;
+  void* user;
+  {
+    Lock lock(w.mutex);
+    w.status = status;
+    w.done = true;
+    fn = w.fn;
+    user = w.user;
+  }
+  if (fn) {
+    try {
+      fn(user, status);
+    } catch (...) {  // from a C++ application
+    }
+  }
+  tick(w);
+}
+
+// Runs a job on this thread; its error, without the name of the call, is kept in the work.
+static void run(Group& g, Work& w) noexcept {
+  const char* op = tls.op;
+  tls.op = call_name(w.job.call);
+  tt_status status = TT_OK;
+  try {
+    run_job(g, w);
+  } catch (...) {
+    const tt_error& e = tls.error->view;
+    status = e.code ? e.code : tt_status(TT_INTERNAL);
+    const char* text = e.message ? e.message : "";
+    const size_t n = strlen(tls.op);
+    if (!strncmp(text, tls.op, n) && !strncmp(text + n, ": ", 2)) text += n + 2;
+    const FmtArg args[] = {text};
+    format_to(w.message, int64_t(sizeof w.message), "{}", args);
+  }
+  tls.op = op;
+  finish(w, status);
+}
+
+bool work_done(Work& w) noexcept {
+  Lock lock(w.mutex);
+  return w.done;
+}
+
+void wait_work(Work& w, int64_t timeout_ns) {
+  const int64_t begin = os_now_ns();
+  while (!work_done(w)) {
+    const uint32_t seen = __atomic_load_n(&w.changed, __ATOMIC_ACQUIRE);
+    if (work_done(w)) break;
+    const int64_t past = os_now_ns() - begin;
+    if (timeout_ns >= 0 && past >= timeout_ns)
+      fail(TT_DISTRIBUTED, "{} is not done after {} s", call_name(w.job.call),
+           double(past / 1'000'000) / 1000);
+    os_wait(&w.changed, seen);
+    poll_if_watched(true);
+  }
+  if (!w.status) return;
+  tls.op = call_name(w.job.call);
+  fail(w.status, "{}", w.message);
+}
+
+void call_when_done(Work& w, WorkFn fn, void* user, void (*drop)(void*)) {
+  bool now = false;
+  {
+    Lock lock(w.mutex);
+    if (w.fn) fail_arg(TT_INVALID_ARG, "fn", "the work has a callback already");
+    w.fn = fn;
+    w.user = user;
+    w.drop = drop;
+    now = w.done;
+  }
+  if (now) fn(user, w.status);
+}
+
+// ---- lanes ----
+
+static void delete_group(Group* g) noexcept {
+  for (Lane& l : g->lanes)
+    if (l.ctx) Ref<Ctx>::adopt(l.ctx).reset();
+  Runtime* rt = g->rt;
+  g->tag = 0;
+  g->~Group();
+  mem_retire(g, sizeof *g);
+  Ref<Runtime>::adopt(rt).reset();
+}
+
+static void join_lanes(Group* g) noexcept {
+  for (Lane& l : g->lanes) {
+    if (!l.started) continue;
+    if (l.self == &tls) os_thread_detach(&l.thread);
+    else os_thread_join(&l.thread);
+    l.started = false;
+  }
+}
+
+static void wake(Lane& l) noexcept {
+  __atomic_fetch_add(&l.changed, 1, __ATOMIC_RELEASE);
+  os_wake(&l.changed, INT32_MAX);
+}
+
+// The next work of a lane; NULL: none is left, and the lane ends.
+static Work* next_work(Lane& l) noexcept {
+  for (;;) {
+    const uint32_t seen = __atomic_load_n(&l.changed, __ATOMIC_ACQUIRE);
+    {
+      Lock lock(l.mutex);
+      if (l.first) return l.first;
+      if (l.stopping) return nullptr;
+    }
+    os_wait(&l.changed, seen);
+  }
+}
+
+static void run_lane(void* arg) {
+  Lane& l = *static_cast<Lane*>(arg);
+  l.self = &tls;
+  tls.ctx = l.ctx;
+  tls.error = &l.ctx->error;
+  bool usable = true;
+  try {
+    ctx_rebind(l.ctx);
+  } catch (...) {
+    usable = false;
+  }
+  tls.heap = l.ctx->heap;
+  while (Work* w = next_work(l)) {
+    if (usable) {
+      run(*l.group, *w);
+    } else {
+      strcpy(w->message, "out of memory");
+      finish(*w, TT_OOM);
+    }
+    {
+      Lock lock(l.mutex);
+      l.first = w->next;
+      if (!l.first) l.last = nullptr;
+    }
+    Ref<Work>::adopt(w).reset();
+  }
+  bool last;
+  {
+    Lock lock(l.mutex);
+    last = l.orphaned;
+  }
+  if (last) {
+    join_lanes(l.group);
+    tls.ctx = nullptr;
+    return delete_group(l.group);
+  }
+  tls.ctx = nullptr;
+}
+
+void Group::destroy(Group* g) noexcept {
+  bool orphaned = false;
+  for (Lane& l : g->lanes) {
+    if (g->connection && g->connection->pid != os_pid()) l.started = false;  // a forked child
+    Lock lock(l.mutex);
+    l.stopping = true;
+    l.orphaned = l.started && l.self == &tls;
+    orphaned |= l.orphaned;
+  }
+  for (Lane& l : g->lanes) wake(l);
+  if (orphaned) return;
+  join_lanes(g);
+  delete_group(g);
+}
+
+static void start_lane(Lane& l) {
+  if (l.started) return;
+  if (!l.ctx) {
+    l.ctx = ctx_new(l.group->rt);
+    if (!l.ctx) fail_oom(0);
+  }
+  if (int error = os_thread_start(&l.thread, run_lane, &l))
+    fail(TT_INTERNAL, "a thread cannot be started (errno {})", error);
+  l.started = true;
+}
+
+static int lane_of(DistCall call) {
+  if (call == DistCall::kSend) return 1;
+  return call == DistCall::kReceive ? 2 : 0;
+}
+
+// ---- checks ----
+
+static void check_tensor(const Tensor& t, const char* arg) {
+  if (!t.is_cpu())
+    fail_arg(TT_DEVICE, arg, "{} is on {}: this backend needs tensors on the CPU", arg,
+             fmt(t.device));
+}
+static void check_target(const Tensor& t, const char* arg, bool dense_is_enough) {
+  check_tensor(t, arg);
+  if (!(dense_is_enough ? t.dense() : t.contiguous()))
+    fail_arg(TT_INVALID_ARG, arg, "{} of shape {} is not contiguous", arg, t.sizes());
+  if (!t.storage->writable) fail_arg(TT_INVALID_ARG, arg, "{} is read-only", arg);
+}
+
+// One of them has `size` times the elements of the other.
+static void check_parts(const Tensor& whole, const char* whole_arg, const Tensor& part,
+                        const char* part_arg, int32_t size) {
+  int64_t want;
+  if (whole.dtype != part.dtype)
+    fail_arg(TT_DTYPE, whole_arg, "{} is {}, {} is {}: must be equal", whole_arg, fmt(whole.dtype),
+             part_arg, fmt(part.dtype));
+  if (__builtin_mul_overflow(part.numel, int64_t(size), &want) || whole.numel != want)
+    fail_arg(TT_SHAPE, whole_arg,
+             "{} is {}, {} is {}: must have {} times its elements, the size of the group",
+             whole_arg, whole.sizes(), part_arg, part.sizes(), size);
+}
+
+static void check_job(const Group& g, const Job& job) {
+  const bool in_place = job.input && job.input.get() == job.output.get();
+  const bool reduces = job.call == DistCall::kAllReduce || job.call == DistCall::kReduce ||
+                       job.call == DistCall::kReduceScatter;
+  if (reduces && (job.op < ReduceOp::kSum || job.op > ReduceOp::kBitXor))
+    fail_arg(TT_INVALID_ARG, "op", "op is {}: there is no such reduction", int32_t(job.op));
+  if (job.output) check_target(*job.output, in_place ? "tensor" : "output", in_place);
+  if (job.input && !in_place) check_tensor(*job.input, "input");
+  if (reduces) check_reduce(job.op, job.input->dtype);
+  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  const char* root = transfer ? "peer" : "root";
+  if (job.root < 0 || job.root >= g.size)
+    fail_arg(TT_INVALID_ARG, root, "{} is {}: must be a rank below {}", root, job.root, g.size);
+  if (transfer && job.root == g.rank)
+    fail_arg(TT_INVALID_ARG, root, "{} is {}, the rank of this process", root, job.root);
+  if (transfer && (job.tag < 0 || job.tag > kMaxUserTag))
+    fail_arg(TT_INVALID_ARG, "tag", "tag is {}: must be 0 to {}", job.tag, kMaxUserTag);
+  if (job.call == DistCall::kAllGather || (job.call == DistCall::kGather && g.rank == job.root))
+    check_parts(*job.output, "output", *job.input, "input", g.size);
+  if (job.call == DistCall::kReduceScatter ||
+      (job.call == DistCall::kScatter && g.rank == job.root))
+    check_parts(*job.input, "input", *job.output, "output", g.size);
+  if (job.call == DistCall::kAllToAll) {
+    check_parts(*job.output, "output", *job.input, "input", 1);
+    if (job.input->numel % g.size)
+      fail_arg(TT_SHAPE, "input",
+               "input is {}: its elements must be a multiple of {}, the size of "
+               "the group",
+               job.input->sizes(), g.size);
+  }
+  if (job.input && job.output && !in_place && may_share_memory(*job.input, *job.output))
+    fail_arg(TT_INVALID_ARG, "output", "input and output share memory");
+}
+
+Ref<Work> start_work(Group& g, Job job) {
+  check_job(g, job);
+  if (g.connection && g.connection->pid != os_pid())
+    fail(TT_DISTRIBUTED, "the group belongs to the process that forked");
+  const bool in_place = job.input.get() == job.output.get();
+  if (job.input && !in_place && !job.input->contiguous()) job.input = op::contiguous(*job.input);
+  if (job.output) job.output->bump_version();
+  auto* w = new (mem_alloc(sizeof(Work))) Work{};
+  w->tag = kTagWork;
+  w->refs = 1;
+  w->job = std::move(job);
+  Ref<Work> made = Ref<Work>::adopt(w);
+  if (g.size == 1) {
+    run(g, *w);
+    return made;
+  }
+  Lane& l = g.lanes[lane_of(w->job.call)];
+  Lock lock(l.mutex);
+  start_lane(l);
+  ref_inc(&w->refs);
+  (l.last ? l.last->next : l.first) = w;
+  l.last = w;
+  wake(l);
+  return made;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,302 @@
+"""Groups of 2 to 4 processes on this machine: this file, run by the launcher with the name of a
+scenario, is the program of each process."""
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bindings/python"))
+
+import tt  # noqa: E402
+from tt import distributed as dist  # noqa: E402
+
+TIMEOUT = 20.0
+FAULT_TIMEOUT = 3.0  # seconds, of the group in which a process fails
+DTYPES = [
+    tt.bool, tt.uint8, tt.int8, tt.int16, tt.int32, tt.int64,
+    tt.float16, tt.bfloat16, tt.float32, tt.float64, tt.complex64, tt.complex128,
+]  # fmt: skip
+
+
+# ---- scenarios: run in every process, with its rank and the number of processes ----
+
+
+def values(n, dtype, rank):
+    """Small numbers, whose sums are exact in every dtype."""
+    return ((tt.arange(n) * (rank + 3)) % 4 + 1).to(dtype)
+
+
+def together(n, dtype, size, combine):
+    """What a reduction of the values of all ranks gives."""
+    found = values(n, dtype, 0)
+    for r in range(1, size):
+        found = combine(found, values(n, dtype, r))
+    return found
+
+
+def collectives(rank, size):
+    op = dist.ReduceOp
+    for n in (0, 1, 7, 1000, 70001):
+        for dtype in DTYPES:
+            cases = {op.SUM: tt.add, op.PRODUCT: tt.mul}
+            if not dtype.is_complex:
+                cases |= {op.MIN: tt.minimum, op.MAX: tt.maximum}
+            if not dtype.is_complex and not dtype.is_floating_point:
+                cases |= {op.BAND: tt.bitwise_and, op.BXOR: tt.bitwise_xor}
+            if n == 70001:
+                cases = {op.SUM: tt.add}
+            if dtype == tt.bool:
+                cases = {op.SUM: tt.logical_or, op.PRODUCT: tt.logical_and}
+            for which, combine in cases.items():
+                mine = values(n, dtype, rank)
+                dist.all_reduce(mine, which)
+                assert tt.equal(mine, together(n, dtype, size, combine)), (n, dtype, which)
+            mine = values(n, dtype, rank)
+            dist.broadcast(mine, size - 1)
+            assert tt.equal(mine, values(n, dtype, size - 1))
+            whole = tt.empty(size * n, dtype=dtype)
+            dist.all_gather_into_tensor(whole, values(n, dtype, rank))
+            assert tt.equal(whole, tt.cat([values(n, dtype, r) for r in range(size)]))
+            dist.all_to_all_single(part := tt.empty(size * n, dtype=dtype), whole + whole)
+            assert tt.equal(part[:n], (whole + whole)[rank * n : (rank + 1) * n])
+    mean = tt.full((5,), float(rank))
+    dist.all_reduce(mean, op.AVG)
+    assert mean.tolist() == [(size - 1) / 2] * 5
+    total = tt.full((100_000,), rank + 1.0)
+    dist.reduce(total, dst=1)
+    assert total[0] == (size * (size + 1) / 2 if rank == 1 else rank + 1)
+    mine = tt.zeros(3)
+    dist.reduce_scatter_tensor(mine, tt.arange(3.0 * size))
+    assert mine.tolist() == [size * (3.0 * rank + i) for i in range(3)]
+    items = [tt.full((2,), float(r)) for r in range(size)]
+    dist.scatter(mine := tt.zeros(2), items if rank == 0 else None, src=0)
+    assert mine.tolist() == [rank, rank]
+    found = [tt.zeros(2) for _ in range(size)] if rank == 1 else None
+    dist.gather(mine, found, dst=1)
+    assert found is None or all(tt.equal(a, b) for a, b in zip(found, items))
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": r} for r in range(size)]
+    dist.broadcast_object_list(objects := [rank, "x" * rank], src=1)
+    assert objects == [1, "x"]
+
+
+def transfers_and_groups(rank, size):
+    above, below = (rank + 1) % size, (rank - 1) % size
+    sent = dist.isend(tt.full((70_000,), float(rank)), above, tag=3)
+    received = dist.irecv(into := tt.zeros(70_000), below, tag=3)
+    received.wait()
+    sent.wait()
+    assert into[69_999] == below and sent.is_success()
+    pair = dist.new_group([1, 0])
+    rest = dist.new_group([2])
+    assert dist.get_rank(rest) == (0 if rank == 2 else -1)
+    if rank < 2:
+        assert pair.rank() == 1 - rank and dist.get_global_rank(pair, 0) == 1
+        dist.broadcast(x := tt.tensor([float(rank)]), 1, group=pair)
+        assert x.item() == 1
+    works = [dist.all_reduce(tt.ones(9), async_op=True) for _ in range(5)]
+    assert all(w.wait() and w.is_completed() for w in works)
+
+
+def raises(call, *texts):
+    try:
+        call()
+    except dist.DistError as e:
+        assert all(t in str(e) for t in texts), e
+        return
+    raise AssertionError("no error")
+
+
+def disagreements(rank, size):
+    def reduce(*args, **kwargs):
+        return lambda: dist.all_reduce(tt.zeros(*args, **kwargs))
+
+    both = "rank 0", "rank 1", "all_reduce"
+    raises(reduce(3 + (rank == 1)), *both, "[3]", "[4]")
+    raises(reduce(2, 3) if rank else reduce(6), *both, "[6]", "[2,3]")
+    raises(reduce(3, dtype=tt.float64) if rank else reduce(3), *both, "float32", "float64")
+    raises(dist.barrier if rank else reduce(3), *both, "barrier")
+    dist.all_reduce(x := tt.ones(2))  # the group is still of use
+    assert x.tolist() == [size, size]
+
+
+def lost(rank, size, number):
+    """Rank 1 gets a signal; the others name it, within the timeout."""
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), number)
+    begin = time.monotonic()
+    raises(lambda: dist.all_reduce(tt.zeros(100_000)), "all_reduce", "rank 1 has failed")
+    assert time.monotonic() - begin < 3 * FAULT_TIMEOUT
+    raises(dist.barrier, "rank 1 has failed")
+
+
+def killed(rank, size):
+    lost(rank, size, signal.SIGKILL)
+
+
+def stopped(rank, size):
+    lost(rank, size, signal.SIGSTOP)
+
+
+def restarted(rank, size):
+    first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+    if first and rank == 1:
+        os._exit(3)
+    if first:
+        raises(dist.barrier, "rank 1")
+        os._exit(4)
+
+
+SCENARIOS = [
+    collectives, transfers_and_groups, disagreements, killed, stopped, restarted,
+]  # fmt: skip
+
+
+def main(backend, name):
+    seconds = FAULT_TIMEOUT if name in ("killed", "stopped", "restarted") else TIMEOUT
+    dist.init_process_group(backend, timeout=timedelta(seconds=seconds))
+    {f.__name__: f for f in SCENARIOS}[name](dist.get_rank(), dist.get_world_size())
+    print(f"{name}: rank {dist.get_rank()} is done", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+    sys.exit()
+
+
+# ---- tests ----
+
+import pytest  # noqa: E402
+
+sanitized = os.environ.get("TT_SANITIZED") == "1"
+
+
+def needs(backend):
+    there = {"gloo": dist.is_gloo_available, "mpi": dist.is_mpi_available}[backend]()
+    return pytest.mark.skipif(not there or sanitized, reason=f"no libtt_{backend} in this build")
+
+
+def launch(name, size, backend="gloo", *options):
+    command = [sys.executable, "-m", "tt.distributed.run", f"--nproc-per-node={size}", *options]
+    if backend == "mpi":
+        command = [
+            "mpirun",
+            "--allow-run-as-root",
+            "--oversubscribe",
+            "-n",
+            str(size),
+            sys.executable,
+        ]
+    paths = [str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]
+    return subprocess.run(
+        [*command, __file__, backend, name],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def succeeds(ran, name, ranks):
+    for rank in ranks:
+        assert f"{name}: rank {rank} is done" in ran.stdout, ran.stdout + ran.stderr
+
+
+@needs("gloo")
+@pytest.mark.parametrize("size", [2, 3])
+def test_collectives_over_gloo(size):
+    succeeds(launch("collectives", size), "collectives", range(size))
+
+
+@needs("mpi")
+def test_collectives_over_mpi():
+    succeeds(launch("collectives", 3, "mpi"), "collectives", range(3))
+
+
+@needs("gloo")
+def test_transfers_and_groups():
+    succeeds(launch("transfers_and_groups", 3), "transfers_and_groups", range(3))
+
+
+@needs("gloo")
+def test_disagreements_name_two_ranks():
+    succeeds(launch("disagreements", 3), "disagreements", range(3))
+
+
+@needs("gloo")
+def test_a_killed_rank_is_named():
+    ran = launch("killed", 4, "gloo", "--grace-seconds=10")
+    assert ran.returncode == 128 + signal.SIGKILL and "process 1" in ran.stderr
+
+
+@needs("gloo")
+def test_a_stopped_rank_is_named_and_does_not_stay(tmp_path):
+    place = f"file://{tmp_path}/meeting"
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / "tests/python")!r})
+import test_distributed as t
+t.dist.init_process_group("gloo", {place!r}, t.timedelta(seconds=t.FAULT_TIMEOUT), 3,
+                          int(sys.argv[1]))
+t.stopped(int(sys.argv[1]), 3)
+print("named")
+"""
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(r)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for r in range(3)
+    ]
+    try:
+        for r in (0, 2):
+            out, _ = ranks[r].communicate(timeout=60)
+            assert b"named" in out, out.decode()
+    finally:
+        for p in ranks:
+            p.kill()
+            p.wait()
+
+
+@needs("gloo")
+def test_the_launcher_starts_all_ranks_again():
+    ran = launch("restarted", 2, "gloo", "--max-restarts=1")
+    assert ran.returncode == 0, ran.stderr
+    succeeds(ran, "restarted", range(2))
+
+
+def alone(**arguments):
+    dist.init_process_group("gloo", timeout=timedelta(seconds=0.3), **arguments)
+
+
+@needs("gloo")
+def test_a_rendezvous_without_others_fails_in_time(tmp_path):
+    with pytest.raises(dist.DistError, match="rank 1 has not come in time"):
+        alone(init_method=f"file://{tmp_path}/a", world_size=2, rank=0)
+    with pytest.raises(dist.DistError, match="rank 0 already"):
+        alone(init_method=f"file://{tmp_path}/a", world_size=2, rank=0)
+    with pytest.raises(dist.DistError, match="rank 0 does not answer"):
+        alone(init_method="tcp://127.0.0.1:1", world_size=2, rank=1)
+    with pytest.raises(dist.DistError, match="cannot make the directory"):
+        alone(init_method=f"file://{tmp_path}/no/such", world_size=2, rank=1)
+    assert not dist.is_initialized()
+
+
+@needs("gloo")
+def test_different_world_sizes_are_named(tmp_path):
+    (tmp_path / "a.rendezvous").mkdir()
+    (tmp_path / "a.rendezvous/size1").write_text("3")
+    with pytest.raises(dist.DistError, match="rank 1 has the world size 3, .*rank 0. 2"):
+        alone(init_method=f"file://{tmp_path}/a", world_size=2, rank=0)
+
+
+def test_a_missing_library_is_named():
+    with pytest.raises(OSError, match='cannot open the library "libtt_none.so" of the backend'):
+        dist.init_process_group("none", "tcp://127.0.0.1:1", world_size=2, rank=0)
