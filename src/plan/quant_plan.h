@@ -5,8 +5,9 @@
 
 namespace TT_NS {
 
-// Products of matrices of 8-bit integers. Packed, a is signed and b is unsigned, as the dot products
-// of processors want them; the sums of their rows and columns undo that and subtract zero points:
+// Products of matrices of 8-bit integers. Packed, a is signed and b is unsigned, as the dot
+// products of processors want them; the sums of their rows and columns undo that and subtract zero
+// points:
 //   sum (a + ca)(b - cb) = sum a b - cb sum a + ca sum b - k ca cb        modulo 2^32
 // Stages: packing of b's panels and a's blocks, then tiles.
 struct Int8Plan {

@@ -7,7 +7,7 @@
 
 TT_ENTRY_BEGIN
 TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept;
-// Computes tiles of the second stage by dot products of bytes; false: this build or the processor has
-// none.
+// Computes tiles of the second stage by dot products of bytes; false: this build or the processor
+// has none.
 bool int8_tiles_vnni(const Int8Plan& p, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END
