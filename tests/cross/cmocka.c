@@ -14,6 +14,12 @@ void cross_fail(const char* file, int line) {
   longjmp(cross_leave, 1);
 }
 
+void _assert_int_equal(uint64_t a, uint64_t b, const char* file, int line) {
+  if (a == b) return;
+  print_error("%lld != %lld\n", (long long)a, (long long)b);
+  cross_fail(file, line);
+}
+
 void cross_strings(const char* a, const char* b, const char* file, int line) {
   if (strcmp(a, b) == 0) return;
   print_error("\"%s\" != \"%s\"\n", a, b);

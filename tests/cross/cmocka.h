@@ -64,6 +64,8 @@ int cross_run(const struct CMUnitTest* tests, size_t n, CMFixtureFunction setup,
 #define assert_memory_equal(a, b, n) CROSS_CHECK(memcmp(a, b, n) == 0, #a " == " #b)
 #define assert_memory_not_equal(a, b, n) CROSS_CHECK(memcmp(a, b, n) != 0, #a " != " #b)
 #define assert_string_equal(a, b) cross_strings((a), (b), __FILE__, __LINE__)
+#define _fail(file, line) cross_fail((file), (line))
+void _assert_int_equal(uint64_t a, uint64_t b, const char* file, int line);
 void cross_strings(const char* a, const char* b, const char* file, int line);
 
 #endif
