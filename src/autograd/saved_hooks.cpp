@@ -80,7 +80,7 @@ TensorRef pack(const Tensor& t, Edge edge) {
   return placeholder;
 }
 
-// Passes the gradient of an unpacked tensor on to what the packed one was.
+// Passes the gradient of an unpacked tensor on to the tensor that was packed.
 void unpacked_apply(Node&, TensorRef* grads, TensorRef* out) { out[0] = std::move(grads[0]); }
 void nothing_saved(Node&) noexcept {}
 constinit const NodeType kUnpackedType = {"unpacked", unpacked_apply, nothing_saved, 0, false};

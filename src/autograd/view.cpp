@@ -1,4 +1,4 @@
-// Views and in-place operators: the history of a view goes through its base.
+// Views and in-place operators: the history of a view leads through its base.
 // An in-place write to a view v of b gives b a node that inserts the gradient of v's new value into
 // b's (CopySlices). v's own node is rebuilt as as_strided of b when it is next needed.
 #include "autograd/node.h"

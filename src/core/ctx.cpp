@@ -221,7 +221,7 @@ static TT_INLINE int32_t run_kernel(const Kernel& k, const void* plan, int64_t u
   return units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
 }
 
-// Polls and records as the ctx asks for it.
+// Polls and records events if the ctx is watched.
 static TT_COLD int32_t run_watched_kernel(const Kernel& k, const void* plan, int64_t units,
                                           int64_t grain) {
   poll_if_watched(units > grain);

@@ -1,6 +1,6 @@
 // LAPACK of OpenBLAS, opened by the first decomposition of a large matrix. Matrices are
 // column-major and dense, of float32, float64, complex64 or complex128; results replace a. Each
-// function returns LAPACK's info: 0, or the position of what went wrong. Calls run one at a time.
+// function returns LAPACK's info: 0, or the position of the failure. Calls run one at a time.
 #pragma once
 
 #include "core/dtype.h"

@@ -94,7 +94,7 @@ def test_memory_outlives_new_data(n):
     arrays = [x.numpy(), np.from_dlpack(y), norm.running_var.numpy()]
     x.data = y.data = tt.zeros(2)
     norm.to(tt.float64)
-    taken = [tt.full((n,), 7.0) for _ in range(20)]  # what was freed would be theirs
+    taken = [tt.full((n,), 7.0) for _ in range(20)]  # these would reuse freed memory
     assert [a.copy().min() for a in arrays] == [1, 1, 1] and len(taken) == 20
     assert x.tolist() == [0, 0] and norm.running_var.dtype is tt.float64
 

@@ -215,7 +215,7 @@ def test_derived_layers_are_copied_whole():
     m.norm.eval()
     x, state = tt.arange(6.0).reshape(2, 3), list(m.state_dict())
     assert state == ["weight", "bias", "down", "up", "scale", "norm.weight", "norm.bias"]
-    assert m.weight.tolist() == [[0.5] * 3] * 4  # construction asks for its own first values
+    assert m.weight.tolist() == [[0.5] * 3] * 4  # construction sets its own initial values
     tt.manual_seed(7)
     drawn = tt.get_rng_state().tolist()
     twin = copy.deepcopy(m)

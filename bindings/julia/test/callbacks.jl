@@ -36,7 +36,7 @@ end
     thrown(() -> backward(sum(f(x))), MethodError)
     m = nn.custom((m, x) -> throw(Odd(4)))
     @test thrown(() -> m(x), Odd).n == 4 && thrown(() -> nn.Sequential(m)(x), Odd).n == 4
-    # an error of tt's inside is the exception too, and a function that catches its own goes on
+    # an error of tt's inside is the exception too, and a function that catches its own continues
     inner = nn.custom((m, x) -> x * TT.ones(5, 5))
     thrown(() -> inner(x), TT.ShapeError)
     outer = nn.custom((m, x) -> try inner(x) catch e; x .+ 1 end)

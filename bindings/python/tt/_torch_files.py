@@ -163,7 +163,7 @@ def reduced_tensor(t: Tensor) -> Any:
 
 
 def write_archive(obj: Any, file: Any, protocol: int) -> None:
-    """Writes obj as torch.save does, in a zip archive. Raises TypeError for what has no pickle."""
+    """Writes obj as torch.save does, in a zip archive. Raises TypeError if it has no pickle."""
     text = io.BytesIO()
     pickler = TorchPickler(text, protocol)
     try:

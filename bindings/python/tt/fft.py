@@ -47,7 +47,7 @@ def _factor(name: str | None) -> str:
 def _sizes(
     name: str, s: int | Sequence[int] | None, dim: int | Sequence[int] | None
 ) -> tuple[list[int], list[int]]:
-    """s and dim as lists; an empty one stands for None."""
+    """s and dim as lists; an empty one means None."""
     if isinstance(s, int):
         s = [s]
     if isinstance(dim, int):

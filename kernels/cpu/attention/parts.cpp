@@ -62,7 +62,7 @@ template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, in
   matmul_small(&p, 0, p.n_units);
 }
 
-// Converts n <= kMaskKeys values of the mask, `stride` bytes apart, to what is added to scores.
+// Converts n <= kMaskKeys values of the mask, `stride` bytes apart, to terms of scores.
 constexpr int64_t kMaskKeys = 32;
 template <class T>
 TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int32_t dtype) {

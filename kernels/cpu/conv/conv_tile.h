@@ -30,7 +30,7 @@ struct Phase {
       pixels *= of.count;
     }
   }
-  // Sets *out to what tap k of dimension d adds to source coordinates; false: it reads nothing in
+  // Sets *out to the offset of tap k of dimension d in the source; false: it reads nothing in
   // this phase.
   TT_INLINE bool shift(const ConvPlan& p, int d, int64_t k, int64_t* out) const {
     if (p.mode == kConvForward) {
@@ -62,7 +62,7 @@ template <class T> struct ConvTile {
   int64_t n_taps = 0, next_tap = 0;  // the current taps; where to look for more
   int64_t from = 0, to = 0;          // the current terms of each of them: [from, to)
   bool started = false;
-  bool first = true;               // sums start with the bias, not with what is in `out`
+  bool first = true;               // sums start with the bias, not with the values in `out`
   T* out[kConvRows + kConvSlack];  // of each row: column 0
   const T* indirection[kConvTaps * kConvRows + kConvSlack];  // [taps][kConvRows]
   uint32_t tap_mask[kConvRows / kConvMr<T>];  // of each tile: the taps that are not all padding

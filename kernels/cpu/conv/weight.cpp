@@ -20,7 +20,7 @@ template <class T> struct WeightTile {
   int64_t channel, col;  // the first of the kMr channels of x; of the columns of y
   T* out;                // kMr rows of kVecs vectors, ld elements apart
   int64_t ld;
-  bool add;  // to what out holds
+  bool add;  // to the values in out
 };
 
 // out = sum, or out += sum, of x · y over the pixels.

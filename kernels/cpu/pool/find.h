@@ -186,7 +186,8 @@ template <class T> struct Finder {
       else join_column<0, T>(value, high, across, best, row, k, n, stride);
     }
   }
-  // Updates n results with what rows h of their windows gave. Window j begins at column + j * step.
+  // Updates n results with the maxima of rows h of their windows. Window j begins at
+  // column + j * step.
   TT_NOINLINE void add_found(const Window& h, int64_t column, int64_t step, int64_t n) {
     for (int64_t j = 0; j < n; j++)
       if (high[j] != kNoRow)

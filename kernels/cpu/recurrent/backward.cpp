@@ -2,9 +2,9 @@
 // gradients of the step after times w_hh:
 //   rnn   dx = dh f'(h)
 //   lstm  dc += dh o (1 - tanh(c)^2), then di = dc g, df = dc c_before, dg = dc i, do = dh tanh(c),
-//         each times the derivative of its gate, and dc f goes to the step before
+//         each times the derivative of its gate, and dc f is passed to the step before
 //   gru   dn = dh (1 - z) (1 - n^2), dz = dh (h_before - n) z (1 - z), dr = dn h_n r (1 - r); of
-//         the products with w_hh: dr, dz, dn r; dh z goes to the step before
+//         the products with w_hh: dr, dz, dn r; dh z is passed to the step before
 #include "kernels/cpu/recurrent/recurrent.h"
 
 TT_ISA_BEGIN

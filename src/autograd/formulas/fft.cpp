@@ -8,7 +8,8 @@ TensorRef fft_c2c_backward(const Tensor& g, int64_t dim, bool inverse, double sc
   return op::fft_c2c(g, dim, !inverse, scale);
 }
 
-// x, a spectrum of n real numbers, with the elements multiplied by k that stand for two of them.
+// x, a spectrum of n real numbers, with the elements multiplied by k that represent two
+// coefficients.
 static TensorRef scale_mirrored(const Tensor& x, int64_t dim, int64_t n, double k) {
   const int64_t d = wrap_dim(dim, x.ndim);
   const Dtype real = real_of(x.dtype);

@@ -1,5 +1,5 @@
 // Quantisation of floating numbers, to integers and back: per tensor, per channel, and fake, which
-// rounds floating numbers to those that integers stand for.
+// rounds floating numbers to those that quantised integers represent.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"

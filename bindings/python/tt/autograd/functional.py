@@ -100,7 +100,7 @@ def filled(
 
 
 def checked_weights(v: Any, like: Tensors, function: str, what: str) -> Tensors:
-    """Returns v as a tuple with the sizes of `like`; None stands for the 1 of one element."""
+    """Returns v as a tuple with the sizes of `like`; None means 1, for a tensor of one element."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{function}: v may be None only for {what} of one element")

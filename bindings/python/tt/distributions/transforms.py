@@ -286,7 +286,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """n - 1 real numbers along the last dim to n probabilities, each a part of what is left."""
+    """n - 1 real numbers along the last dim to n probabilities, each a share of the rest."""
 
     bijective = True
     domain = constraints.real_vector

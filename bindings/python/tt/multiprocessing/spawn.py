@@ -39,7 +39,7 @@ class ProcessExitedException(ProcessException):
 
 
 def run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], error_file: str) -> None:
-    """Is what a process runs: fn(i, *args). An exception's traceback goes to error_file."""
+    """Runs fn(i, *args) in a child process. An exception's traceback goes to error_file."""
     try:
         fn(i, *args)
     except KeyboardInterrupt:

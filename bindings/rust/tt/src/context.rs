@@ -262,7 +262,7 @@ impl ModeGuard {
 }
 impl Drop for ModeGuard {
     fn drop(&mut self) {
-        // SAFETY: the ctx is live; nobody asks for the mode before.
+        // SAFETY: the ctx is live; the caller does not need the previous mode.
         unsafe { self.0(ctx(), self.1, null_mut()) };
     }
 }

@@ -229,7 +229,7 @@ impl Loader {
         Some(unsafe { sys::tt_loader_length(self.raw()) }).filter(|n| *n >= 0)
     }
 
-    /// Returns what was returned of the epoch; batches made ahead do not count.
+    /// Returns the position after the last returned batch; batches made ahead do not count.
     pub fn state(&self) -> Result<OrderState> {
         let mut raw = [0; 3];
         // SAFETY: the state has three numbers.

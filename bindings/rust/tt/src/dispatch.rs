@@ -37,7 +37,7 @@ pub enum Value {
     Index(Vec<Index>),
 }
 
-/// A C value with what it points to.
+/// A C value with the memory that it points to.
 #[allow(dead_code)]
 struct RawValue(sys::tt_value, Vec<sys::tt_index>, CString);
 impl Value {

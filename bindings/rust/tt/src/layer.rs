@@ -238,7 +238,7 @@ pub trait Member: Sized {
     fn register(&self, _name: &str, _module: &Module) -> Result<()> {
         Ok(())
     }
-    /// Makes the field from what is registered under its name, and the kept data.
+    /// Makes the field from the entry registered under its name, and the kept data.
     fn restore(name: &str, module: &Module, plain: &Self::Plain) -> Result<Self>;
 }
 

@@ -23,7 +23,7 @@ use std::ops::Deref;
 /// ```
 pub struct Transfer<T>(T, std::marker::PhantomData<*mut ()>);
 
-// SAFETY: `new` asks for it.
+// SAFETY: `new` requires it of its caller.
 unsafe impl<T> Send for Transfer<T> {}
 
 impl<T> Transfer<T> {

@@ -91,6 +91,6 @@ def enable_fake_quant(module: Module) -> None:
 
 
 def disable_fake_quant(module: Module) -> None:
-    """For Module.apply: numbers pass as they are."""
+    """For Module.apply: numbers are not rounded."""
     if isinstance(module, FakeQuantize):
         module.fake_quant_enabled = False

@@ -1,4 +1,4 @@
-"""Observers: modules that record the range of what passes and choose a scale and a zero point."""
+"""Observers: modules that record the range of their inputs and choose a scale and a zero point."""
 from __future__ import annotations
 
 from functools import partial

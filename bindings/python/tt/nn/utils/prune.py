@@ -201,7 +201,7 @@ class PruningContainer(BasePruningMethod):
         return self._methods[i]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Applies the last method to what the mask has left."""
+        """Applies the last method to the entries that are not pruned yet."""
         method = self._methods[-1]
         kind = method.PRUNING_TYPE
         mask = default_mask.to(t.dtype)

@@ -287,7 +287,7 @@ class Unknown:
 
 
 class Position:
-    """Where an iterator is, which may be gone when the loader is asked.
+    """The position of an iterator, which may outlive the iterator.
 
     start: what decided its epoch. returned: number of batches that the caller has. finished: the
     iterator has raised StopIteration.
@@ -344,7 +344,7 @@ class LoaderIterator:
 
 
 class SingleIterator(LoaderIterator):
-    """Makes each batch when the caller asks for it."""
+    """Makes each batch on demand."""
 
     def _begin(self) -> None:
         self.fetch = Job(self.loader, self.base_seed).fetcher()

@@ -1,4 +1,4 @@
-"""Samplers: the order in which a loader asks for samples."""
+"""Samplers: the order in which a loader reads samples."""
 from __future__ import annotations
 
 from itertools import islice

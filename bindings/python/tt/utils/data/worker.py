@@ -93,7 +93,7 @@ class Failure:
 
 
 class Lines(str):
-    """A text that KeyError shows as it is, not as repr."""
+    """A text that KeyError shows verbatim, not as its repr."""
 
     def __repr__(self) -> str:
         return self
@@ -113,7 +113,7 @@ class Job:
         self.init, self.base_seed = loader.worker_init_fn, base_seed
 
     def fetcher(self) -> Callable[[Any], Any]:
-        """Returns the function that makes a batch of what the index sampler gives."""
+        """Returns the function that makes a batch from the indices of the sampler."""
         if self.iterable:
             return StreamFetcher(self)
         return self.fetch

@@ -127,7 +127,7 @@ fn fresh() -> Result<Tensor> {
     Ok(t)
 }
 
-/// Held by closures: its end is one more thing that goes on.
+/// Held by closures: its drop runs concurrently, too.
 struct Last;
 impl Drop for Last {
     fn drop(&mut self) {
