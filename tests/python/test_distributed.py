@@ -103,6 +103,45 @@ def transfers_and_groups(rank, size):
     assert all(w.wait() and w.is_completed() for w in works)
 
 
+def model_of(kind):
+    nn = tt.nn
+    tt.manual_seed(7)
+    if kind == "mlp":
+        return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3)), (6,)
+    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)), (2, 6, 6)
+
+
+def data_parallel(rank, size):
+    """Gradients are those of the joint batch, also after accumulation; all runs are bit-equal."""
+    for kind in ("mlp", "cnn"):
+        model, shape = model_of(kind)
+        joint, _ = model_of(kind)
+        if rank:
+            with tt.no_grad():
+                for p in model.parameters():
+                    p.fill_(float(rank))  # rank 0's replace them
+        ddp = tt.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0002)
+        assert len(ddp._buckets) > 1
+        batches = tt.randn(2, 4 * size, *shape)
+        seen = []
+        for _ in range(2):
+            ddp.zero_grad()
+            mine = batches[:, 4 * rank : 4 * rank + 4]
+            with ddp.no_sync():
+                ddp(mine[0]).square().mean().backward()
+            ddp(mine[1]).square().mean().backward()
+            seen.append([p.grad.clone() for p in model.parameters()])
+        sum(joint(b).square().mean() for b in batches).backward()
+        for p, once, again in zip(joint.parameters(), *seen):
+            assert tt.allclose(once, p.grad, rtol=1e-4, atol=1e-6), (kind, rank)
+            assert tt.equal(once, again)
+    try:
+        tt.nn.parallel.DistributedDataParallel(tt.nn.Linear(2 + rank, 1))
+        raise AssertionError("no error")
+    except dist.DistError as e:
+        assert "rank 0" in str(e) and "rank 1" in str(e) and "[1,3]" in str(e), e
+
+
 def raises(call, *texts):
     try:
         call()
@@ -154,7 +193,7 @@ def restarted(rank, size):
 
 
 SCENARIOS = [
-    collectives, transfers_and_groups, disagreements, killed, stopped, restarted,
+    data_parallel, collectives, transfers_and_groups, disagreements, killed, stopped, restarted,
 ]  # fmt: skip
 
 
@@ -222,6 +261,11 @@ def test_collectives_over_mpi():
 @needs("gloo")
 def test_transfers_and_groups():
     succeeds(launch("transfers_and_groups", 3), "transfers_and_groups", range(3))
+
+
+@needs("gloo")
+def test_gradients_are_those_of_the_joint_batch():
+    succeeds(launch("data_parallel", 2), "data_parallel", range(2))
 
 
 @needs("gloo")

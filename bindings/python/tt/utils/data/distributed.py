@@ -19,7 +19,7 @@ class DistributedSampler(Sampler[T_co]):
     """The indices of one of num_replicas processes: rank, rank + num_replicas, … of an order that
     is the same in all of them.
 
-    num_replicas, rank: by default 1 and 0.
+    num_replicas, rank: by default those of the default process group, 1 and 0 without one.
     shuffle: a random order, decided by seed and by set_epoch(epoch), which is to be called before
         each epoch.
     drop_last: leaves out the last indices so that all processes have the same number; else the
@@ -35,8 +35,12 @@ class DistributedSampler(Sampler[T_co]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        self.num_replicas = 1 if num_replicas is None else num_replicas
-        self.rank = 0 if rank is None else rank
+        from ... import distributed
+
+        world = distributed.group.WORLD
+        size, place = (world.size(), world.rank()) if world else (1, 0)
+        self.num_replicas = size if num_replicas is None else num_replicas
+        self.rank = place if rank is None else rank
         if not 0 <= self.rank < self.num_replicas:
             raise ValueError(
                 f"DistributedSampler: rank is {self.rank}: must be in 0…{self.num_replicas - 1}"
