@@ -1455,6 +1455,13 @@ tt_status tt_graph_print(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap
 /* The same in the language of Graphviz. */
 tt_status tt_graph_dot(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, int64_t *n);
 
+/* Writes <dir>/<name>.c and <dir>/<name>.h: C99 that computes the outputs of the graph from its
+   inputs, for machines without tt. It needs libm only, never allocates, and reads what was outside
+   the graph as constants; the header says the size of its memory. Fails with NOT_IMPLEMENTED, which
+   names the operator, for what has no counterpart in C: dtypes other than float32, integers and
+   bool, random numbers, and graphs with state. name: an identifier of C */
+tt_status tt_graph_export_c(tt_ctx *c, const tt_graph *g, const char *dir, const char *name);
+
 /* Adds and drops a reference. */
 void tt_graph_retain(tt_graph *g);
 void tt_graph_release(tt_graph *g);

@@ -37,6 +37,7 @@ KEYS = {
     "grad": (str, dict),
     "nondiff": list,
     "reads_self": list,
+    "c": str,
     "flops": str,
     "autocast": (str, dict),
 }

@@ -1,6 +1,8 @@
 // Captured graphs.
 #include "capi/api.h"
 #include "graph/capture.h"
+#include "graph/export/c_export.h"
+#include "io/files.h"
 
 using namespace TT_NS;
 
@@ -185,4 +187,26 @@ void tt_graph_retain(tt_graph* h) {
 }
 void tt_graph_release(tt_graph* h) {
   if (Graph* g = graph_of(h)) Ref<Graph>::adopt(g).reset();
+}
+
+// ---- exporting ----
+
+static void write_text(const char* dir, const char* name, const char* suffix, const Text& text) {
+  Text path;
+  path.add(dir).add("/").add(name).add(suffix);
+  NewFile file(path.c_str());
+  file.write(text.c_str(), text.size());
+  file.commit();
+}
+
+tt_status tt_graph_export_c(tt_ctx* h, const tt_graph* handle, const char* dir, const char* name) {
+  return api_call(h, "graph_export_c", [&](Ctx&) {
+    const Graph& g = graph_arg(handle);
+    const char* folder = str_arg(dir, "dir", 2).ptr;
+    const char* base = str_arg(name, "name", 3).ptr;
+    Text source, header;
+    export_c(g, base, source, header);
+    write_text(folder, base, ".h", header);
+    write_text(folder, base, ".c", source);
+  });
 }

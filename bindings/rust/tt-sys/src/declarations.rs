@@ -8400,6 +8400,8 @@ extern "C" {
         n: *mut i64) -> tt_status;
     pub fn tt_graph_dot(c: *mut tt_ctx, g: *const tt_graph, buffer: *mut c_char, cap: i64,
         n: *mut i64) -> tt_status;
+    pub fn tt_graph_export_c(c: *mut tt_ctx, g: *const tt_graph, dir: *const c_char,
+        name: *const c_char) -> tt_status;
     pub fn tt_graph_retain(g: *mut tt_graph);
     pub fn tt_graph_release(g: *mut tt_graph);
     pub fn tt_group_new(c: *mut tt_ctx, backend: *const c_char, rank: i32, size: i32,

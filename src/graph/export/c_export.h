@@ -1,0 +1,14 @@
+// A captured graph as C99 source: no allocation, no library but libm.
+#pragma once
+
+#include "graph/ir.h"
+
+namespace TT_NS {
+
+// Writes the source and the header of a function `name` that computes the outputs of g from its
+// inputs in float32 (integers and bools pass through). What g reads from outside is written as
+// constants. Fails with NOT_IMPLEMENTED, which names the operator, where C has no counterpart: an
+// operator without a template, a dtype, a write to memory from outside. name must be an identifier.
+void export_c(const Graph& g, const char* name, Text& source, Text& header);
+
+}  // namespace TT_NS

@@ -1,0 +1,222 @@
+// The C99 functions that an exported model calls, one for each kind of operator that is not
+// elementwise. A model contains those that it uses. Strides count elements.
+#pragma once
+
+#include <stdint.h>
+
+namespace TT_NS {
+
+struct CTemplate {
+  const char* name;
+  const char* text;
+};
+
+constexpr CTemplate kCTemplates[] = {
+    {"linear", R"(
+/* y: (rows, n), x: (rows, k), w: (n, k), b: (n) or NULL */
+static void linear(const float *x, const float *w, const float *b, float *y, long rows, long k,
+                   long n) {
+  for (long i = 0; i < rows; i++)
+    for (long j = 0; j < n; j++) {
+      const float *a = x + i * k, *c = w + j * k;
+      float sum = b ? b[j] : 0.0f;
+      for (long l = 0; l < k; l++) sum += a[l] * c[l];
+      y[i * n + j] = sum;
+    }
+}
+)"},
+    {"matmul", R"(
+/* y: (m, n) = beta z + alpha x w; x: (m, k), w: (k, n), z: (m, n) or NULL, each with its strides */
+static void matmul(const float *x, long xm, long xk, const float *w, long wk, long wn,
+                   const float *z, long zm, long zn, float beta, float alpha, float *y, long ym,
+                   long yn, long m, long k, long n) {
+  for (long i = 0; i < m; i++)
+    for (long j = 0; j < n; j++) {
+      float sum = 0.0f;
+      for (long l = 0; l < k; l++) sum += x[i * xm + l * xk] * w[l * wk + j * wn];
+      y[i * ym + j * yn] = (z ? beta * z[i * zm + j * zn] : 0.0f) + alpha * sum;
+    }
+}
+)"},
+    {"conv2d", R"(
+/* sizes: n, groups, channels in and out of a group, height and width of x, of w, of y;
+   how: stride, padding, dilation, each of height and width; xs, ys: strides of n, c, h, w */
+static void conv2d(const float *x, const long *xs, const float *w, const float *b, float *y,
+                   const long *ys, const long *sizes, const long *how) {
+  const long groups = sizes[1], in = sizes[2], out = sizes[3], h = sizes[4], wide = sizes[5];
+  const long kh = sizes[6], kw = sizes[7], oh = sizes[8], ow = sizes[9];
+  for (long i = 0; i < sizes[0]; i++)
+    for (long o = 0; o < groups * out; o++)
+      for (long r = 0; r < oh; r++)
+        for (long s = 0; s < ow; s++) {
+          float sum = b ? b[o] : 0.0f;
+          for (long c = 0; c < in; c++)
+            for (long u = 0; u < kh; u++) {
+              const long row = r * how[0] - how[2] + u * how[4];
+              if (row < 0 || row >= h) continue;
+              for (long v = 0; v < kw; v++) {
+                const long column = s * how[1] - how[3] + v * how[5];
+                if (column < 0 || column >= wide) continue;
+                sum += x[i * xs[0] + (o / out * in + c) * xs[1] + row * xs[2] + column * xs[3]] *
+                       w[((o * in + c) * kh + u) * kw + v];
+              }
+            }
+          y[i * ys[0] + o * ys[1] + r * ys[2] + s * ys[3]] = sum;
+        }
+}
+)"},
+    {"max_pool2d", R"(
+/* sizes: n, c, height and width of x and of y; how: window, stride, padding, dilation */
+static void max_pool2d(const float *x, const long *xs, float *y, const long *ys, const long *sizes,
+                       const long *how) {
+  for (long i = 0; i < sizes[0]; i++)
+    for (long c = 0; c < sizes[1]; c++)
+      for (long r = 0; r < sizes[4]; r++)
+        for (long s = 0; s < sizes[5]; s++) {
+          float best = -INFINITY;
+          for (long u = 0; u < how[0]; u++)
+            for (long v = 0; v < how[1]; v++) {
+              const long row = r * how[2] - how[4] + u * how[6];
+              const long column = s * how[3] - how[5] + v * how[7];
+              if (row < 0 || row >= sizes[2] || column < 0 || column >= sizes[3]) continue;
+              const float a = x[i * xs[0] + c * xs[1] + row * xs[2] + column * xs[3]];
+              if (a > best || a != a) best = a;
+            }
+          y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] = best;
+        }
+}
+)"},
+    {"avg_pool2d", R"(
+/* as max_pool2d, without dilation; divisor 0: the elements of the window, those of the padding
+   among them if padded */
+static void avg_pool2d(const float *x, const long *xs, float *y, const long *ys, const long *sizes,
+                       const long *how, int padded, long divisor) {
+  for (long i = 0; i < sizes[0]; i++)
+    for (long c = 0; c < sizes[1]; c++)
+      for (long r = 0; r < sizes[4]; r++)
+        for (long s = 0; s < sizes[5]; s++) {
+          const long top = r * how[2] - how[4], left = s * how[3] - how[5];
+          const long bottom = top + how[0] < sizes[2] + how[4] ? top + how[0] : sizes[2] + how[4];
+          const long right = left + how[1] < sizes[3] + how[5] ? left + how[1] : sizes[3] + how[5];
+          long inside = 0;
+          float sum = 0.0f;
+          for (long u = top; u < bottom; u++)
+            for (long v = left; v < right; v++) {
+              if (u < 0 || u >= sizes[2] || v < 0 || v >= sizes[3]) continue;
+              sum += x[i * xs[0] + c * xs[1] + u * xs[2] + v * xs[3]];
+              inside++;
+            }
+          y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] =
+              sum / (float)(divisor ? divisor : padded ? (bottom - top) * (right - left) : inside);
+        }
+}
+)"},
+    {"adaptive_avg_pool2d", R"(
+/* window r of oh covers the rows floor(r h / oh) to ceil((r + 1) h / oh) */
+static void adaptive_avg_pool2d(const float *x, const long *xs, float *y, const long *ys,
+                                const long *sizes) {
+  const long h = sizes[2], w = sizes[3], oh = sizes[4], ow = sizes[5];
+  for (long i = 0; i < sizes[0]; i++)
+    for (long c = 0; c < sizes[1]; c++)
+      for (long r = 0; r < oh; r++)
+        for (long s = 0; s < ow; s++) {
+          const long top = r * h / oh, bottom = ((r + 1) * h + oh - 1) / oh;
+          const long left = s * w / ow, right = ((s + 1) * w + ow - 1) / ow;
+          float sum = 0.0f;
+          for (long u = top; u < bottom; u++)
+            for (long v = left; v < right; v++)
+              sum += x[i * xs[0] + c * xs[1] + u * xs[2] + v * xs[3]];
+          y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] =
+              sum / (float)((bottom - top) * (right - left));
+        }
+}
+)"},
+    {"softmax", R"(
+/* x, y: (outer, n, inner) */
+static void softmax(const float *x, float *y, long outer, long n, long inner) {
+  for (long i = 0; i < outer; i++)
+    for (long j = 0; j < inner; j++) {
+      const float *a = x + i * n * inner + j;
+      float *out = y + i * n * inner + j, high = -INFINITY, sum = 0.0f;
+      for (long k = 0; k < n; k++) high = a[k * inner] > high ? a[k * inner] : high;
+      for (long k = 0; k < n; k++) sum += out[k * inner] = expf(a[k * inner] - high);
+      for (long k = 0; k < n; k++) out[k * inner] /= sum;
+    }
+}
+)"},
+    {"log_softmax", R"(
+/* x, y: (outer, n, inner) */
+static void log_softmax(const float *x, float *y, long outer, long n, long inner) {
+  for (long i = 0; i < outer; i++)
+    for (long j = 0; j < inner; j++) {
+      const float *a = x + i * n * inner + j;
+      float *out = y + i * n * inner + j, high = -INFINITY, sum = 0.0f;
+      for (long k = 0; k < n; k++) high = a[k * inner] > high ? a[k * inner] : high;
+      for (long k = 0; k < n; k++) sum += expf(a[k * inner] - high);
+      sum = logf(sum);
+      for (long k = 0; k < n; k++) out[k * inner] = a[k * inner] - high - sum;
+    }
+}
+)"},
+    {"layer_norm", R"(
+/* x, y: (rows, n); w, b: (n) or NULL; mean, rstd: (rows) or NULL */
+static void layer_norm(const float *x, const float *w, const float *b, float *y, float *mean,
+                       float *rstd, long rows, long n, float eps) {
+  for (long i = 0; i < rows; i++) {
+    const float *a = x + i * n;
+    float sum = 0.0f, squares = 0.0f;
+    for (long j = 0; j < n; j++) sum += a[j];
+    const float m = sum / (float)n;
+    for (long j = 0; j < n; j++) squares += (a[j] - m) * (a[j] - m);
+    const float r = 1.0f / sqrtf(squares / (float)n + eps);
+    for (long j = 0; j < n; j++) y[i * n + j] = (a[j] - m) * r * (w ? w[j] : 1.0f) + (b ? b[j] : 0.0f);
+    if (mean) mean[i] = m;
+    if (rstd) rstd[i] = r;
+  }
+}
+)"},
+    {"batch_norm", R"(
+/* x, y: (n, c, inner) with strides of n, c and inner; mean, var, w, b: (c) */
+static void batch_norm(const float *x, const long *xs, const float *mean, const float *var,
+                       const float *w, const float *b, float *y, const long *ys, long n, long c,
+                       long inner, float eps) {
+  for (long j = 0; j < c; j++) {
+    const float scale = (w ? w[j] : 1.0f) / sqrtf(var[j] + eps);
+    const float shift = (b ? b[j] : 0.0f) - mean[j] * scale;
+    for (long i = 0; i < n; i++)
+      for (long k = 0; k < inner; k++)
+        y[i * ys[0] + j * ys[1] + k * ys[2]] = x[i * xs[0] + j * xs[1] + k * xs[2]] * scale + shift;
+  }
+}
+)"},
+    {"attention", R"(
+/* y = softmax(scale q k^T + mask) v. q: (n, m, d), k: (n, l, d), v: (n, l, e), y: (n, m, e), all
+   without gaps; k and v serve `shared` rows of q's n. mask: strides of n, m, l, or NULL. scores:
+   room for l numbers; lse: (n, m) or NULL */
+static void attention(const float *q, const float *k, const float *v, const float *mask,
+                      const long *ms, float *y, float *lse, float *scores, long n, long m, long l,
+                      long d, long e, long shared, int causal, float scale) {
+  for (long i = 0; i < n; i++)
+    for (long r = 0; r < m; r++) {
+      const long keys = causal && r + 1 < l ? r + 1 : l, at = i / shared;
+      float high = -INFINITY, sum = 0.0f;
+      for (long c = 0; c < keys; c++) {
+        float s = 0.0f;
+        for (long j = 0; j < d; j++) s += q[(i * m + r) * d + j] * k[(at * l + c) * d + j];
+        s = s * scale + (mask ? mask[i * ms[0] + r * ms[1] + c * ms[2]] : 0.0f);
+        scores[c] = s;
+        high = s > high ? s : high;
+      }
+      for (long c = 0; c < keys; c++) sum += scores[c] = expf(scores[c] - high);
+      for (long j = 0; j < e; j++) y[(i * m + r) * e + j] = 0.0f;
+      for (long c = 0; c < keys; c++)
+        for (long j = 0; j < e; j++)
+          y[(i * m + r) * e + j] += scores[c] / sum * v[(at * l + c) * e + j];
+      if (lse) lse[i * m + r] = high + logf(sum);
+    }
+}
+)"},
+};
+constexpr int64_t kNumCTemplates = sizeof(kCTemplates) / sizeof(kCTemplates[0]);
+
+}  // namespace TT_NS
