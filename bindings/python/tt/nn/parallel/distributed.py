@@ -36,8 +36,9 @@ class Bucket:
     def fill(self, i: int) -> None:
         """Takes over the gradient of parameter i, which is a view of the bucket from then on."""
         p, view = self.parameters[i], self.views[i]
-        if p.grad.data_ptr() != view.data_ptr():
-            view.copy_(p.grad)
+        grad: Any = p.grad
+        if grad.data_ptr() != view.data_ptr():
+            view.copy_(grad)
             p.grad = view
         self.filled.add(i)
 
@@ -85,7 +86,7 @@ class DistributedDataParallel(Wrapper):
 
         super().__init__(module)
         self.process_group = distributed.checked(process_group, "DistributedDataParallel")
-        trained = [p for p in module.parameters() if p.requires_grad]
+        trained: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
         if not trained:
             raise RuntimeError(
                 "DistributedDataParallel: no parameter of module requires a gradient"
