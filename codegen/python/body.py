@@ -18,6 +18,7 @@ CONVERT = (
     ),
     *("int_list", "list_field", "integer", "is_int", "keeps", "is_number", "left_out", "length"),
     *("like", "no_overload", "number_form", "number_operand", "one_of", "optional_tensor"),
+    *("refit", "written", "unreduced", "check_layout"),
     *("out_tensors", "pointers", "real", "scalar", "scalar_field", "tensor_address"),
     *("tensor_list", "text", "wrong_kind"),
 )
@@ -138,7 +139,8 @@ class Body:
         self.checked = set()  # locals that are known to be tensors
 
     def lines(self):
-        out = self.gather() + self.move() + self.take_reserved() + self.take_self()
+        out = self.layout() + self.gather() + self.move() + self.take_reserved()
+        out += self.take_self()
         out += self.inplace() + self.bools() + self.further_names() + self.first_alone()
         for p in self.positional:
             out += self.check_tensor(p)
@@ -147,6 +149,12 @@ class Body:
         return out + self.columns() + self.choose_form()
 
     # ---- arguments ----
+
+    def layout(self):
+        """layout= of a function that makes tensors. pin_memory= changes nothing."""
+        if not self.function.leaf:
+            return []
+        return ["if layout is not None:", f'    check_layout("{self.name}", layout)']
 
     def gather(self):
         """A list that may be given as several arguments."""
@@ -319,7 +327,8 @@ class Body:
         """tensors: locals that are known to be tensors."""
         function, op = self.function, form.op
         copies = function.takes_out and "into" not in op.variants
-        lines = self.copy_into_out() if copies else []
+        lines = self.keep_all(form)
+        lines += self.copy_into_out() if copies else []
         lines += self.read_lists(form)
         if op.options and not op.no_opts:
             lines += self.read_options(form)
@@ -328,14 +337,29 @@ class Body:
             lines += indented(self.check_out(op) + self.finish(form, tensors, "_into"))
         return lines + self.finish(form, tensors, self.variant)
 
+    def keep_all(self, form):
+        """An empty list of dimensions that reduces none."""
+        if not form.override("empty_dims_keep"):
+            return []
+        dim = form.of["dim"].var
+        return [
+            f"if isinstance({dim}, (tuple, list)) and not {dim}:",
+            f'    return unreduced({form.slots[0].var}, out, "{self.name}")',
+        ]
+
     def copy_into_out(self):
         """out= of an operator that has no form of its own for it."""
-        call = f"{self.name}({', '.join(self.same_arguments())})"
         return [
             "if out is not None:",
-            "    from ._copy import clone",
-            f"    return clone({call}, out=out)",
+            f'    return written({self.call_without_out()}, out, "{self.name}")',
         ]
+
+    def call_without_out(self):
+        """A call with the same arguments, but without out. Its dtype is out's by default."""
+        given = self.same_arguments()
+        if "dtype=dtype" in given and len(self.forms[0].op.outs) == 1:
+            given[given.index("dtype=dtype")] = "dtype=dtype or out.dtype"
+        return f"{self.name}({', '.join(given)})"
 
     def read_lists(self, form):
         lines = []
@@ -372,7 +396,10 @@ class Body:
         op = form.op
         if variant == "_into":
             results = ["out"] if len(op.outs) == 1 else dst_names(op)
-            return self.calls(form, tensors, variant, results) + ["return out"]
+            exact = ", True" if form.override("exact_out") else ""
+            again = f'refit(out, lambda: {self.call_without_out()}, "{self.name}"{exact})'
+            lines = self.calls(form, tensors, variant, results, f"return {again}")
+            return lines + ["return out"]
         if variant == "_" or op.void:
             done = [f"return {form.slots[0].var}"]
             return self.calls(form, tensors, variant, []) + done
@@ -418,13 +445,13 @@ class Body:
             args.append("opts")
         return [f"return listed({', '.join(args)})"]
 
-    def calls(self, form, tensors, variant, results):
-        """Lines that make the C call in the right form."""
+    def calls(self, form, tensors, variant, results, failed="fail()"):
+        """Lines that make the C call in the right form. failed: what follows a failure."""
         op = form.op
 
         def call(name, number, opts):
             args = ["local.ctx", *self.arguments(form, tensors, number), *opts, *results]
-            return [f"if {name}({', '.join(args)}):", "    fail()"]
+            return [f"if {name}({', '.join(args)}):", f"    {failed}"]
 
         short_opts = op.options and op.no_opts
         opts = ["opts"] if op.options and not op.no_opts else []
@@ -446,6 +473,11 @@ class Body:
         slot = form.of[form.op.scalar_arg]
         names = [c_name(form.op, suffix, variant) for suffix in ("_f64", "_i64", "_scalar")]
         where = f'{slot.var}, "{self.name}", "{slot.name}"'
+        first = form.slots[0]
+        beside = first.var if first is not slot and first.arg.type in TENSOR else None
+        if beside is None and "dtype" in form.of:
+            beside = form.of["dtype"].var
+        where += f", {beside}" if beside else ""
         return f"call, value = number_form({', '.join(names)}, {where})"
 
     def arguments(self, form, tensors, number):

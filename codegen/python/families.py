@@ -283,6 +283,7 @@ class Files:
             + [
                 "dtype=dtype or self.dtype",
                 "device=device or self.device",
+                "layout=layout",
                 "requires_grad=requires_grad",
             ]
             + ([f"{f.varargs.name}={f.varargs.name}"] if f.varargs else [])

@@ -99,6 +99,7 @@ class Parameter:
     others   further names by which it may be given
     moves    it takes the place of the one before if first_optional is left out
     missing  it is left out in a call of the first argument alone
+    renamed  it is required, but may be given by its other name
     strings  what strings stand for, if it may be given as one
     """
 
@@ -108,6 +109,7 @@ class Parameter:
         self.others = []
         self.moves = False
         self.missing = False
+        self.renamed = False
         self.strings = {}
 
     def add(self, form, slot):
@@ -116,7 +118,7 @@ class Parameter:
         self.others += {slot.name, slot.bool_of or slot.name} - {self.name, *self.others}
 
     def required(self, forms):
-        if self.moves or self.missing or len(self.slots) < len(forms):
+        if self.moves or self.missing or self.renamed or len(self.slots) < len(forms):
             return False
         return all(slot.required for slot in self.slots.values())
 
@@ -198,8 +200,16 @@ class Function:
             p.missing = place > 0 and bool(self.alone)
             if self.numpys:
                 p.strings = self.strings_of(p)
+            p.renamed = self.takes_axis(p, place)
             if p.name in self.numpys and not p.required(self.forms):
                 p.others.append(self.numpys[p.name])
+
+    def takes_axis(self, p, place):
+        """Whether p is the last required argument and has a name of NumPy's, too."""
+        if len(self.forms) > 1 or not place or p.name not in self.numpys:
+            return False
+        behind = self.positional[place + 1 :]
+        return p.required(self.forms) and not any(q.required(self.forms) for q in behind)
 
     def strings_of(self, p):
         for form, slot in p.slots.items():
@@ -293,7 +303,9 @@ class Function:
         several = len(self.forms[0].op.outs) > 1
         out = "tuple[Tensor, ...]" if several else "Tensor"
         keys += [part("out", out, "None")] if self.takes_out else []
-        keys += [part("requires_grad", "_bool", "False")] if self.leaf else []
+        if self.leaf:
+            keys += [part("layout", "Any", "None"), part("pin_memory", "_bool", "False")]
+            keys.append(part("requires_grad", "_bool", "False"))
         return keys
 
     def returned(self):

@@ -87,7 +87,9 @@ class Row:
         keys += [f"{g.columns}: _bool = False"] if g.columns else []
         out = "tuple[Tensor, ...] | None" if len(g.forms[0].op.outs) > 1 else "Tensor | None"
         keys += [f"out: {out} = None"] if g.takes_out else []
-        keys += ["requires_grad: _bool = False"] if g.leaf else []
+        if g.leaf:
+            keys += ["layout: Any = None", "pin_memory: _bool = False"]
+            keys.append("requires_grad: _bool = False")
         return ", ".join(parts + (["*"] if keys and not opened else []) + keys)
 
     def defaulted(self, name, kind, default):
@@ -98,6 +100,11 @@ class Row:
         texts = []
         for form in self.f.forms:
             g = Function(self.f.name, [Form(form.op)], self.f.variant)
+            renamed = {q.name for q in self.f.positional if q.renamed}
+            for p in g.positional:
+                if p.renamed and p.name not in renamed:
+                    p.renamed = False
+                    p.others = []
             for (
                 p
             ) in (

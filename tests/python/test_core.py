@@ -542,9 +542,8 @@ def test_out():
     x, out = tt.ones(3), tt.zeros(3)
     assert tt.add(x, x, out=out) is out and out.tolist() == [2, 2, 2]
     assert tt.zeros(3, out=out) is out and out.tolist() == [0, 0, 0]
-    for bad in (tt.zeros(2), tt.zeros(3, dtype=tt.float64)):
-        with pytest.raises(RuntimeError):
-            tt.add(x, x, out=bad)
+    with pytest.raises(RuntimeError):
+        tt.add(x, x, out=tt.zeros(3, dtype=tt.int64))
     with pytest.raises(TypeError):
         tt.add(x, x, out=[1])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import numbers
+import warnings
 from ctypes import addressof, byref, c_char_p, c_double, c_int32, c_int64, c_uint64
 from operator import index
 from struct import Struct
@@ -17,6 +18,7 @@ from ._kinds import kind_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype
+from ._lib import fail
 from ._tensor import SCALAR, Tensor, classed, from_address, tensor_result
 from ._tensor import SMALL as INTS
 
@@ -214,12 +216,22 @@ def scalar_field(x: Any, op: str, arg: str) -> tuple[Any, ...]:
     return SCALAR.unpack(scalar(x, op, arg)) if x is not None else (0, 0, 0, 0.0, 0.0)
 
 
-def number_form(f64: Any, i64: Any, other: Any, x: Any, op: str, arg: str) -> tuple[Any, Any]:
-    """Returns the C function for a number of x's kind, and x as it takes it."""
+def number_form(
+    f64: Any, i64: Any, other: Any, x: Any, op: str, arg: str, beside: Any = None
+) -> tuple[Any, Any]:
+    """Returns the C function for a number of x's kind, and x as it takes it.
+
+    beside: the tensor or the dtype that the number meets. An int that fits 64 bits without a sign
+    only is a float beside floating-point numbers and wraps around beside integers, as in PyTorch.
+    """
     kind = type(x)
     if kind is float:
         return f64, c_double(x)
     if kind is int:
+        if INT_MAX < x < 2**64 and beside is not None:
+            if getattr(beside, "dtype", beside).kind in "fc":
+                return f64, c_double(float(x))
+            return i64, c_int64(x - 2**64)
         return i64, c_int64(integer(x, op, arg))
     return other, scalar(x, op, arg)
 
@@ -388,6 +400,66 @@ def out_tensors(xs: Any, n: int, op: str) -> list[Tensor]:
     if not isinstance(xs, (tuple, list)) or len(xs) != n:
         raise wrong_kind(op, "out", f"tuple of {n} Tensors", xs)
     return [instance(Tensor, x, op, "out") for x in xs]
+
+
+def may_hold(dtype: Any, result: Any) -> bool:
+    """Returns whether out= of this dtype takes a result of that dtype: its kind is not lower."""
+    return KINDS.index(result.kind) <= KINDS.index(dtype.kind)
+
+
+def written(result: Any, out: Any, op: str, exact: bool = False) -> Any:
+    """Copies a result, or several, into out= and returns out.
+
+    As in PyTorch, an out of another shape is resized, with a warning unless it is empty, and one of
+    another dtype receives converted values if its kind (bool, integer, floating, complex) is not
+    lower. exact: the dtype must be that of the result, as always for the indices beside values.
+    """
+    if isinstance(out, (tuple, list)):
+        for i, (one, into) in enumerate(zip(result, out)):
+            written(one, into, op, exact or i > 0 and one.dtype.name == "int64")
+        return out
+    if result.requires_grad or out.requires_grad:
+        raise errors.AutogradError(f"{op}: out= and its operands must not require gradients")
+    same = result.dtype is out.dtype
+    if not same and (exact or not may_hold(out.dtype, result.dtype)):
+        raise errors.DtypeError(f"{op}: out is {out.dtype}, the result is {result.dtype}")
+    if out.shape != result.shape:
+        if out.numel():
+            warnings.warn(
+                f"{op}: out is {list(out.shape)} and is resized to {list(result.shape)}: give a "
+                "tensor of that shape, or an empty one",
+                stacklevel=4,
+            )
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+def refit(out: Any, make: Callable[[], Any], op: str, exact: bool = False) -> Any:
+    """Raises the error of a call that writes into out. If only the shape or the dtype of out was
+    wrong, or out is an input that the operator cannot write: make()'s result is written instead."""
+    try:
+        fail()
+    except (errors.ShapeError, errors.DtypeError, errors.InvalidArgumentError) as error:
+        text = str(error)
+        if "_into: dst is " not in text and "dst shares memory" not in text:
+            raise
+    return written(make(), out, op, exact)
+
+
+def unreduced(x: Tensor, out: Tensor | None, op: str) -> Any:
+    """Returns whether each element differs from 0: any and all over no dimension at all."""
+    found = x != 0
+    if x.dtype.name == "uint8":
+        found = found.to(x.dtype)
+    return found if out is None else written(found, out, op)
+
+
+def check_layout(op: str, layout: Any) -> None:
+    """Refuses all layouts but strided."""
+    if getattr(layout, "name", layout) != "strided":
+        raise errors.UnimplementedError(
+            f"{op}: layout is {layout}: must be tt.strided; tt.sparse makes sparse matrices"
+        )
 
 
 def columns_of(function: Any, x: Tensor) -> tuple[Tensor, ...]:

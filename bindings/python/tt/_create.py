@@ -236,6 +236,47 @@ def index_tensor(item: Any) -> Tensor:
     return made if made.numel() or made.dtype is not float32 else made.to(int64)
 
 
+# ---- over memory of another tensor ----
+
+
+def viewed_as(x: Tensor, to: DType) -> Tensor:
+    """Returns a view whose elements are x's bytes read as another dtype: Tensor.view(dtype).
+
+    It has no history: no gradient flows through it, and autograd does not notice writes to it.
+    """
+    if to is x.dtype:
+        return x.view(x.shape)
+    if not x.is_cpu:
+        raise errors.UnimplementedError(f"view: self is on {x.device}: view(dtype) is for the CPU")
+    shape, strides = list(x.shape), list(x.stride())
+    have, want = x.itemsize, to.itemsize
+    if have != want and not shape:
+        raise errors.ShapeError(f"view: self is 0-dim {x.dtype}: {to} has another size")
+    if have != want and strides[-1] != 1:
+        raise errors.ShapeError(
+            f"view: self has strides {tuple(strides)}: the last one must be 1 to view {x.dtype} as "
+            f"{to}"
+        )
+    if have > want:
+        times = have // want
+        shape[-1] *= times
+        strides = [stride * times for stride in strides[:-1]] + [1]
+    elif have < want:
+        times = want // have
+        starts = [shape[-1], x.storage_offset(), *strides[:-1]]
+        if any(start % times for start in starts):
+            raise errors.ShapeError(
+                f"view: self is {list(shape)} with strides {tuple(strides)} and offset "
+                f"{x.storage_offset()}: the last size, the offset and the other strides must be "
+                f"multiples of {times} to view {x.dtype} as {to}"
+            )
+        shape[-1] //= times
+        strides = [stride // times for stride in strides[:-1]] + [1]
+    if not x.numel():
+        return x.new_empty(tuple(shape), dtype=to)
+    return imported(x.data_ptr(), to, tuple(shape), tuple(strides), x._is_writable(), x)
+
+
 # ---- over memory of the application ----
 
 

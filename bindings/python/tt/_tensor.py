@@ -48,6 +48,7 @@ tensor_select = lib.tt_select
 tensor_index_get, tensor_index_set = lib.tt_index_get, lib.tt_index_set
 new_scalar = lib.tt_scalar_tensor
 CPU = device("cpu").code
+DTYPE_CLASS = dtype
 SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
 TYPE_NAMES = {kind.shown + "Tensor": kind for kind in BY_NAME.values()}
@@ -96,6 +97,21 @@ class Tensor(Arithmetic, TensorLayout):
         return made
 
     # ---- attributes ----
+
+    def view(self, *args: Any, size: Any = None, dtype: _dtype | None = None) -> Tensor:
+        """Returns a view of self with another shape, or its bytes as another dtype.
+
+        view(2, -1): as reshape, but fails where reshape copies; one size may be -1.
+        view(tt.int32): the last size and the strides change if the dtypes differ in size. The
+        result has no history.
+        """
+        if dtype is None and len(args) == 1 and isinstance(args[0], DTYPE_CLASS):
+            dtype = args[0]
+        if dtype is None:
+            return ops.view(self, *args, size=size)
+        from ._create import viewed_as
+
+        return viewed_as(self, dtype)
 
     @property
     def nbytes(self) -> _int:

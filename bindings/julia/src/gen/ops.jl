@@ -9250,7 +9250,7 @@ end
 randn(T::Type, size...; kw...) = randn(size...; dtype=T, kw...)
 
 """
-    TT.rand_like(input; dtype=nothing, device=nothing, generator=nothing)
+    TT.rand_like(input; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
 Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a
 dense self are kept.
@@ -9260,16 +9260,17 @@ dense self are kept.
 - `generator`: random number generator; default: the one of the ctx
 """
 function rand_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
-    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing,
+    requires_grad=false)
     opts = Ref(C.tt_rand_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
         dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_rand_like(ctx(), input, opts, o))
-    return wrap(o[])
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
 
 """
-    TT.randn_like(input; dtype=nothing, device=nothing, generator=nothing)
+    TT.randn_like(input; dtype=nothing, device=nothing, generator=nothing, requires_grad=false)
 
 Returns random numbers from the standard normal distribution in the shape of self. The strides of a
 dense self are kept.
@@ -9279,12 +9280,13 @@ dense self are kept.
 - `generator`: random number generator; default: the one of the ctx
 """
 function randn_like(input::Tensor; dtype::Union{Type, Nothing}=nothing,
-    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing,
+    requires_grad=false)
     opts = Ref(C.tt_randn_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
         dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_randn_like(ctx(), input, opts, o))
-    return wrap(o[])
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
 
 """
@@ -9365,7 +9367,7 @@ end
 
 """
     TT.randint_like(input, low=nothing, high=nothing; dtype=nothing, device=nothing,
-        generator=nothing)
+        generator=nothing, requires_grad=false)
 
 Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides of
 a dense self are kept.
@@ -9378,12 +9380,13 @@ a dense self are kept.
 """
 function randint_like(input::Tensor, low_=nothing, high_=nothing; low::Union{Integer, Nothing}=low_,
     high::Union{Integer, Nothing}=high_, dtype::Union{Type, Nothing}=nothing,
-    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing)
+    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing,
+    requires_grad=false)
     opts = Ref(C.tt_randint_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
         dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve generator C.tt_randint_like(ctx(), input, i64(low), i64(high), opts, o))
-    return wrap(o[])
+    return requires_grad ? requires_grad!(wrap(o[])) : wrap(o[])
 end
 
 """

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, real, scalar,
-    wrong_kind)
+from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, refit, real,
+    scalar, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -247,7 +247,7 @@ def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
     if out is not None:
         instance(Tensor, out, "gelu", "out")
         if tt_gelu_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: gelu(input, approximate), "gelu")
         return out
     h = TensorHandle()
     if tt_gelu(local.ctx, input, opts, byref(h)):
@@ -337,7 +337,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *,
     if out is not None:
         instance(Tensor, out, "softplus", "out")
         if tt_softplus_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: softplus(input, beta, threshold), "softplus")
         return out
     h = TensorHandle()
     if tt_softplus(local.ctx, input, opts, byref(h)):
@@ -358,7 +358,7 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "logsigmoid", "out")
         if tt_logsigmoid_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: logsigmoid(input), "logsigmoid")
         return out
     h = TensorHandle()
     if tt_logsigmoid(local.ctx, input, byref(h)):
@@ -517,7 +517,7 @@ def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool =
         instance(Tensor, out, "threshold", "out")
         if tt_threshold_into(local.ctx, input, scalar(threshold, "threshold", "threshold"),
                              scalar(value, "threshold", "value"), out):
-            fail()
+            return refit(out, lambda: threshold(input, threshold, value), "threshold")
         return out
     h = TensorHandle()
     if tt_threshold(local.ctx, input, scalar(threshold, "threshold", "threshold"),
@@ -559,7 +559,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     if out is not None:
         instance(Tensor, out, "hardshrink", "out")
         if tt_hardshrink_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: hardshrink(input, lambd), "hardshrink")
         return out
     h = TensorHandle()
     if tt_hardshrink(local.ctx, input, opts, byref(h)):
@@ -584,7 +584,7 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     if out is not None:
         instance(Tensor, out, "softshrink", "out")
         if tt_softshrink_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: softshrink(input, lambd), "softshrink")
         return out
     h = TensorHandle()
     if tt_softshrink(local.ctx, input, opts, byref(h)):

@@ -5,7 +5,7 @@ from ctypes import byref
 from struct import Struct
 from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
-    one_of, optional_tensor, out_tensors, scalar, scalar_field, wrong_kind)
+    one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -277,10 +277,10 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
             if alpha != 1 or type(alpha) is not int:
                 if tt_add_ex_into(local.ctx, input, other,
                                   _o_add(1, *scalar_field(alpha, "add", "alpha")), out):
-                    fail()
+                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
             else:
                 if tt_add_into(local.ctx, input, other, out):
-                    fail()
+                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
             return out
         h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
@@ -298,12 +298,12 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
                 if tt_add_scalar_ex_into(local.ctx, input, scalar(other, "add", "other"),
                                          _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")),
                                          out):
-                    fail()
+                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
             else:
                 call, value = number_form(tt_add_f64_into, tt_add_i64_into, tt_add_scalar_into,
-                                          other, "add", "other")
+                                          other, "add", "other", input)
                 if call(local.ctx, input, value, out):
-                    fail()
+                    return refit(out, lambda: add(input, other, alpha=alpha), "add")
             return out
         h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
@@ -311,7 +311,8 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
                                 _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
                 fail()
         else:
-            call, value = number_form(tt_add_f64, tt_add_i64, tt_add_scalar, other, "add", "other")
+            call, value = number_form(tt_add_f64, tt_add_i64, tt_add_scalar, other, "add", "other",
+                                      input)
             if call(local.ctx, input, value, byref(h)):
                 fail()
         return wrap(h)
@@ -344,7 +345,7 @@ def add_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
                 fail()
         else:
             call, value = number_form(tt_add_f64_, tt_add_i64_, tt_add_scalar_, other, "add_",
-                                      "other")
+                                      "other", input)
             if call(local.ctx, input, value):
                 fail()
         return input
@@ -371,10 +372,10 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
             if alpha != 1 or type(alpha) is not int:
                 if tt_sub_ex_into(local.ctx, input, other,
                                   _o_sub(1, *scalar_field(alpha, "sub", "alpha")), out):
-                    fail()
+                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
             else:
                 if tt_sub_into(local.ctx, input, other, out):
-                    fail()
+                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
             return out
         h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
@@ -392,12 +393,12 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
                 if tt_sub_scalar_ex_into(local.ctx, input, scalar(other, "sub", "other"),
                                          _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")),
                                          out):
-                    fail()
+                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
             else:
                 call, value = number_form(tt_sub_f64_into, tt_sub_i64_into, tt_sub_scalar_into,
-                                          other, "sub", "other")
+                                          other, "sub", "other", input)
                 if call(local.ctx, input, value, out):
-                    fail()
+                    return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
             return out
         h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
@@ -405,7 +406,8 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
                                 _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
                 fail()
         else:
-            call, value = number_form(tt_sub_f64, tt_sub_i64, tt_sub_scalar, other, "sub", "other")
+            call, value = number_form(tt_sub_f64, tt_sub_i64, tt_sub_scalar, other, "sub", "other",
+                                      input)
             if call(local.ctx, input, value, byref(h)):
                 fail()
         return wrap(h)
@@ -439,7 +441,7 @@ def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
                 fail()
         else:
             call, value = number_form(tt_sub_f64_, tt_sub_i64_, tt_sub_scalar_, other, "sub_",
-                                      "other")
+                                      "other", input)
             if call(local.ctx, input, value):
                 fail()
         return input
@@ -477,7 +479,7 @@ def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tenso
                 fail()
         else:
             call, value = number_form(tt_rsub_f64, tt_rsub_i64, tt_rsub_scalar, other, "rsub",
-                                      "other")
+                                      "other", input)
             if call(local.ctx, input, value, byref(h)):
                 fail()
         return wrap(h)
@@ -498,7 +500,7 @@ def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None 
         if out is not None:
             instance(Tensor, out, "mul", "out")
             if tt_mul_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: mul(input, other), "mul")
             return out
         h = TensorHandle()
         if tt_mul(local.ctx, input, other, byref(h)):
@@ -508,12 +510,13 @@ def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None 
         if out is not None:
             instance(Tensor, out, "mul", "out")
             call, value = number_form(tt_mul_f64_into, tt_mul_i64_into, tt_mul_scalar_into, other,
-                                      "mul", "other")
+                                      "mul", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: mul(input, other), "mul")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_mul_f64, tt_mul_i64, tt_mul_scalar, other, "mul", "other")
+        call, value = number_form(tt_mul_f64, tt_mul_i64, tt_mul_scalar, other, "mul", "other",
+                                  input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -533,7 +536,8 @@ def mul_(self: Tensor, other: Tensor | complex) -> Tensor:
             fail()
         return input
     elif is_number(other):
-        call, value = number_form(tt_mul_f64_, tt_mul_i64_, tt_mul_scalar_, other, "mul_", "other")
+        call, value = number_form(tt_mul_f64_, tt_mul_i64_, tt_mul_scalar_, other, "mul_", "other",
+                                  input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -563,7 +567,7 @@ def div(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "div", "out")
             if tt_div_into(local.ctx, input, other, opts, out):
-                fail()
+                return refit(out, lambda: div(input, other, rounding_mode=rounding_mode), "div")
             return out
         h = TensorHandle()
         if tt_div(local.ctx, input, other, opts, byref(h)):
@@ -576,12 +580,13 @@ def div(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "div", "out")
             call, value = number_form(tt_div_f64_into, tt_div_i64_into, tt_div_scalar_into, other,
-                                      "div", "other")
+                                      "div", "other", input)
             if call(local.ctx, input, value, opts, out):
-                fail()
+                return refit(out, lambda: div(input, other, rounding_mode=rounding_mode), "div")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_div_f64, tt_div_i64, tt_div_scalar, other, "div", "other")
+        call, value = number_form(tt_div_f64, tt_div_i64, tt_div_scalar, other, "div", "other",
+                                  input)
         if call(local.ctx, input, value, opts, byref(h)):
             fail()
         return wrap(h)
@@ -611,7 +616,8 @@ def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor
         opts = None
         if rounding_mode is not None:
             opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
-        call, value = number_form(tt_div_f64_, tt_div_i64_, tt_div_scalar_, other, "div_", "other")
+        call, value = number_form(tt_div_f64_, tt_div_i64_, tt_div_scalar_, other, "div_", "other",
+                                  input)
         if call(local.ctx, input, value, opts):
             fail()
         return input
@@ -634,7 +640,7 @@ def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "floor_divide", "out")
             if tt_floor_divide_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: floor_divide(input, other), "floor_divide")
             return out
         h = TensorHandle()
         if tt_floor_divide(local.ctx, input, other, byref(h)):
@@ -644,13 +650,14 @@ def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "floor_divide", "out")
             call, value = number_form(tt_floor_divide_f64_into, tt_floor_divide_i64_into,
-                                      tt_floor_divide_scalar_into, other, "floor_divide", "other")
+                                      tt_floor_divide_scalar_into, other, "floor_divide", "other",
+                                      input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: floor_divide(input, other), "floor_divide")
             return out
         h = TensorHandle()
         call, value = number_form(tt_floor_divide_f64, tt_floor_divide_i64, tt_floor_divide_scalar,
-                                  other, "floor_divide", "other")
+                                  other, "floor_divide", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -672,7 +679,7 @@ def floor_divide_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_floor_divide_f64_, tt_floor_divide_i64_,
-                                  tt_floor_divide_scalar_, other, "floor_divide_", "other")
+                                  tt_floor_divide_scalar_, other, "floor_divide_", "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -694,7 +701,7 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
         if out is not None:
             instance(Tensor, out, "fmod", "out")
             if tt_fmod_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: fmod(input, other), "fmod")
             return out
         h = TensorHandle()
         if tt_fmod(local.ctx, input, other, byref(h)):
@@ -704,12 +711,13 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
         if out is not None:
             instance(Tensor, out, "fmod", "out")
             call, value = number_form(tt_fmod_f64_into, tt_fmod_i64_into, tt_fmod_scalar_into,
-                                      other, "fmod", "other")
+                                      other, "fmod", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: fmod(input, other), "fmod")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_fmod_f64, tt_fmod_i64, tt_fmod_scalar, other, "fmod", "other")
+        call, value = number_form(tt_fmod_f64, tt_fmod_i64, tt_fmod_scalar, other, "fmod", "other",
+                                  input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -731,7 +739,7 @@ def fmod_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_fmod_f64_, tt_fmod_i64_, tt_fmod_scalar_, other, "fmod_",
-                                  "other")
+                                  "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -754,7 +762,7 @@ def remainder(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "remainder", "out")
             if tt_remainder_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: remainder(input, other), "remainder")
             return out
         h = TensorHandle()
         if tt_remainder(local.ctx, input, other, byref(h)):
@@ -764,13 +772,13 @@ def remainder(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "remainder", "out")
             call, value = number_form(tt_remainder_f64_into, tt_remainder_i64_into,
-                                      tt_remainder_scalar_into, other, "remainder", "other")
+                                      tt_remainder_scalar_into, other, "remainder", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: remainder(input, other), "remainder")
             return out
         h = TensorHandle()
         call, value = number_form(tt_remainder_f64, tt_remainder_i64, tt_remainder_scalar, other,
-                                  "remainder", "other")
+                                  "remainder", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -792,7 +800,7 @@ def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_remainder_f64_, tt_remainder_i64_, tt_remainder_scalar_, other,
-                                  "remainder_", "other")
+                                  "remainder_", "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -815,7 +823,7 @@ def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "atan2", "out")
         if tt_atan2_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: atan2(input, other), "atan2")
         return out
     h = TensorHandle()
     if tt_atan2(local.ctx, input, other, byref(h)):
@@ -852,7 +860,7 @@ def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "neg", "out")
         if tt_neg_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: neg(input), "neg")
         return out
     h = TensorHandle()
     if tt_neg(local.ctx, input, byref(h)):
@@ -886,7 +894,7 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "pow", "out")
             if tt_pow_into(local.ctx, input, exponent, out):
-                fail()
+                return refit(out, lambda: pow(input, exponent), "pow")
             return out
         h = TensorHandle()
         if tt_pow(local.ctx, input, exponent, byref(h)):
@@ -896,13 +904,13 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "pow", "out")
             call, value = number_form(tt_pow_f64_into, tt_pow_i64_into, tt_pow_scalar_into,
-                                      exponent, "pow", "exponent")
+                                      exponent, "pow", "exponent", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: pow(input, exponent), "pow")
             return out
         h = TensorHandle()
         call, value = number_form(tt_pow_f64, tt_pow_i64, tt_pow_scalar, exponent, "pow",
-                                  "exponent")
+                                  "exponent", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -912,7 +920,7 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
             call, value = number_form(tt_pow_base_f64_into, tt_pow_base_i64_into,
                                       tt_pow_base_scalar_into, input, "pow", "input")
             if call(local.ctx, value, exponent, out):
-                fail()
+                return refit(out, lambda: pow(input, exponent), "pow")
             return out
         h = TensorHandle()
         call, value = number_form(tt_pow_base_f64, tt_pow_base_i64, tt_pow_base_scalar, input,
@@ -939,7 +947,7 @@ def pow_(self: Tensor, exponent: Tensor | complex) -> Tensor:
         return input
     elif is_number(exponent):
         call, value = number_form(tt_pow_f64_, tt_pow_i64_, tt_pow_scalar_, exponent, "pow_",
-                                  "exponent")
+                                  "exponent", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -967,7 +975,7 @@ def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Ten
             instance(Tensor, out, "clamp", "out")
             if tt_clamp_into(local.ctx, input, None if min is None else scalar(min, "clamp", "min"),
                              None if max is None else scalar(max, "clamp", "max"), out):
-                fail()
+                return refit(out, lambda: clamp(input, min, max), "clamp")
             return out
         h = TensorHandle()
         if tt_clamp(local.ctx, input, None if min is None else scalar(min, "clamp", "min"),
@@ -979,7 +987,7 @@ def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Ten
             instance(Tensor, out, "clamp", "out")
             if tt_clamp_tensor_into(local.ctx, input, optional_tensor(min, "clamp", "min"),
                                     optional_tensor(max, "clamp", "max"), out):
-                fail()
+                return refit(out, lambda: clamp(input, min, max), "clamp")
             return out
         h = TensorHandle()
         if tt_clamp_tensor(local.ctx, input, optional_tensor(min, "clamp", "min"),
@@ -1032,7 +1040,7 @@ def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None
         if out is not None:
             instance(Tensor, out, "clamp_min", "out")
             if tt_clamp_min_into(local.ctx, input, min, out):
-                fail()
+                return refit(out, lambda: clamp_min(input, min), "clamp_min")
             return out
         h = TensorHandle()
         if tt_clamp_min(local.ctx, input, min, byref(h)):
@@ -1042,13 +1050,13 @@ def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None
         if out is not None:
             instance(Tensor, out, "clamp_min", "out")
             call, value = number_form(tt_clamp_min_f64_into, tt_clamp_min_i64_into,
-                                      tt_clamp_min_scalar_into, min, "clamp_min", "min")
+                                      tt_clamp_min_scalar_into, min, "clamp_min", "min", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: clamp_min(input, min), "clamp_min")
             return out
         h = TensorHandle()
         call, value = number_form(tt_clamp_min_f64, tt_clamp_min_i64, tt_clamp_min_scalar, min,
-                                  "clamp_min", "min")
+                                  "clamp_min", "min", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -1071,7 +1079,7 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
         return input
     elif is_number(min):
         call, value = number_form(tt_clamp_min_f64_, tt_clamp_min_i64_, tt_clamp_min_scalar_, min,
-                                  "clamp_min_", "min")
+                                  "clamp_min_", "min", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -1094,7 +1102,7 @@ def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None
         if out is not None:
             instance(Tensor, out, "clamp_max", "out")
             if tt_clamp_max_into(local.ctx, input, max, out):
-                fail()
+                return refit(out, lambda: clamp_max(input, max), "clamp_max")
             return out
         h = TensorHandle()
         if tt_clamp_max(local.ctx, input, max, byref(h)):
@@ -1104,13 +1112,13 @@ def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None
         if out is not None:
             instance(Tensor, out, "clamp_max", "out")
             call, value = number_form(tt_clamp_max_f64_into, tt_clamp_max_i64_into,
-                                      tt_clamp_max_scalar_into, max, "clamp_max", "max")
+                                      tt_clamp_max_scalar_into, max, "clamp_max", "max", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: clamp_max(input, max), "clamp_max")
             return out
         h = TensorHandle()
         call, value = number_form(tt_clamp_max_f64, tt_clamp_max_i64, tt_clamp_max_scalar, max,
-                                  "clamp_max", "max")
+                                  "clamp_max", "max", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -1133,7 +1141,7 @@ def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
         return input
     elif is_number(max):
         call, value = number_form(tt_clamp_max_f64_, tt_clamp_max_i64_, tt_clamp_max_scalar_, max,
-                                  "clamp_max_", "max")
+                                  "clamp_max_", "max", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -1156,7 +1164,7 @@ def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "fmax", "out")
         if tt_fmax_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: fmax(input, other), "fmax")
         return out
     h = TensorHandle()
     if tt_fmax(local.ctx, input, other, byref(h)):
@@ -1180,7 +1188,7 @@ def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "fmin", "out")
         if tt_fmin_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: fmin(input, other), "fmin")
         return out
     h = TensorHandle()
     if tt_fmin(local.ctx, input, other, byref(h)):
@@ -1204,7 +1212,7 @@ def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = Non
         if out is not None:
             instance(Tensor, out, "copysign", "out")
             if tt_copysign_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: copysign(input, other), "copysign")
             return out
         h = TensorHandle()
         if tt_copysign(local.ctx, input, other, byref(h)):
@@ -1214,13 +1222,13 @@ def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = Non
         if out is not None:
             instance(Tensor, out, "copysign", "out")
             call, value = number_form(tt_copysign_f64_into, tt_copysign_i64_into,
-                                      tt_copysign_scalar_into, other, "copysign", "other")
+                                      tt_copysign_scalar_into, other, "copysign", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: copysign(input, other), "copysign")
             return out
         h = TensorHandle()
         call, value = number_form(tt_copysign_f64, tt_copysign_i64, tt_copysign_scalar, other,
-                                  "copysign", "other")
+                                  "copysign", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -1243,7 +1251,7 @@ def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_copysign_f64_, tt_copysign_i64_, tt_copysign_scalar_, other,
-                                  "copysign_", "other")
+                                  "copysign_", "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -1265,7 +1273,7 @@ def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "hypot", "out")
         if tt_hypot_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: hypot(input, other), "hypot")
         return out
     h = TensorHandle()
     if tt_hypot(local.ctx, input, other, byref(h)):
@@ -1305,7 +1313,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     if out is not None:
         instance(Tensor, out, "logaddexp", "out")
         if tt_logaddexp_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: logaddexp(input, other), "logaddexp")
         return out
     h = TensorHandle()
     if tt_logaddexp(local.ctx, input, other, byref(h)):
@@ -1328,7 +1336,7 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
     if out is not None:
         instance(Tensor, out, "logaddexp2", "out")
         if tt_logaddexp2_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: logaddexp2(input, other), "logaddexp2")
         return out
     h = TensorHandle()
     if tt_logaddexp2(local.ctx, input, other, byref(h)):
@@ -1353,7 +1361,7 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
     if out is not None:
         instance(Tensor, out, "heaviside", "out")
         if tt_heaviside_into(local.ctx, input, values, out):
-            fail()
+            return refit(out, lambda: heaviside(input, values), "heaviside")
         return out
     h = TensorHandle()
     if tt_heaviside(local.ctx, input, values, byref(h)):
@@ -1394,7 +1402,7 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     if out is not None:
         instance(Tensor, out, "nextafter", "out")
         if tt_nextafter_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: nextafter(input, other), "nextafter")
         return out
     h = TensorHandle()
     if tt_nextafter(local.ctx, input, other, byref(h)):
@@ -1434,7 +1442,7 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "gcd", "out")
         if tt_gcd_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: gcd(input, other), "gcd")
         return out
     h = TensorHandle()
     if tt_gcd(local.ctx, input, other, byref(h)):
@@ -1474,7 +1482,7 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "lcm", "out")
         if tt_lcm_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: lcm(input, other), "lcm")
         return out
     h = TensorHandle()
     if tt_lcm(local.ctx, input, other, byref(h)):
@@ -1514,7 +1522,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "ldexp", "out")
         if tt_ldexp_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: ldexp(input, other), "ldexp")
         return out
     h = TensorHandle()
     if tt_ldexp(local.ctx, input, other, byref(h)):
@@ -1552,7 +1560,7 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     if out is not None:
         dst_mantissa, dst_exponent = out_tensors(out, 2, "frexp")
         if tt_frexp_into(local.ctx, input, dst_mantissa, dst_exponent):
-            fail()
+            return refit(out, lambda: frexp(input), "frexp")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_frexp(local.ctx, input, byref(h0), byref(h1)):
@@ -1576,7 +1584,7 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
         if out is not None:
             instance(Tensor, out, "float_power", "out")
             if tt_float_power_into(local.ctx, input, exponent, out):
-                fail()
+                return refit(out, lambda: float_power(input, exponent), "float_power")
             return out
         h = TensorHandle()
         if tt_float_power(local.ctx, input, exponent, byref(h)):
@@ -1587,13 +1595,13 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
             instance(Tensor, out, "float_power", "out")
             call, value = number_form(tt_float_power_f64_into, tt_float_power_i64_into,
                                       tt_float_power_scalar_into, exponent, "float_power",
-                                      "exponent")
+                                      "exponent", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: float_power(input, exponent), "float_power")
             return out
         h = TensorHandle()
         call, value = number_form(tt_float_power_f64, tt_float_power_i64, tt_float_power_scalar,
-                                  exponent, "float_power", "exponent")
+                                  exponent, "float_power", "exponent", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -1616,7 +1624,7 @@ def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
         return input
     elif is_number(exponent):
         call, value = number_form(tt_float_power_f64_, tt_float_power_i64_, tt_float_power_scalar_,
-                                  exponent, "float_power_", "exponent")
+                                  exponent, "float_power_", "exponent", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -1642,7 +1650,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "lerp", "out")
             if tt_lerp_into(local.ctx, input, end, weight, out):
-                fail()
+                return refit(out, lambda: lerp(input, end, weight), "lerp")
             return out
         h = TensorHandle()
         if tt_lerp(local.ctx, input, end, weight, byref(h)):
@@ -1652,13 +1660,13 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "lerp", "out")
             call, value = number_form(tt_lerp_f64_into, tt_lerp_i64_into, tt_lerp_scalar_into,
-                                      weight, "lerp", "weight")
+                                      weight, "lerp", "weight", input)
             if call(local.ctx, input, end, value, out):
-                fail()
+                return refit(out, lambda: lerp(input, end, weight), "lerp")
             return out
         h = TensorHandle()
         call, value = number_form(tt_lerp_f64, tt_lerp_i64, tt_lerp_scalar, weight, "lerp",
-                                  "weight")
+                                  "weight", input)
         if call(local.ctx, input, end, value, byref(h)):
             fail()
         return wrap(h)
@@ -1683,7 +1691,7 @@ def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
         return input
     elif is_number(weight):
         call, value = number_form(tt_lerp_f64_, tt_lerp_i64_, tt_lerp_scalar_, weight, "lerp_",
-                                  "weight")
+                                  "weight", input)
         if call(local.ctx, input, end, value):
             fail()
         return input
@@ -1713,7 +1721,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     if out is not None:
         instance(Tensor, out, "addcmul", "out")
         if tt_addcmul_into(local.ctx, input, tensor1, tensor2, opts, out):
-            fail()
+            return refit(out, lambda: addcmul(input, tensor1, tensor2, value=value), "addcmul")
         return out
     h = TensorHandle()
     if tt_addcmul(local.ctx, input, tensor1, tensor2, opts, byref(h)):
@@ -1766,7 +1774,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
     if out is not None:
         instance(Tensor, out, "addcdiv", "out")
         if tt_addcdiv_into(local.ctx, input, tensor1, tensor2, opts, out):
-            fail()
+            return refit(out, lambda: addcdiv(input, tensor1, tensor2, value=value), "addcdiv")
         return out
     h = TensorHandle()
     if tt_addcdiv(local.ctx, input, tensor1, tensor2, opts, byref(h)):
@@ -1812,7 +1820,7 @@ def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     if out is not None:
         instance(Tensor, out, "maximum", "out")
         if tt_maximum_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: maximum(input, other), "maximum")
         return out
     h = TensorHandle()
     if tt_maximum(local.ctx, input, other, byref(h)):
@@ -1836,7 +1844,7 @@ def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     if out is not None:
         instance(Tensor, out, "minimum", "out")
         if tt_minimum_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: minimum(input, other), "minimum")
         return out
     h = TensorHandle()
     if tt_minimum(local.ctx, input, other, byref(h)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, gathered, instance, int_list, integer, is_int, keeps, length, like,
-    no_overload, one_of, pointers, scalar_field, tensor_list, wrong_kind)
+    no_overload, one_of, refit, pointers, scalar_field, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -97,7 +97,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
     if out is not None:
         instance(Tensor, out, "cat", "out")
         if tt_cat_into(local.ctx, pointers(tensors), length(tensors), opts, out):
-            fail()
+            return refit(out, lambda: cat(tensors, dim), "cat")
         return out
     h = TensorHandle()
     if tt_cat(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
@@ -122,7 +122,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
     if out is not None:
         instance(Tensor, out, "stack", "out")
         if tt_stack_into(local.ctx, pointers(tensors), length(tensors), opts, out):
-            fail()
+            return refit(out, lambda: stack(tensors, dim), "stack")
         return out
     h = TensorHandle()
     if tt_stack(local.ctx, pointers(tensors), length(tensors), opts, byref(h)):
@@ -329,7 +329,7 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "hstack", "out")
         if tt_hstack_into(local.ctx, pointers(tensors), length(tensors), out):
-            fail()
+            return refit(out, lambda: hstack(tensors), "hstack")
         return out
     h = TensorHandle()
     if tt_hstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
@@ -348,7 +348,7 @@ def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "vstack", "out")
         if tt_vstack_into(local.ctx, pointers(tensors), length(tensors), out):
-            fail()
+            return refit(out, lambda: vstack(tensors), "vstack")
         return out
     h = TensorHandle()
     if tt_vstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
@@ -366,7 +366,7 @@ def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "dstack", "out")
         if tt_dstack_into(local.ctx, pointers(tensors), length(tensors), out):
-            fail()
+            return refit(out, lambda: dstack(tensors), "dstack")
         return out
     h = TensorHandle()
     if tt_dstack(local.ctx, pointers(tensors), length(tensors), byref(h)):
@@ -384,7 +384,7 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
     if out is not None:
         instance(Tensor, out, "column_stack", "out")
         if tt_column_stack_into(local.ctx, pointers(tensors), length(tensors), out):
-            fail()
+            return refit(out, lambda: column_stack(tensors), "column_stack")
         return out
     h = TensorHandle()
     if tt_column_stack(local.ctx, pointers(tensors), length(tensors), byref(h)):
@@ -599,7 +599,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     if out is not None:
         instance(Tensor, out, "diag", "out")
         if tt_diag_into(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), out):
-            fail()
+            return refit(out, lambda: diag(input, diagonal), "diag")
         return out
     h = TensorHandle()
     if tt_diag(local.ctx, input, c_int64(integer(diagonal, "diag", "diagonal")), byref(h)):

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ctypes import byref
-from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
+from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand, refit,
     wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
@@ -88,7 +88,7 @@ def bitwise_and(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_and", "out")
             if tt_bitwise_and_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: bitwise_and(input, other), "bitwise_and")
             return out
         h = TensorHandle()
         if tt_bitwise_and(local.ctx, input, other, byref(h)):
@@ -98,13 +98,14 @@ def bitwise_and(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_and", "out")
             call, value = number_form(tt_bitwise_and_f64_into, tt_bitwise_and_i64_into,
-                                      tt_bitwise_and_scalar_into, other, "bitwise_and", "other")
+                                      tt_bitwise_and_scalar_into, other, "bitwise_and", "other",
+                                      input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: bitwise_and(input, other), "bitwise_and")
             return out
         h = TensorHandle()
         call, value = number_form(tt_bitwise_and_f64, tt_bitwise_and_i64, tt_bitwise_and_scalar,
-                                  other, "bitwise_and", "other")
+                                  other, "bitwise_and", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -126,7 +127,7 @@ def bitwise_and_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_bitwise_and_f64_, tt_bitwise_and_i64_, tt_bitwise_and_scalar_,
-                                  other, "bitwise_and_", "other")
+                                  other, "bitwise_and_", "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -148,7 +149,7 @@ def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_or", "out")
             if tt_bitwise_or_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: bitwise_or(input, other), "bitwise_or")
             return out
         h = TensorHandle()
         if tt_bitwise_or(local.ctx, input, other, byref(h)):
@@ -158,13 +159,14 @@ def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_or", "out")
             call, value = number_form(tt_bitwise_or_f64_into, tt_bitwise_or_i64_into,
-                                      tt_bitwise_or_scalar_into, other, "bitwise_or", "other")
+                                      tt_bitwise_or_scalar_into, other, "bitwise_or", "other",
+                                      input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: bitwise_or(input, other), "bitwise_or")
             return out
         h = TensorHandle()
         call, value = number_form(tt_bitwise_or_f64, tt_bitwise_or_i64, tt_bitwise_or_scalar, other,
-                                  "bitwise_or", "other")
+                                  "bitwise_or", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -186,7 +188,7 @@ def bitwise_or_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_bitwise_or_f64_, tt_bitwise_or_i64_, tt_bitwise_or_scalar_,
-                                  other, "bitwise_or_", "other")
+                                  other, "bitwise_or_", "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -208,7 +210,7 @@ def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_xor", "out")
             if tt_bitwise_xor_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: bitwise_xor(input, other), "bitwise_xor")
             return out
         h = TensorHandle()
         if tt_bitwise_xor(local.ctx, input, other, byref(h)):
@@ -218,13 +220,14 @@ def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_xor", "out")
             call, value = number_form(tt_bitwise_xor_f64_into, tt_bitwise_xor_i64_into,
-                                      tt_bitwise_xor_scalar_into, other, "bitwise_xor", "other")
+                                      tt_bitwise_xor_scalar_into, other, "bitwise_xor", "other",
+                                      input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: bitwise_xor(input, other), "bitwise_xor")
             return out
         h = TensorHandle()
         call, value = number_form(tt_bitwise_xor_f64, tt_bitwise_xor_i64, tt_bitwise_xor_scalar,
-                                  other, "bitwise_xor", "other")
+                                  other, "bitwise_xor", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -246,7 +249,7 @@ def bitwise_xor_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_bitwise_xor_f64_, tt_bitwise_xor_i64_, tt_bitwise_xor_scalar_,
-                                  other, "bitwise_xor_", "other")
+                                  other, "bitwise_xor_", "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -267,7 +270,7 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "bitwise_not", "out")
         if tt_bitwise_not_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: bitwise_not(input), "bitwise_not")
         return out
     h = TensorHandle()
     if tt_bitwise_not(local.ctx, input, byref(h)):
@@ -305,7 +308,7 @@ def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_left_shift", "out")
             if tt_bitwise_left_shift_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: bitwise_left_shift(input, other), "bitwise_left_shift")
             return out
         h = TensorHandle()
         if tt_bitwise_left_shift(local.ctx, input, other, byref(h)):
@@ -317,14 +320,14 @@ def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
             call, value = number_form(tt_bitwise_left_shift_f64_into,
                                       tt_bitwise_left_shift_i64_into,
                                       tt_bitwise_left_shift_scalar_into, other,
-                                      "bitwise_left_shift", "other")
+                                      "bitwise_left_shift", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: bitwise_left_shift(input, other), "bitwise_left_shift")
             return out
         h = TensorHandle()
         call, value = number_form(tt_bitwise_left_shift_f64, tt_bitwise_left_shift_i64,
                                   tt_bitwise_left_shift_scalar, other, "bitwise_left_shift",
-                                  "other")
+                                  "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -347,7 +350,7 @@ def bitwise_left_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     elif is_number(other):
         call, value = number_form(tt_bitwise_left_shift_f64_, tt_bitwise_left_shift_i64_,
                                   tt_bitwise_left_shift_scalar_, other, "bitwise_left_shift_",
-                                  "other")
+                                  "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -370,7 +373,7 @@ def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "bitwise_right_shift", "out")
             if tt_bitwise_right_shift_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: bitwise_right_shift(input, other), "bitwise_right_shift")
             return out
         h = TensorHandle()
         if tt_bitwise_right_shift(local.ctx, input, other, byref(h)):
@@ -382,14 +385,14 @@ def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
             call, value = number_form(tt_bitwise_right_shift_f64_into,
                                       tt_bitwise_right_shift_i64_into,
                                       tt_bitwise_right_shift_scalar_into, other,
-                                      "bitwise_right_shift", "other")
+                                      "bitwise_right_shift", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: bitwise_right_shift(input, other), "bitwise_right_shift")
             return out
         h = TensorHandle()
         call, value = number_form(tt_bitwise_right_shift_f64, tt_bitwise_right_shift_i64,
                                   tt_bitwise_right_shift_scalar, other, "bitwise_right_shift",
-                                  "other")
+                                  "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -413,7 +416,7 @@ def bitwise_right_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
     elif is_number(other):
         call, value = number_form(tt_bitwise_right_shift_f64_, tt_bitwise_right_shift_i64_,
                                   tt_bitwise_right_shift_scalar_, other, "bitwise_right_shift_",
-                                  "other")
+                                  "other", input)
         if call(local.ctx, input, value):
             fail()
         return input

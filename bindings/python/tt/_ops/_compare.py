@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, instance, keeps, is_number, no_overload, number_form,
-    number_operand, real, wrong_kind)
+    number_operand, refit, real, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -114,7 +114,7 @@ def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "eq", "out")
             if tt_eq_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: eq(input, other), "eq")
             return out
         h = TensorHandle()
         if tt_eq(local.ctx, input, other, byref(h)):
@@ -124,12 +124,12 @@ def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "eq", "out")
             call, value = number_form(tt_eq_f64_into, tt_eq_i64_into, tt_eq_scalar_into, other,
-                                      "eq", "other")
+                                      "eq", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: eq(input, other), "eq")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_eq_f64, tt_eq_i64, tt_eq_scalar, other, "eq", "other")
+        call, value = number_form(tt_eq_f64, tt_eq_i64, tt_eq_scalar, other, "eq", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -149,7 +149,8 @@ def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
             fail()
         return input
     elif is_number(other):
-        call, value = number_form(tt_eq_f64_, tt_eq_i64_, tt_eq_scalar_, other, "eq_", "other")
+        call, value = number_form(tt_eq_f64_, tt_eq_i64_, tt_eq_scalar_, other, "eq_", "other",
+                                  input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -170,7 +171,7 @@ def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "ne", "out")
             if tt_ne_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: ne(input, other), "ne")
             return out
         h = TensorHandle()
         if tt_ne(local.ctx, input, other, byref(h)):
@@ -180,12 +181,12 @@ def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "ne", "out")
             call, value = number_form(tt_ne_f64_into, tt_ne_i64_into, tt_ne_scalar_into, other,
-                                      "ne", "other")
+                                      "ne", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: ne(input, other), "ne")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_ne_f64, tt_ne_i64, tt_ne_scalar, other, "ne", "other")
+        call, value = number_form(tt_ne_f64, tt_ne_i64, tt_ne_scalar, other, "ne", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -205,7 +206,8 @@ def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
             fail()
         return input
     elif is_number(other):
-        call, value = number_form(tt_ne_f64_, tt_ne_i64_, tt_ne_scalar_, other, "ne_", "other")
+        call, value = number_form(tt_ne_f64_, tt_ne_i64_, tt_ne_scalar_, other, "ne_", "other",
+                                  input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -226,7 +228,7 @@ def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "lt", "out")
             if tt_lt_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: lt(input, other), "lt")
             return out
         h = TensorHandle()
         if tt_lt(local.ctx, input, other, byref(h)):
@@ -236,12 +238,12 @@ def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "lt", "out")
             call, value = number_form(tt_lt_f64_into, tt_lt_i64_into, tt_lt_scalar_into, other,
-                                      "lt", "other")
+                                      "lt", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: lt(input, other), "lt")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_lt_f64, tt_lt_i64, tt_lt_scalar, other, "lt", "other")
+        call, value = number_form(tt_lt_f64, tt_lt_i64, tt_lt_scalar, other, "lt", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -261,7 +263,8 @@ def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
             fail()
         return input
     elif is_number(other):
-        call, value = number_form(tt_lt_f64_, tt_lt_i64_, tt_lt_scalar_, other, "lt_", "other")
+        call, value = number_form(tt_lt_f64_, tt_lt_i64_, tt_lt_scalar_, other, "lt_", "other",
+                                  input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -282,7 +285,7 @@ def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "le", "out")
             if tt_le_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: le(input, other), "le")
             return out
         h = TensorHandle()
         if tt_le(local.ctx, input, other, byref(h)):
@@ -292,12 +295,12 @@ def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "le", "out")
             call, value = number_form(tt_le_f64_into, tt_le_i64_into, tt_le_scalar_into, other,
-                                      "le", "other")
+                                      "le", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: le(input, other), "le")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_le_f64, tt_le_i64, tt_le_scalar, other, "le", "other")
+        call, value = number_form(tt_le_f64, tt_le_i64, tt_le_scalar, other, "le", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -317,7 +320,8 @@ def le_(self: Tensor, other: Tensor | complex) -> Tensor:
             fail()
         return input
     elif is_number(other):
-        call, value = number_form(tt_le_f64_, tt_le_i64_, tt_le_scalar_, other, "le_", "other")
+        call, value = number_form(tt_le_f64_, tt_le_i64_, tt_le_scalar_, other, "le_", "other",
+                                  input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -338,7 +342,7 @@ def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "gt", "out")
             if tt_gt_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: gt(input, other), "gt")
             return out
         h = TensorHandle()
         if tt_gt(local.ctx, input, other, byref(h)):
@@ -348,12 +352,12 @@ def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "gt", "out")
             call, value = number_form(tt_gt_f64_into, tt_gt_i64_into, tt_gt_scalar_into, other,
-                                      "gt", "other")
+                                      "gt", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: gt(input, other), "gt")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_gt_f64, tt_gt_i64, tt_gt_scalar, other, "gt", "other")
+        call, value = number_form(tt_gt_f64, tt_gt_i64, tt_gt_scalar, other, "gt", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -373,7 +377,8 @@ def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
             fail()
         return input
     elif is_number(other):
-        call, value = number_form(tt_gt_f64_, tt_gt_i64_, tt_gt_scalar_, other, "gt_", "other")
+        call, value = number_form(tt_gt_f64_, tt_gt_i64_, tt_gt_scalar_, other, "gt_", "other",
+                                  input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -394,7 +399,7 @@ def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "ge", "out")
             if tt_ge_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: ge(input, other), "ge")
             return out
         h = TensorHandle()
         if tt_ge(local.ctx, input, other, byref(h)):
@@ -404,12 +409,12 @@ def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         if out is not None:
             instance(Tensor, out, "ge", "out")
             call, value = number_form(tt_ge_f64_into, tt_ge_i64_into, tt_ge_scalar_into, other,
-                                      "ge", "other")
+                                      "ge", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: ge(input, other), "ge")
             return out
         h = TensorHandle()
-        call, value = number_form(tt_ge_f64, tt_ge_i64, tt_ge_scalar, other, "ge", "other")
+        call, value = number_form(tt_ge_f64, tt_ge_i64, tt_ge_scalar, other, "ge", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -429,7 +434,8 @@ def ge_(self: Tensor, other: Tensor | complex) -> Tensor:
             fail()
         return input
     elif is_number(other):
-        call, value = number_form(tt_ge_f64_, tt_ge_i64_, tt_ge_scalar_, other, "ge_", "other")
+        call, value = number_form(tt_ge_f64_, tt_ge_i64_, tt_ge_scalar_, other, "ge_", "other",
+                                  input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -449,7 +455,7 @@ def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "logical_not", "out")
         if tt_logical_not_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: logical_not(input), "logical_not")
         return out
     h = TensorHandle()
     if tt_logical_not(local.ctx, input, byref(h)):
@@ -486,7 +492,7 @@ def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
     if out is not None:
         instance(Tensor, out, "logical_and", "out")
         if tt_logical_and_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: logical_and(input, other), "logical_and")
         return out
     h = TensorHandle()
     if tt_logical_and(local.ctx, input, other, byref(h)):
@@ -526,7 +532,7 @@ def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
     if out is not None:
         instance(Tensor, out, "logical_or", "out")
         if tt_logical_or_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: logical_or(input, other), "logical_or")
         return out
     h = TensorHandle()
     if tt_logical_or(local.ctx, input, other, byref(h)):
@@ -566,7 +572,7 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
     if out is not None:
         instance(Tensor, out, "logical_xor", "out")
         if tt_logical_xor_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: logical_xor(input, other), "logical_xor")
         return out
     h = TensorHandle()
     if tt_logical_xor(local.ctx, input, other, byref(h)):
@@ -644,7 +650,8 @@ def isin(elements: Tensor | complex, test_elements: Tensor | complex, *,
     if out is not None:
         instance(Tensor, out, "isin", "out")
         if tt_isin_into(local.ctx, elements, test_elements, opts, out):
-            fail()
+            return refit(out, lambda: isin(elements, test_elements, assume_unique=assume_unique,
+                                           invert=invert), "isin")
         return out
     h = TensorHandle()
     if tt_isin(local.ctx, elements, test_elements, opts, byref(h)):

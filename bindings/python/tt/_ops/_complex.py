@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ctypes import byref
-from .._convert import instance, keeps, real, wrong_kind
+from .._convert import instance, keeps, refit, real, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -42,7 +42,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "complex", "out")
         if tt_complex_into(local.ctx, real, imag, out):
-            fail()
+            return refit(out, lambda: complex(real, imag), "complex")
         return out
     h = TensorHandle()
     if tt_complex(local.ctx, real, imag, byref(h)):
@@ -67,7 +67,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "polar", "out")
         if tt_polar_into(local.ctx, abs, angle, out):
-            fail()
+            return refit(out, lambda: polar(abs, angle), "polar")
         return out
     h = TensorHandle()
     if tt_polar(local.ctx, abs, angle, byref(h)):
@@ -121,7 +121,7 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "angle", "out")
         if tt_angle_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: angle(input), "angle")
         return out
     h = TensorHandle()
     if tt_angle(local.ctx, input, byref(h)):
@@ -159,7 +159,7 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "conj_physical", "out")
         if tt_conj_physical_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: conj_physical(input), "conj_physical")
         return out
     h = TensorHandle()
     if tt_conj_physical(local.ctx, input, byref(h)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, keeps, is_number, no_overload,
-    number_form, wrong_kind)
+    number_form, refit, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -67,7 +67,7 @@ def clone(input: Tensor, *, memory_format: memory_format = preserve_format,
     if out is not None:
         instance(Tensor, out, "clone", "out")
         if tt_clone_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: clone(input, memory_format=memory_format), "clone")
         return out
     h = TensorHandle()
     if tt_clone(local.ctx, input, opts, byref(h)):
@@ -141,7 +141,8 @@ def fill_(input: Tensor, value: complex) -> Tensor:
     """
     if not isinstance(input, Tensor):
         raise wrong_kind("fill_", "input", "Tensor", input)
-    call, value = number_form(tt_fill_f64_, tt_fill_i64_, tt_fill_scalar_, value, "fill_", "value")
+    call, value = number_form(tt_fill_f64_, tt_fill_i64_, tt_fill_scalar_, value, "fill_", "value",
+                              input)
     if call(local.ctx, input, value):
         fail()
     return input
@@ -163,7 +164,8 @@ def fill(input: Tensor, value: complex | Tensor) -> Tensor:
             raise wrong_kind("fill", "input", "Tensor", input)
     if is_number(value):
         h = TensorHandle()
-        call, value = number_form(tt_fill_f64, tt_fill_i64, tt_fill_scalar, value, "fill", "value")
+        call, value = number_form(tt_fill_f64, tt_fill_i64, tt_fill_scalar, value, "fill", "value",
+                                  input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, int_list, integer, keeps,
-    left_out, number_form, real, scalar, scalar_field, wrong_kind)
+    left_out, number_form, written, check_layout, real, scalar, scalar_field, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -61,19 +61,21 @@ _o_kaiser_window = Struct("Qidiii0q").pack
 
 
 def empty(*args: Any, dtype: dtype | None = None, device: device | str | None = None,
-          out: Tensor | None = None, requires_grad: bool = False,
-          size: int | Sequence[int] | None = None) -> Tensor:
-    """empty(*size, dtype=None, device=None, out=None, requires_grad=False)
+          out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+          requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
+    """empty(*size, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns an uninitialized tensor.
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("empty", layout)
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "empty",
         "size")
     if out is not None:
-        from ._copy import clone
-        return clone(empty(size, dtype=dtype, device=device), out=out)
+        return written(empty(size, dtype=dtype or out.dtype, device=device), out, "empty")
     size_c, size_n = int_list(size, "empty", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -88,26 +90,30 @@ def empty(*args: Any, dtype: dtype | None = None, device: device | str | None = 
 
 
 def new_empty(self: Tensor, *args: Any, dtype: dtype | None = None,
-              device: device | str | None = None, requires_grad: bool = False,
-              size: int | Sequence[int] | None = None) -> Tensor:
+              device: device | str | None = None, layout: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
     """As tt.empty; dtype and device are by default the tensor's."""
-    return (empty(*args, dtype=dtype or self.dtype, device=device or self.device,
+    return (empty(*args, dtype=dtype or self.dtype, device=device or self.device, layout=layout,
                   requires_grad=requires_grad, size=size))
 
 
 def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *,
                   dtype: dtype | None = None, device: device | str | None = None,
-                  out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-    """empty_strided(size, stride, *, dtype=None, device=None, out=None, requires_grad=False)
+                  out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Tensor:
+    """empty_strided(size, stride, *, dtype=None, device=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns an uninitialized tensor with the given strides.
       stride: distances of neighbours along each dimension, in elements, not negative
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("empty_strided", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(empty_strided(size, stride, dtype=dtype, device=device), out=out)
+        return (written(empty_strided(size, stride, dtype=dtype or out.dtype, device=device), out,
+                        "empty_strided"))
     size_c, size_n = int_list(size, "empty_strided", "size")
     stride_c, stride_n = int_list(stride, "empty_strided", "stride")
     opts = None
@@ -124,26 +130,29 @@ def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *,
 
 def new_empty_strided(self: Tensor, size: int | Sequence[int], stride: int | Sequence[int], *,
                       dtype: dtype | None = None, device: device | str | None = None,
+                      layout: Any = None, pin_memory: bool = False,
                       requires_grad: bool = False) -> Tensor:
     """As tt.empty_strided; dtype and device are by default the tensor's."""
     return (empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device,
-                          requires_grad=requires_grad))
+                          layout=layout, requires_grad=requires_grad))
 
 
 def zeros(*args: Any, dtype: dtype | None = None, device: device | str | None = None,
-          out: Tensor | None = None, requires_grad: bool = False,
-          size: int | Sequence[int] | None = None) -> Tensor:
-    """zeros(*size, dtype=None, device=None, out=None, requires_grad=False)
+          out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+          requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
+    """zeros(*size, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns a tensor filled with 0.
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("zeros", layout)
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "zeros",
         "size")
     if out is not None:
-        from ._copy import clone
-        return clone(zeros(size, dtype=dtype, device=device), out=out)
+        return written(zeros(size, dtype=dtype or out.dtype, device=device), out, "zeros")
     size_c, size_n = int_list(size, "zeros", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -158,27 +167,29 @@ def zeros(*args: Any, dtype: dtype | None = None, device: device | str | None = 
 
 
 def new_zeros(self: Tensor, *args: Any, dtype: dtype | None = None,
-              device: device | str | None = None, requires_grad: bool = False,
-              size: int | Sequence[int] | None = None) -> Tensor:
+              device: device | str | None = None, layout: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
     """As tt.zeros; dtype and device are by default the tensor's."""
-    return (zeros(*args, dtype=dtype or self.dtype, device=device or self.device,
+    return (zeros(*args, dtype=dtype or self.dtype, device=device or self.device, layout=layout,
                   requires_grad=requires_grad, size=size))
 
 
 def ones(*args: Any, dtype: dtype | None = None, device: device | str | None = None,
-         out: Tensor | None = None, requires_grad: bool = False,
-         size: int | Sequence[int] | None = None) -> Tensor:
-    """ones(*size, dtype=None, device=None, out=None, requires_grad=False)
+         out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+         requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
+    """ones(*size, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns a tensor filled with 1.
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("ones", layout)
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "ones",
         "size")
     if out is not None:
-        from ._copy import clone
-        return clone(ones(size, dtype=dtype, device=device), out=out)
+        return written(ones(size, dtype=dtype or out.dtype, device=device), out, "ones")
     size_c, size_n = int_list(size, "ones", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -192,26 +203,28 @@ def ones(*args: Any, dtype: dtype | None = None, device: device | str | None = N
 
 
 def new_ones(self: Tensor, *args: Any, dtype: dtype | None = None,
-             device: device | str | None = None, requires_grad: bool = False,
-             size: int | Sequence[int] | None = None) -> Tensor:
+             device: device | str | None = None, layout: Any = None, pin_memory: bool = False,
+             requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
     """As tt.ones; dtype and device are by default the tensor's."""
-    return (ones(*args, dtype=dtype or self.dtype, device=device or self.device,
+    return (ones(*args, dtype=dtype or self.dtype, device=device or self.device, layout=layout,
                  requires_grad=requires_grad, size=size))
 
 
 def full(size: int | Sequence[int], fill_value: complex, *, dtype: dtype | None = None,
-         device: device | str | None = None, out: Tensor | None = None,
-         requires_grad: bool = False) -> Tensor:
-    """full(size, fill_value, *, dtype=None, device=None, out=None, requires_grad=False)
+         device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
+         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """full(size, fill_value, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns a tensor filled with fill_value.
       dtype: dtype of the result; default: bool, int64, float32 or complex64, as the kind of
         fill_value
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("full", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(full(size, fill_value, dtype=dtype, device=device), out=out)
+        return written(full(size, fill_value, dtype=dtype or out.dtype, device=device), out, "full")
     size_c, size_n = int_list(size, "full", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -219,7 +232,7 @@ def full(size: int | Sequence[int], fill_value: complex, *, dtype: dtype | None 
                        dtype_code(dtype, "full", "dtype"), *device_field(device, "full", "device"))
     h = TensorHandle()
     call, value = number_form(tt_full_f64, tt_full_i64, tt_full_scalar, fill_value, "full",
-                              "fill_value")
+                              "fill_value", dtype)
     if call(local.ctx, size_c, size_n, value, opts, byref(h)):
         fail()
     t = wrap(h)
@@ -227,18 +240,19 @@ def full(size: int | Sequence[int], fill_value: complex, *, dtype: dtype | None 
 
 
 def new_full(self: Tensor, size: int | Sequence[int], fill_value: complex, *,
-             dtype: dtype | None = None, device: device | str | None = None,
-             requires_grad: bool = False) -> Tensor:
+             dtype: dtype | None = None, device: device | str | None = None, layout: Any = None,
+             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """As tt.full; dtype and device are by default the tensor's."""
     return (full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device,
-                 requires_grad=requires_grad))
+                 layout=layout, requires_grad=requires_grad))
 
 
 def arange(start: complex | None = None, end: complex | None = None, step: complex = 1, *,
            dtype: dtype | None = None, device: device | str | None = None,
-           out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-    """arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None,
-        requires_grad=False)
+           out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+           requires_grad: bool = False) -> Tensor:
+    """arange(start=None, end=None, step=1, *, dtype=None, device=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns the values start, start + step, … up to, but not including, end: ceil((end - start) /
     step) elements.
@@ -248,10 +262,12 @@ def arange(start: complex | None = None, end: complex | None = None, step: compl
       dtype: dtype of the result; default: int64 if start, end and step are integers, else float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("arange", layout)
     start, end = left_out(0, start, end)
     if out is not None:
-        from ._copy import clone
-        return clone(arange(start, end, step, dtype=dtype, device=device), out=out)
+        return (written(arange(start, end, step, dtype=dtype or out.dtype, device=device), out,
+                        "arange"))
     opts = None
     if step != 1 or type(step) is not int or dtype is not None or device is not None:
         opts = _o_arange(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -267,13 +283,17 @@ def arange(start: complex | None = None, end: complex | None = None, step: compl
 
 
 def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-    """empty_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
+               out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+               requires_grad: bool = False) -> Tensor:
+    """empty_like(input, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if layout is not None:
+        check_layout("empty_like", layout)
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(empty_like(input.as_subclass(Tensor), dtype=dtype, device=device,
@@ -281,8 +301,8 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         if not isinstance(input, Tensor):
             raise wrong_kind("empty_like", "input", "Tensor", input)
     if out is not None:
-        from ._copy import clone
-        return clone(empty_like(input, dtype=dtype, device=device), out=out)
+        return (written(empty_like(input, dtype=dtype or out.dtype, device=device), out,
+                        "empty_like"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_empty_like((dtype is not None) | (device is not None) << 1,
@@ -296,13 +316,17 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
 
 
 def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-    """zeros_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
+               out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+               requires_grad: bool = False) -> Tensor:
+    """zeros_like(input, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if layout is not None:
+        check_layout("zeros_like", layout)
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(zeros_like(input.as_subclass(Tensor), dtype=dtype, device=device,
@@ -310,8 +334,8 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         if not isinstance(input, Tensor):
             raise wrong_kind("zeros_like", "input", "Tensor", input)
     if out is not None:
-        from ._copy import clone
-        return clone(zeros_like(input, dtype=dtype, device=device), out=out)
+        return (written(zeros_like(input, dtype=dtype or out.dtype, device=device), out,
+                        "zeros_like"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_zeros_like((dtype is not None) | (device is not None) << 1,
@@ -325,13 +349,17 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
 
 
 def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-              out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-    """ones_like(input, *, dtype=None, device=None, out=None, requires_grad=False)
+              out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False) -> Tensor:
+    """ones_like(input, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if layout is not None:
+        check_layout("ones_like", layout)
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(ones_like(input.as_subclass(Tensor), dtype=dtype, device=device,
@@ -339,8 +367,7 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
         if not isinstance(input, Tensor):
             raise wrong_kind("ones_like", "input", "Tensor", input)
     if out is not None:
-        from ._copy import clone
-        return clone(ones_like(input, dtype=dtype, device=device), out=out)
+        return written(ones_like(input, dtype=dtype or out.dtype, device=device), out, "ones_like")
     opts = None
     if dtype is not None or device is not None:
         opts = _o_ones_like((dtype is not None) | (device is not None) << 1,
@@ -354,15 +381,18 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
 
 
 def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
-              device: device | str | None = None, out: Tensor | None = None,
-              requires_grad: bool = False) -> Tensor:
-    """full_like(input, fill_value, *, dtype=None, device=None, out=None, requires_grad=False)
+              device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
+              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """full_like(input, fill_value, *, dtype=None, device=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are
     kept.
       dtype: dtype of the result; default: that of self
       device: device of the result; default: that of self
     """
+    if layout is not None:
+        check_layout("full_like", layout)
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(full_like(input.as_subclass(Tensor), fill_value, dtype=dtype,
@@ -370,8 +400,8 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
         if not isinstance(input, Tensor):
             raise wrong_kind("full_like", "input", "Tensor", input)
     if out is not None:
-        from ._copy import clone
-        return clone(full_like(input, fill_value, dtype=dtype, device=device), out=out)
+        return (written(full_like(input, fill_value, dtype=dtype or out.dtype, device=device), out,
+                        "full_like"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_full_like((dtype is not None) | (device is not None) << 1,
@@ -379,7 +409,7 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
                             *device_field(device, "full_like", "device"))
     h = TensorHandle()
     call, value = number_form(tt_full_like_f64, tt_full_like_i64, tt_full_like_scalar, fill_value,
-                              "full_like", "fill_value")
+                              "full_like", "fill_value", input)
     if call(local.ctx, input, value, opts, byref(h)):
         fail()
     t = wrap(h)
@@ -387,9 +417,10 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
 
 
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None,
-        device: device | str | None = None, out: Tensor | None = None,
-        requires_grad: bool = False) -> Tensor:
-    """eye(n, m=None, *, dtype=None, device=None, out=None, requires_grad=False)
+        device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
+        pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """eye(n, m=None, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns a matrix with ones on the main diagonal and zeros elsewhere.
       n: number of rows
@@ -397,9 +428,10 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("eye", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(eye(n, m, dtype=dtype, device=device), out=out)
+        return written(eye(n, m, dtype=dtype or out.dtype, device=device), out, "eye")
     opts = None
     if m is not None or dtype is not None or device is not None:
         opts = _o_eye((m is not None) | (dtype is not None) << 1 | (device is not None) << 2,
@@ -413,9 +445,10 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None,
 
 
 def linspace(start: complex, end: complex, steps: int, *, dtype: dtype | None = None,
-             device: device | str | None = None, out: Tensor | None = None,
-             requires_grad: bool = False) -> Tensor:
-    """linspace(start, end, steps, *, dtype=None, device=None, out=None, requires_grad=False)
+             device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
+             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """linspace(start, end, steps, *, dtype=None, device=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns `steps` evenly spaced values from start to end, both included.
       start: first value
@@ -424,9 +457,11 @@ def linspace(start: complex, end: complex, steps: int, *, dtype: dtype | None = 
       dtype: dtype of the result; default: complex64 if start or end is complex, else float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("linspace", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(linspace(start, end, steps, dtype=dtype, device=device), out=out)
+        return (written(linspace(start, end, steps, dtype=dtype or out.dtype, device=device), out,
+                        "linspace"))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_linspace((dtype is not None) | (device is not None) << 1,
@@ -494,9 +529,10 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
 
 def logspace(start: complex, end: complex, steps: int, base: float = 10.0, *,
              dtype: dtype | None = None, device: device | str | None = None,
-             out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-    """logspace(start, end, steps, base=10.0, *, dtype=None, device=None, out=None,
-        requires_grad=False)
+             out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+             requires_grad: bool = False) -> Tensor:
+    """logspace(start, end, steps, base=10.0, *, dtype=None, device=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns base to the powers of `steps` evenly spaced values from start to end, both included.
       start: first exponent
@@ -506,9 +542,11 @@ def logspace(start: complex, end: complex, steps: int, base: float = 10.0, *,
       dtype: dtype of the result; default: complex64 if start or end is complex, else float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("logspace", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(logspace(start, end, steps, base, dtype=dtype, device=device), out=out)
+        return (written(logspace(start, end, steps, base, dtype=dtype or out.dtype, device=device),
+                        out, "logspace"))
     opts = None
     if base != 10.0 or type(base) is not float or dtype is not None or device is not None:
         opts = _o_logspace(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -523,10 +561,10 @@ def logspace(start: complex, end: complex, steps: int, base: float = 10.0, *,
 
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
-                device: device | str | None = None, out: Tensor | None = None,
-                requires_grad: bool = False) -> Tensor:
-    """hann_window(window_length, periodic=True, *, dtype=None, device=None, out=None,
-        requires_grad=False)
+                device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
+                pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """hann_window(window_length, periodic=True, *, dtype=None, device=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns a Hann window: 0.5 - 0.5 cos(2 pi i / n).
       window_length: number of values
@@ -535,9 +573,11 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | Non
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("hann_window", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(hann_window(window_length, periodic, dtype=dtype, device=device), out=out)
+        return (written(hann_window(window_length, periodic, dtype=dtype or out.dtype,
+                                    device=device), out, "hann_window"))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_hann_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -555,9 +595,10 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | Non
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54,
                    beta: float = 0.46, *, dtype: dtype | None = None,
                    device: device | str | None = None, out: Tensor | None = None,
+                   layout: Any = None, pin_memory: bool = False,
                    requires_grad: bool = False) -> Tensor:
     """hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None,
-        device=None, out=None, requires_grad=False)
+        device=None, out=None, layout=None, pin_memory=False, requires_grad=False)
 
     Returns a Hamming window: alpha - beta cos(2 pi i / n).
       window_length: number of values
@@ -568,10 +609,12 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("hamming_window", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(hamming_window(window_length, periodic, alpha, beta, dtype=dtype,
-                                    device=device), out=out)
+        return (written(hamming_window(window_length, periodic, alpha, beta,
+                                       dtype=dtype or out.dtype, device=device), out,
+                        "hamming_window"))
     opts = None
     if (periodic is not True or alpha != 0.54 or type(alpha) is not float or beta != 0.46
         or type(beta) is not float or dtype is not None or device is not None):
@@ -592,9 +635,10 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                     device: device | str | None = None, out: Tensor | None = None,
+                    layout: Any = None, pin_memory: bool = False,
                     requires_grad: bool = False) -> Tensor:
     """blackman_window(window_length, periodic=True, *, dtype=None, device=None, out=None,
-        requires_grad=False)
+        layout=None, pin_memory=False, requires_grad=False)
 
     Returns a Blackman window: 0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n).
       window_length: number of values
@@ -603,9 +647,11 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype |
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("blackman_window", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(blackman_window(window_length, periodic, dtype=dtype, device=device), out=out)
+        return (written(blackman_window(window_length, periodic, dtype=dtype or out.dtype,
+                                        device=device), out, "blackman_window"))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_blackman_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -623,9 +669,10 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype |
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                     device: device | str | None = None, out: Tensor | None = None,
+                    layout: Any = None, pin_memory: bool = False,
                     requires_grad: bool = False) -> Tensor:
     """bartlett_window(window_length, periodic=True, *, dtype=None, device=None, out=None,
-        requires_grad=False)
+        layout=None, pin_memory=False, requires_grad=False)
 
     Returns a Bartlett window: 1 - |2 i / n - 1|.
       window_length: number of values
@@ -634,9 +681,11 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype |
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("bartlett_window", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(bartlett_window(window_length, periodic, dtype=dtype, device=device), out=out)
+        return (written(bartlett_window(window_length, periodic, dtype=dtype or out.dtype,
+                                        device=device), out, "bartlett_window"))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_bartlett_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -654,9 +703,10 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype |
 
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *,
                   dtype: dtype | None = None, device: device | str | None = None,
-                  out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
+                  out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Tensor:
     """kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, device=None, out=None,
-        requires_grad=False)
+        layout=None, pin_memory=False, requires_grad=False)
 
     Returns a Kaiser window: I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta).
       window_length: number of values
@@ -666,10 +716,11 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
       dtype: dtype of the result, floating; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("kaiser_window", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(kaiser_window(window_length, periodic, beta, dtype=dtype, device=device),
-                     out=out)
+        return (written(kaiser_window(window_length, periodic, beta, dtype=dtype or out.dtype,
+                                      device=device), out, "kaiser_window"))
     opts = None
     if (periodic is not True or beta != 12.0 or type(beta) is not float or dtype is not None
         or device is not None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, list_field, integer, keeps,
-    one_of, real, tensor_address, wrong_kind)
+    one_of, refit, real, tensor_address, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -112,7 +112,7 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
     if out is not None:
         instance(Tensor, out, "fft_fft", "out")
         if tt_fft_fft_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_fft(input, n, dim, norm), "fft_fft")
         return out
     h = TensorHandle()
     if tt_fft_fft(local.ctx, input, opts, byref(h)):
@@ -147,7 +147,7 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
     if out is not None:
         instance(Tensor, out, "fft_ifft", "out")
         if tt_fft_ifft_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_ifft(input, n, dim, norm), "fft_ifft")
         return out
     h = TensorHandle()
     if tt_fft_ifft(local.ctx, input, opts, byref(h)):
@@ -182,7 +182,7 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
     if out is not None:
         instance(Tensor, out, "fft_rfft", "out")
         if tt_fft_rfft_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_rfft(input, n, dim, norm), "fft_rfft")
         return out
     h = TensorHandle()
     if tt_fft_rfft(local.ctx, input, opts, byref(h)):
@@ -217,7 +217,7 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
     if out is not None:
         instance(Tensor, out, "fft_irfft", "out")
         if tt_fft_irfft_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_irfft(input, n, dim, norm), "fft_irfft")
         return out
     h = TensorHandle()
     if tt_fft_irfft(local.ctx, input, opts, byref(h)):
@@ -252,7 +252,7 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
     if out is not None:
         instance(Tensor, out, "fft_hfft", "out")
         if tt_fft_hfft_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_hfft(input, n, dim, norm), "fft_hfft")
         return out
     h = TensorHandle()
     if tt_fft_hfft(local.ctx, input, opts, byref(h)):
@@ -287,7 +287,7 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
     if out is not None:
         instance(Tensor, out, "fft_ihfft", "out")
         if tt_fft_ihfft_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_ihfft(input, n, dim, norm), "fft_ihfft")
         return out
     h = TensorHandle()
     if tt_fft_ihfft(local.ctx, input, opts, byref(h)):
@@ -325,7 +325,7 @@ def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_fft2", "out")
         if tt_fft_fft2_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_fft2(input, s, dim, norm), "fft_fft2")
         return out
     h = TensorHandle()
     if tt_fft_fft2(local.ctx, input, opts, byref(h)):
@@ -363,7 +363,7 @@ def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_ifft2", "out")
         if tt_fft_ifft2_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_ifft2(input, s, dim, norm), "fft_ifft2")
         return out
     h = TensorHandle()
     if tt_fft_ifft2(local.ctx, input, opts, byref(h)):
@@ -402,7 +402,7 @@ def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_rfft2", "out")
         if tt_fft_rfft2_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_rfft2(input, s, dim, norm), "fft_rfft2")
         return out
     h = TensorHandle()
     if tt_fft_rfft2(local.ctx, input, opts, byref(h)):
@@ -441,7 +441,7 @@ def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_irfft2", "out")
         if tt_fft_irfft2_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_irfft2(input, s, dim, norm), "fft_irfft2")
         return out
     h = TensorHandle()
     if tt_fft_irfft2(local.ctx, input, opts, byref(h)):
@@ -480,7 +480,7 @@ def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_hfft2", "out")
         if tt_fft_hfft2_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_hfft2(input, s, dim, norm), "fft_hfft2")
         return out
     h = TensorHandle()
     if tt_fft_hfft2(local.ctx, input, opts, byref(h)):
@@ -519,7 +519,7 @@ def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_ihfft2", "out")
         if tt_fft_ihfft2_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_ihfft2(input, s, dim, norm), "fft_ihfft2")
         return out
     h = TensorHandle()
     if tt_fft_ihfft2(local.ctx, input, opts, byref(h)):
@@ -557,7 +557,7 @@ def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_fftn", "out")
         if tt_fft_fftn_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_fftn(input, s, dim, norm), "fft_fftn")
         return out
     h = TensorHandle()
     if tt_fft_fftn(local.ctx, input, opts, byref(h)):
@@ -595,7 +595,7 @@ def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_ifftn", "out")
         if tt_fft_ifftn_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_ifftn(input, s, dim, norm), "fft_ifftn")
         return out
     h = TensorHandle()
     if tt_fft_ifftn(local.ctx, input, opts, byref(h)):
@@ -634,7 +634,7 @@ def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_rfftn", "out")
         if tt_fft_rfftn_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_rfftn(input, s, dim, norm), "fft_rfftn")
         return out
     h = TensorHandle()
     if tt_fft_rfftn(local.ctx, input, opts, byref(h)):
@@ -673,7 +673,7 @@ def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_irfftn", "out")
         if tt_fft_irfftn_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_irfftn(input, s, dim, norm), "fft_irfftn")
         return out
     h = TensorHandle()
     if tt_fft_irfftn(local.ctx, input, opts, byref(h)):
@@ -712,7 +712,7 @@ def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_hfftn", "out")
         if tt_fft_hfftn_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_hfftn(input, s, dim, norm), "fft_hfftn")
         return out
     h = TensorHandle()
     if tt_fft_hfftn(local.ctx, input, opts, byref(h)):
@@ -751,7 +751,7 @@ def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
     if out is not None:
         instance(Tensor, out, "fft_ihfftn", "out")
         if tt_fft_ihfftn_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: fft_ihfftn(input, s, dim, norm), "fft_ihfftn")
         return out
     h = TensorHandle()
     if tt_fft_ihfftn(local.ctx, input, opts, byref(h)):
@@ -779,7 +779,8 @@ def fft_fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
         instance(Tensor, out, "fft_fftfreq", "out")
         if tt_fft_fftfreq_into(local.ctx, c_int64(integer(n, "fft_fftfreq", "n")),
                                c_double(real(d, "fft_fftfreq", "d")), opts, out):
-            fail()
+            return (refit(out, lambda: fft_fftfreq(n, d, dtype=dtype or out.dtype, device=device),
+                          "fft_fftfreq"))
         return out
     h = TensorHandle()
     if tt_fft_fftfreq(local.ctx, c_int64(integer(n, "fft_fftfreq", "n")),
@@ -808,7 +809,8 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
         instance(Tensor, out, "fft_rfftfreq", "out")
         if tt_fft_rfftfreq_into(local.ctx, c_int64(integer(n, "fft_rfftfreq", "n")),
                                 c_double(real(d, "fft_rfftfreq", "d")), opts, out):
-            fail()
+            return (refit(out, lambda: fft_rfftfreq(n, d, dtype=dtype or out.dtype, device=device),
+                          "fft_rfftfreq"))
         return out
     h = TensorHandle()
     if tt_fft_rfftfreq(local.ctx, c_int64(integer(n, "fft_rfftfreq", "n")),

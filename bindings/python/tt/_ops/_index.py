@@ -4,8 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, columns_of, instance, int_list, integer, keeps, is_number, length,
-    no_overload, number_form, number_operand, one_of, optional_tensor, pointers, real, scalar_field,
-    tensor_address, tensor_list, wrong_kind)
+    no_overload, number_form, number_operand, one_of, optional_tensor, refit, written, pointers,
+    real, scalar_field, tensor_address, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -129,7 +129,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None)
     if out is not None:
         instance(Tensor, out, "gather", "out")
         if tt_gather_into(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, out):
-            fail()
+            return refit(out, lambda: gather(input, dim, index), "gather", True)
         return out
     h = TensorHandle()
     if tt_gather(local.ctx, input, c_int64(integer(dim, "gather", "dim")), index, byref(h)):
@@ -157,8 +157,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *,
     if not isinstance(src, Tensor):
         raise wrong_kind("scatter_add", "src", "Tensor", src)
     if out is not None:
-        from ._copy import clone
-        return clone(scatter_add(input, dim, index, src), out=out)
+        return written(scatter_add(input, dim, index, src), out, "scatter_add")
     h = TensorHandle()
     if tt_scatter_add(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")), index, src,
                       byref(h)):
@@ -205,7 +204,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
         instance(Tensor, out, "index_select", "out")
         if tt_index_select_into(local.ctx, input, c_int64(integer(dim, "index_select", "dim")),
                                 index, out):
-            fail()
+            return refit(out, lambda: index_select(input, dim, index), "index_select", True)
         return out
     h = TensorHandle()
     if tt_index_select(local.ctx, input, c_int64(integer(dim, "index_select", "dim")), index,
@@ -242,11 +241,13 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
                                     index, source,
                                     _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
                                     out):
-                fail()
+                return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
+                             "index_add")
         else:
             if tt_index_add_into(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
                                  source, out):
-                fail()
+                return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
+                             "index_add")
         return out
     h = TensorHandle()
     if alpha != 1 or type(alpha) is not int:
@@ -468,7 +469,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
             instance(Tensor, out, "scatter", "out")
             if tt_scatter_into(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index,
                                src, opts, out):
-                fail()
+                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter")
             return out
         h = TensorHandle()
         if tt_scatter(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, src, opts,
@@ -482,14 +483,14 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "scatter", "out")
             call, value = number_form(tt_scatter_f64_into, tt_scatter_i64_into,
-                                      tt_scatter_scalar_into, src, "scatter", "value")
+                                      tt_scatter_scalar_into, src, "scatter", "value", input)
             if call(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, value, opts,
                     out):
-                fail()
+                return refit(out, lambda: scatter(input, dim, index, src, reduce=reduce), "scatter")
             return out
         h = TensorHandle()
         call, value = number_form(tt_scatter_f64, tt_scatter_i64, tt_scatter_scalar, src, "scatter",
-                                  "value")
+                                  "value", input)
         if call(local.ctx, input, c_int64(integer(dim, "scatter", "dim")), index, value, opts,
                 byref(h)):
             fail()
@@ -531,7 +532,7 @@ def scatter_(self: Tensor, dim: int, index: Tensor, src: Tensor | complex, *,
         if reduce is not None:
             opts = _o_scatter_value(1, one_of(SCATTER, reduce, "scatter_", "reduce"))
         call, value = number_form(tt_scatter_f64_, tt_scatter_i64_, tt_scatter_scalar_, src,
-                                  "scatter_", "value")
+                                  "scatter_", "value", input)
         if call(local.ctx, input, c_int64(integer(dim, "scatter_", "dim")), index, value, opts):
             fail()
         return input
@@ -560,7 +561,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *,
         instance(Tensor, out, "index_copy", "out")
         if tt_index_copy_into(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index,
                               source, out):
-            fail()
+            return refit(out, lambda: index_copy(input, dim, index, source), "index_copy")
         return out
     h = TensorHandle()
     if tt_index_copy(local.ctx, input, c_int64(integer(dim, "index_copy", "dim")), index, source,
@@ -609,7 +610,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: complex | Tensor) 
     if is_number(value):
         h = TensorHandle()
         call, value = number_form(tt_index_fill_f64, tt_index_fill_i64, tt_index_fill_scalar, value,
-                                  "index_fill", "value")
+                                  "index_fill", "value", input)
         if call(local.ctx, input, c_int64(integer(dim, "index_fill", "dim")), index, value,
                 byref(h)):
             fail()
@@ -640,7 +641,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: complex | Tensor) 
         raise wrong_kind("index_fill_", "index", "Tensor", index)
     if is_number(value):
         call, value = number_form(tt_index_fill_f64_, tt_index_fill_i64_, tt_index_fill_scalar_,
-                                  value, "index_fill_", "value")
+                                  value, "index_fill_", "value", input)
         if call(local.ctx, input, c_int64(integer(dim, "index_fill_", "dim")), index, value):
             fail()
         return input
@@ -676,7 +677,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
     if out is not None:
         instance(Tensor, out, "take_along_dim", "out")
         if tt_take_along_dim_into(local.ctx, input, indices, opts, out):
-            fail()
+            return refit(out, lambda: take_along_dim(input, indices, dim), "take_along_dim")
         return out
     h = TensorHandle()
     if tt_take_along_dim(local.ctx, input, indices, opts, byref(h)):
@@ -700,7 +701,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     if out is not None:
         instance(Tensor, out, "masked_select", "out")
         if tt_masked_select_into(local.ctx, input, mask, out):
-            fail()
+            return refit(out, lambda: masked_select(input, mask), "masked_select")
         return out
     h = TensorHandle()
     if tt_masked_select(local.ctx, input, mask, byref(h)):
@@ -726,7 +727,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False,
     if out is not None:
         instance(Tensor, out, "nonzero", "out")
         if tt_nonzero_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: nonzero(input), "nonzero")
         return out
     h = TensorHandle()
     if tt_nonzero(local.ctx, input, byref(h)):
@@ -774,7 +775,7 @@ def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     if out is not None:
         instance(Tensor, out, "tril", "out")
         if tt_tril_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: tril(input, diagonal), "tril")
         return out
     h = TensorHandle()
     if tt_tril(local.ctx, input, opts, byref(h)):
@@ -818,7 +819,7 @@ def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     if out is not None:
         instance(Tensor, out, "triu", "out")
         if tt_triu_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: triu(input, diagonal), "triu")
         return out
     h = TensorHandle()
     if tt_triu(local.ctx, input, opts, byref(h)):
@@ -868,7 +869,7 @@ def where(condition: Tensor, input: Tensor | complex | None = None,
     if out is not None:
         instance(Tensor, out, "where", "out")
         if tt_where_into(local.ctx, condition, input, other, out):
-            fail()
+            return refit(out, lambda: where(condition, input, other), "where")
         return out
     h = TensorHandle()
     if tt_where(local.ctx, condition, input, other, byref(h)):
@@ -901,7 +902,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
     if is_number(value):
         h = TensorHandle()
         call, value = number_form(tt_masked_fill_f64, tt_masked_fill_i64, tt_masked_fill_scalar,
-                                  value, "masked_fill", "value")
+                                  value, "masked_fill", "value", input)
         if call(local.ctx, input, mask, value, byref(h)):
             fail()
         return wrap(h)
@@ -930,7 +931,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
         raise wrong_kind("masked_fill_", "mask", "Tensor", mask)
     if is_number(value):
         call, value = number_form(tt_masked_fill_f64_, tt_masked_fill_i64_, tt_masked_fill_scalar_,
-                                  value, "masked_fill_", "value")
+                                  value, "masked_fill_", "value", input)
         if call(local.ctx, input, mask, value):
             fail()
         return input
@@ -957,7 +958,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "take", "out")
         if tt_take_into(local.ctx, input, index, out):
-            fail()
+            return refit(out, lambda: take(input, index), "take")
         return out
     h = TensorHandle()
     if tt_take(local.ctx, input, index, byref(h)):
@@ -1136,7 +1137,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor,
         if tt_scatter_reduce_into(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")),
                                   index, src, one_of(SCATTERREDUCE, reduce, "scatter_reduce",
                                                      "reduce"), opts, out):
-            fail()
+            return refit(out, lambda: scatter_reduce(input, dim, index, src, reduce,
+                                                     include_self=include_self), "scatter_reduce")
         return out
     h = TensorHandle()
     if tt_scatter_reduce(local.ctx, input, c_int64(integer(dim, "scatter_reduce", "dim")), index,
@@ -1206,7 +1208,8 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor,
         if tt_index_reduce_into(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")),
                                 index, source, one_of(INDEXREDUCE, reduce, "index_reduce",
                                                       "reduce"), opts, out):
-            fail()
+            return refit(out, lambda: index_reduce(input, dim, index, source, reduce,
+                                                   include_self=include_self), "index_reduce")
         return out
     h = TensorHandle()
     if tt_index_reduce(local.ctx, input, c_int64(integer(dim, "index_reduce", "dim")), index,

@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length, like,
-    one_of, out_tensors, pointers, real, tensor_address, tensor_list, wrong_kind)
+    one_of, refit, out_tensors, pointers, real, tensor_address, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -214,7 +214,7 @@ def nuclear_norm(input: Tensor, dim: int | Sequence[int] | None = None, keepdim:
     if out is not None:
         instance(Tensor, out, "nuclear_norm", "out")
         if tt_nuclear_norm_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: nuclear_norm(input, dim, keepdim), "nuclear_norm")
         return out
     h = TensorHandle()
     if tt_nuclear_norm(local.ctx, input, opts, byref(h)):
@@ -246,7 +246,8 @@ def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = 
     if out is not None:
         dst_LU, dst_pivots, dst_info = out_tensors(out, 3, "linalg_lu_factor_ex")
         if tt_linalg_lu_factor_ex_into(local.ctx, input, opts, dst_LU, dst_pivots, dst_info):
-            fail()
+            return refit(out, lambda: linalg_lu_factor_ex(input, pivot, check_errors),
+                         "linalg_lu_factor_ex")
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_linalg_lu_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -274,7 +275,7 @@ def linalg_lu_factor(input: Tensor, pivot: bool = True, *,
     if out is not None:
         dst_LU, dst_pivots = out_tensors(out, 2, "linalg_lu_factor")
         if tt_linalg_lu_factor_into(local.ctx, input, opts, dst_LU, dst_pivots):
-            fail()
+            return refit(out, lambda: linalg_lu_factor(input, pivot), "linalg_lu_factor")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_lu_factor(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -308,7 +309,8 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
     if out is not None:
         dst_P, dst_L, dst_U = out_tensors(out, 3, "lu_unpack")
         if tt_lu_unpack_into(local.ctx, LU_data, LU_pivots, opts, dst_P, dst_L, dst_U):
-            fail()
+            return refit(out, lambda: lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots),
+                         "lu_unpack")
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_lu_unpack(local.ctx, LU_data, LU_pivots, opts, byref(h0), byref(h1), byref(h2)):
@@ -336,7 +338,7 @@ def linalg_lu(input: Tensor, pivot: bool = True, *,
     if out is not None:
         dst_P, dst_L, dst_U = out_tensors(out, 3, "linalg_lu")
         if tt_linalg_lu_into(local.ctx, input, opts, dst_P, dst_L, dst_U):
-            fail()
+            return refit(out, lambda: linalg_lu(input, pivot), "linalg_lu")
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_linalg_lu(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -372,7 +374,8 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: bool = True
     if out is not None:
         instance(Tensor, out, "linalg_lu_solve", "out")
         if tt_linalg_lu_solve_into(local.ctx, LU, pivots, other, opts, out):
-            fail()
+            return refit(out, lambda: linalg_lu_solve(LU, pivots, other, left, adjoint),
+                         "linalg_lu_solve")
         return out
     h = TensorHandle()
     if tt_linalg_lu_solve(local.ctx, LU, pivots, other, opts, byref(h)):
@@ -406,7 +409,8 @@ def linalg_solve_ex(input: Tensor, other: Tensor, left: bool = True, check_error
     if out is not None:
         dst_result, dst_info = out_tensors(out, 2, "linalg_solve_ex")
         if tt_linalg_solve_ex_into(local.ctx, input, other, opts, dst_result, dst_info):
-            fail()
+            return refit(out, lambda: linalg_solve_ex(input, other, left, check_errors),
+                         "linalg_solve_ex")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_solve_ex(local.ctx, input, other, opts, byref(h0), byref(h1)):
@@ -436,7 +440,7 @@ def linalg_solve(input: Tensor, other: Tensor, left: bool = True, *,
     if out is not None:
         instance(Tensor, out, "linalg_solve", "out")
         if tt_linalg_solve_into(local.ctx, input, other, opts, out):
-            fail()
+            return refit(out, lambda: linalg_solve(input, other, left), "linalg_solve")
         return out
     h = TensorHandle()
     if tt_linalg_solve(local.ctx, input, other, opts, byref(h)):
@@ -464,7 +468,7 @@ def linalg_inv_ex(input: Tensor, check_errors: bool = False, *,
     if out is not None:
         dst_inverse, dst_info = out_tensors(out, 2, "linalg_inv_ex")
         if tt_linalg_inv_ex_into(local.ctx, input, opts, dst_inverse, dst_info):
-            fail()
+            return refit(out, lambda: linalg_inv_ex(input, check_errors), "linalg_inv_ex")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_inv_ex(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -486,7 +490,7 @@ def linalg_inv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "linalg_inv", "out")
         if tt_linalg_inv_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: linalg_inv(input), "linalg_inv")
         return out
     h = TensorHandle()
     if tt_linalg_inv(local.ctx, input, byref(h)):
@@ -508,7 +512,7 @@ def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "inverse", "out")
         if tt_inverse_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: inverse(input), "inverse")
         return out
     h = TensorHandle()
     if tt_inverse(local.ctx, input, byref(h)):
@@ -530,7 +534,7 @@ def linalg_det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "linalg_det", "out")
         if tt_linalg_det_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: linalg_det(input), "linalg_det")
         return out
     h = TensorHandle()
     if tt_linalg_det(local.ctx, input, byref(h)):
@@ -570,7 +574,7 @@ def linalg_slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> t
     if out is not None:
         dst_sign, dst_logabsdet = out_tensors(out, 2, "linalg_slogdet")
         if tt_linalg_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
-            fail()
+            return refit(out, lambda: linalg_slogdet(input), "linalg_slogdet")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_slogdet(local.ctx, input, byref(h0), byref(h1)):
@@ -592,7 +596,7 @@ def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Te
     if out is not None:
         dst_sign, dst_logabsdet = out_tensors(out, 2, "slogdet")
         if tt_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
-            fail()
+            return refit(out, lambda: slogdet(input), "slogdet")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_slogdet(local.ctx, input, byref(h0), byref(h1)):
@@ -640,7 +644,8 @@ def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = 
     if out is not None:
         dst_L, dst_info = out_tensors(out, 2, "linalg_cholesky_ex")
         if tt_linalg_cholesky_ex_into(local.ctx, input, opts, dst_L, dst_info):
-            fail()
+            return refit(out, lambda: linalg_cholesky_ex(input, upper, check_errors),
+                         "linalg_cholesky_ex")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_cholesky_ex(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -667,7 +672,7 @@ def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = 
     if out is not None:
         instance(Tensor, out, "linalg_cholesky", "out")
         if tt_linalg_cholesky_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: linalg_cholesky(input, upper), "linalg_cholesky")
         return out
     h = TensorHandle()
     if tt_linalg_cholesky(local.ctx, input, opts, byref(h)):
@@ -694,7 +699,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     if out is not None:
         instance(Tensor, out, "cholesky", "out")
         if tt_cholesky_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: cholesky(input, upper), "cholesky")
         return out
     h = TensorHandle()
     if tt_cholesky(local.ctx, input, opts, byref(h)):
@@ -724,7 +729,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
     if out is not None:
         instance(Tensor, out, "cholesky_solve", "out")
         if tt_cholesky_solve_into(local.ctx, input, input2, opts, out):
-            fail()
+            return refit(out, lambda: cholesky_solve(input, input2, upper), "cholesky_solve")
         return out
     h = TensorHandle()
     if tt_cholesky_solve(local.ctx, input, input2, opts, byref(h)):
@@ -750,7 +755,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
     if out is not None:
         instance(Tensor, out, "cholesky_inverse", "out")
         if tt_cholesky_inverse_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: cholesky_inverse(input, upper), "cholesky_inverse")
         return out
     h = TensorHandle()
     if tt_cholesky_inverse(local.ctx, input, opts, byref(h)):
@@ -788,7 +793,8 @@ def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: boo
         if tt_linalg_solve_triangular_into(local.ctx, input, other,
                                            boolean(upper, "linalg_solve_triangular", "upper"), opts,
                                            out):
-            fail()
+            return refit(out, lambda: linalg_solve_triangular(input, other, upper, left,
+                unitriangular), "linalg_solve_triangular")
         return out
     h = TensorHandle()
     if tt_linalg_solve_triangular(local.ctx, input, other, boolean(upper, "linalg_solve_triangular",
@@ -816,7 +822,7 @@ def linalg_qr(input: Tensor, mode: Literal['reduced', 'complete', 'r'] = "reduce
     if out is not None:
         dst_Q, dst_R = out_tensors(out, 2, "linalg_qr")
         if tt_linalg_qr_into(local.ctx, input, opts, dst_Q, dst_R):
-            fail()
+            return refit(out, lambda: linalg_qr(input, mode), "linalg_qr")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_qr(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -843,7 +849,7 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
     if out is not None:
         dst_Q, dst_R = out_tensors(out, 2, "qr")
         if tt_qr_into(local.ctx, input, opts, dst_Q, dst_R):
-            fail()
+            return refit(out, lambda: qr(input, some), "qr")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_qr(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -866,7 +872,7 @@ def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     if out is not None:
         dst_a, dst_tau = out_tensors(out, 2, "geqrf")
         if tt_geqrf_into(local.ctx, input, dst_a, dst_tau):
-            fail()
+            return refit(out, lambda: geqrf(input), "geqrf")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_geqrf(local.ctx, input, byref(h0), byref(h1)):
@@ -892,7 +898,8 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None
     if out is not None:
         instance(Tensor, out, "linalg_householder_product", "out")
         if tt_linalg_householder_product_into(local.ctx, input, tau, out):
-            fail()
+            return refit(out, lambda: linalg_householder_product(input, tau),
+                         "linalg_householder_product")
         return out
     h = TensorHandle()
     if tt_linalg_householder_product(local.ctx, input, tau, byref(h)):
@@ -920,7 +927,7 @@ def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
     if out is not None:
         dst_eigenvalues, dst_eigenvectors = out_tensors(out, 2, "linalg_eigh")
         if tt_linalg_eigh_into(local.ctx, input, opts, dst_eigenvalues, dst_eigenvectors):
-            fail()
+            return refit(out, lambda: linalg_eigh(input, UPLO), "linalg_eigh")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_eigh(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -947,7 +954,7 @@ def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
     if out is not None:
         instance(Tensor, out, "linalg_eigvalsh", "out")
         if tt_linalg_eigvalsh_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: linalg_eigvalsh(input, UPLO), "linalg_eigvalsh")
         return out
     h = TensorHandle()
     if tt_linalg_eigvalsh(local.ctx, input, opts, byref(h)):
@@ -970,7 +977,7 @@ def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple
     if out is not None:
         dst_eigenvalues, dst_eigenvectors = out_tensors(out, 2, "linalg_eig")
         if tt_linalg_eig_into(local.ctx, input, dst_eigenvalues, dst_eigenvectors):
-            fail()
+            return refit(out, lambda: linalg_eig(input), "linalg_eig")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_eig(local.ctx, input, byref(h0), byref(h1)):
@@ -992,7 +999,7 @@ def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "linalg_eigvals", "out")
         if tt_linalg_eigvals_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: linalg_eigvals(input), "linalg_eigvals")
         return out
     h = TensorHandle()
     if tt_linalg_eigvals(local.ctx, input, byref(h)):
@@ -1019,7 +1026,7 @@ def linalg_svd(input: Tensor, full_matrices: bool = True, *,
     if out is not None:
         dst_U, dst_S, dst_Vh = out_tensors(out, 3, "linalg_svd")
         if tt_linalg_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_Vh):
-            fail()
+            return refit(out, lambda: linalg_svd(input, full_matrices), "linalg_svd")
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_linalg_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -1047,7 +1054,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
     if out is not None:
         dst_U, dst_S, dst_V = out_tensors(out, 3, "svd")
         if tt_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_V):
-            fail()
+            return refit(out, lambda: svd(input, some, compute_uv), "svd")
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -1069,7 +1076,7 @@ def linalg_svdvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "linalg_svdvals", "out")
         if tt_linalg_svdvals_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: linalg_svdvals(input), "linalg_svdvals")
         return out
     h = TensorHandle()
     if tt_linalg_svdvals(local.ctx, input, byref(h)):
@@ -1117,7 +1124,8 @@ def linalg_vector_norm(input: Tensor, ord: float = 2.0, dim: int | Sequence[int]
     if out is not None:
         instance(Tensor, out, "linalg_vector_norm", "out")
         if tt_linalg_vector_norm_into(local.ctx, input, opts, out):
-            fail()
+            return (refit(out, lambda: linalg_vector_norm(input, ord, dim, keepdim,
+                dtype=dtype or out.dtype), "linalg_vector_norm"))
         return out
     h = TensorHandle()
     if tt_linalg_vector_norm(local.ctx, input, opts, byref(h)):
@@ -1163,7 +1171,8 @@ def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int
     if out is not None:
         instance(Tensor, out, "linalg_norm", "out")
         if tt_linalg_norm_into(local.ctx, input, opts, out):
-            fail()
+            return (refit(out, lambda: linalg_norm(input, ord, dim, keepdim,
+                                                   dtype=dtype or out.dtype), "linalg_norm"))
         return out
     h = TensorHandle()
     if tt_linalg_norm(local.ctx, input, opts, byref(h)):
@@ -1210,7 +1219,8 @@ def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | Non
         instance(Tensor, out, "linalg_matrix_norm", "out")
         if tt_linalg_matrix_norm_into(local.ctx, input,
                                       c_double(real(ord, "linalg_matrix_norm", "ord")), opts, out):
-            fail()
+            return (refit(out, lambda: linalg_matrix_norm(input, ord, dim, keepdim,
+                dtype=dtype or out.dtype), "linalg_matrix_norm"))
         return out
     h = TensorHandle()
     if tt_linalg_matrix_norm(local.ctx, input, c_double(real(ord, "linalg_matrix_norm", "ord")),
@@ -1258,7 +1268,8 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
     if out is not None:
         instance(Tensor, out, "linalg_matrix_norm_str", "out")
         if tt_linalg_matrix_norm_str_into(local.ctx, input, opts, out):
-            fail()
+            return (refit(out, lambda: linalg_matrix_norm_str(input, ord, dim, keepdim,
+                dtype=dtype or out.dtype), "linalg_matrix_norm_str"))
         return out
     h = TensorHandle()
     if tt_linalg_matrix_norm_str(local.ctx, input, opts, byref(h)):
@@ -1284,7 +1295,7 @@ def linalg_cond(input: Tensor, p: float | None = None, *, out: Tensor | None = N
     if out is not None:
         instance(Tensor, out, "linalg_cond", "out")
         if tt_linalg_cond_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: linalg_cond(input, p), "linalg_cond")
         return out
     h = TensorHandle()
     if tt_linalg_cond(local.ctx, input, opts, byref(h)):
@@ -1310,7 +1321,7 @@ def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
         instance(Tensor, out, "linalg_cond_str", "out")
         if tt_linalg_cond_str_into(local.ctx, input, one_of(MATRIXNORM, p, "linalg_cond_str", "p"),
                                    out):
-            fail()
+            return refit(out, lambda: linalg_cond_str(input, p), "linalg_cond_str")
         return out
     h = TensorHandle()
     if tt_linalg_cond_str(local.ctx, input, one_of(MATRIXNORM, p, "linalg_cond_str", "p"),
@@ -1345,7 +1356,8 @@ def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor |
     if out is not None:
         instance(Tensor, out, "linalg_matrix_rank", "out")
         if tt_linalg_matrix_rank_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: linalg_matrix_rank(input, atol, rtol, hermitian),
+                         "linalg_matrix_rank")
         return out
     h = TensorHandle()
     if tt_linalg_matrix_rank(local.ctx, input, opts, byref(h)):
@@ -1380,7 +1392,7 @@ def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None =
     if out is not None:
         instance(Tensor, out, "linalg_pinv", "out")
         if tt_linalg_pinv_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: linalg_pinv(input, atol, rtol, hermitian), "linalg_pinv")
         return out
     h = TensorHandle()
     if tt_linalg_pinv(local.ctx, input, opts, byref(h)):
@@ -1439,7 +1451,7 @@ def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
             "linalg_lstsq")
         if tt_linalg_lstsq_into(local.ctx, input, other, opts, dst_solution, dst_residuals,
                                 dst_rank, dst_singular_values):
-            fail()
+            return refit(out, lambda: linalg_lstsq(input, other, rcond, driver), "linalg_lstsq")
         return out
     h0, h1, h2, h3 = TensorHandle(), TensorHandle(), TensorHandle(), TensorHandle()
     if tt_linalg_lstsq(local.ctx, input, other, opts, byref(h0), byref(h1), byref(h2), byref(h3)):
@@ -1463,7 +1475,7 @@ def linalg_matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> 
         instance(Tensor, out, "linalg_matrix_power", "out")
         if tt_linalg_matrix_power_into(local.ctx, input,
                                        c_int64(integer(n, "linalg_matrix_power", "n")), out):
-            fail()
+            return refit(out, lambda: linalg_matrix_power(input, n), "linalg_matrix_power")
         return out
     h = TensorHandle()
     if tt_linalg_matrix_power(local.ctx, input, c_int64(integer(n, "linalg_matrix_power", "n")),
@@ -1487,7 +1499,7 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "matrix_power", "out")
         if tt_matrix_power_into(local.ctx, input, c_int64(integer(n, "matrix_power", "n")), out):
-            fail()
+            return refit(out, lambda: matrix_power(input, n), "matrix_power")
         return out
     h = TensorHandle()
     if tt_matrix_power(local.ctx, input, c_int64(integer(n, "matrix_power", "n")), byref(h)):
@@ -1523,7 +1535,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
     if out is not None:
         instance(Tensor, out, "linalg_multi_dot", "out")
         if tt_linalg_multi_dot_into(local.ctx, pointers(tensors), length(tensors), out):
-            fail()
+            return refit(out, lambda: linalg_multi_dot(tensors), "linalg_multi_dot")
         return out
     h = TensorHandle()
     if tt_linalg_multi_dot(local.ctx, pointers(tensors), length(tensors), byref(h)):
@@ -1553,7 +1565,7 @@ def linalg_vecdot(input: Tensor, other: Tensor, dim: int = -1, *, axis: int | No
     if out is not None:
         instance(Tensor, out, "linalg_vecdot", "out")
         if tt_linalg_vecdot_into(local.ctx, input, other, opts, out):
-            fail()
+            return refit(out, lambda: linalg_vecdot(input, other, dim), "linalg_vecdot")
         return out
     h = TensorHandle()
     if tt_linalg_vecdot(local.ctx, input, other, opts, byref(h)):
@@ -1606,7 +1618,7 @@ def linalg_tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None,
     if out is not None:
         instance(Tensor, out, "linalg_tensorinv", "out")
         if tt_linalg_tensorinv_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: linalg_tensorinv(input, ind), "linalg_tensorinv")
         return out
     h = TensorHandle()
     if tt_linalg_tensorinv(local.ctx, input, opts, byref(h)):
@@ -1638,7 +1650,7 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] |
     if out is not None:
         instance(Tensor, out, "linalg_tensorsolve", "out")
         if tt_linalg_tensorsolve_into(local.ctx, input, other, opts, out):
-            fail()
+            return refit(out, lambda: linalg_tensorsolve(input, other, dims), "linalg_tensorsolve")
         return out
     h = TensorHandle()
     if tt_linalg_tensorsolve(local.ctx, input, other, opts, byref(h)):
@@ -1671,7 +1683,8 @@ def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: b
     if out is not None:
         dst_LD, dst_pivots, dst_info = out_tensors(out, 3, "linalg_ldl_factor_ex")
         if tt_linalg_ldl_factor_ex_into(local.ctx, input, opts, dst_LD, dst_pivots, dst_info):
-            fail()
+            return refit(out, lambda: linalg_ldl_factor_ex(input, hermitian, check_errors),
+                         "linalg_ldl_factor_ex")
         return out
     h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
     if tt_linalg_ldl_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -1699,7 +1712,7 @@ def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
     if out is not None:
         dst_LD, dst_pivots = out_tensors(out, 2, "linalg_ldl_factor")
         if tt_linalg_ldl_factor_into(local.ctx, input, opts, dst_LD, dst_pivots):
-            fail()
+            return refit(out, lambda: linalg_ldl_factor(input, hermitian), "linalg_ldl_factor")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_linalg_ldl_factor(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -1733,7 +1746,8 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: bool 
     if out is not None:
         instance(Tensor, out, "linalg_ldl_solve", "out")
         if tt_linalg_ldl_solve_into(local.ctx, LD, pivots, other, opts, out):
-            fail()
+            return refit(out, lambda: linalg_ldl_solve(LD, pivots, other, hermitian),
+                         "linalg_ldl_solve")
         return out
     h = TensorHandle()
     if tt_linalg_ldl_solve(local.ctx, LD, pivots, other, opts, byref(h)):
@@ -1758,7 +1772,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
     if out is not None:
         instance(Tensor, out, "orgqr", "out")
         if tt_orgqr_into(local.ctx, input, input2, out):
-            fail()
+            return refit(out, lambda: orgqr(input, input2), "orgqr")
         return out
     h = TensorHandle()
     if tt_orgqr(local.ctx, input, input2, byref(h)):
@@ -1787,7 +1801,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
     if out is not None:
         instance(Tensor, out, "lu_solve", "out")
         if tt_lu_solve_into(local.ctx, input, LU_data, LU_pivots, out):
-            fail()
+            return refit(out, lambda: lu_solve(input, LU_data, LU_pivots), "lu_solve")
         return out
     h = TensorHandle()
     if tt_lu_solve(local.ctx, input, LU_data, LU_pivots, byref(h)):

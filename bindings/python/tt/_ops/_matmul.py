@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
-    pointers, scalar_field, tensor_list, text, wrong_kind)
+    refit, written, pointers, scalar_field, tensor_list, text, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -80,7 +80,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     if out is not None:
         instance(Tensor, out, "matmul", "out")
         if tt_matmul_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: matmul(input, other), "matmul", True)
         return out
     h = TensorHandle()
     if tt_matmul(local.ctx, input, other, byref(h)):
@@ -105,8 +105,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
     if not isinstance(weight, Tensor):
         raise wrong_kind("linear", "weight", "Tensor", weight)
     if out is not None:
-        from ._copy import clone
-        return clone(linear(input, weight, bias), out=out)
+        return written(linear(input, weight, bias), out, "linear")
     h = TensorHandle()
     if tt_linear(local.ctx, input, weight, optional_tensor(bias, "linear", "bias"), byref(h)):
         fail()
@@ -141,7 +140,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha
     if out is not None:
         instance(Tensor, out, "addmm", "out")
         if tt_addmm_into(local.ctx, input, mat1, mat2, opts, out):
-            fail()
+            return refit(out, lambda: addmm(input, mat1, mat2, beta=beta, alpha=alpha), "addmm",
+                         True)
         return out
     h = TensorHandle()
     if tt_addmm(local.ctx, input, mat1, mat2, opts, byref(h)):
@@ -204,7 +204,8 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
     if out is not None:
         instance(Tensor, out, "baddbmm", "out")
         if tt_baddbmm_into(local.ctx, input, batch1, batch2, opts, out):
-            fail()
+            return refit(out, lambda: baddbmm(input, batch1, batch2, beta=beta, alpha=alpha),
+                         "baddbmm", True)
         return out
     h = TensorHandle()
     if tt_baddbmm(local.ctx, input, batch1, batch2, opts, byref(h)):
@@ -256,7 +257,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "mm", "out")
         if tt_mm_into(local.ctx, input, mat2, out):
-            fail()
+            return refit(out, lambda: mm(input, mat2), "mm", True)
         return out
     h = TensorHandle()
     if tt_mm(local.ctx, input, mat2, byref(h)):
@@ -281,7 +282,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "bmm", "out")
         if tt_bmm_into(local.ctx, input, mat2, out):
-            fail()
+            return refit(out, lambda: bmm(input, mat2), "bmm", True)
         return out
     h = TensorHandle()
     if tt_bmm(local.ctx, input, mat2, byref(h)):
@@ -306,7 +307,7 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "mv", "out")
         if tt_mv_into(local.ctx, input, vec, out):
-            fail()
+            return refit(out, lambda: mv(input, vec), "mv", True)
         return out
     h = TensorHandle()
     if tt_mv(local.ctx, input, vec, byref(h)):
@@ -331,7 +332,7 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "dot", "out")
         if tt_dot_into(local.ctx, input, tensor, out):
-            fail()
+            return refit(out, lambda: dot(input, tensor), "dot")
         return out
     h = TensorHandle()
     if tt_dot(local.ctx, input, tensor, byref(h)):
@@ -356,7 +357,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "outer", "out")
         if tt_outer_into(local.ctx, input, vec2, out):
-            fail()
+            return refit(out, lambda: outer(input, vec2), "outer")
         return out
     h = TensorHandle()
     if tt_outer(local.ctx, input, vec2, byref(h)):
@@ -412,7 +413,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: 
     if out is not None:
         instance(Tensor, out, "addmv", "out")
         if tt_addmv_into(local.ctx, input, mat, vec, opts, out):
-            fail()
+            return refit(out, lambda: addmv(input, mat, vec, beta=beta, alpha=alpha), "addmv", True)
         return out
     h = TensorHandle()
     if tt_addmv(local.ctx, input, mat, vec, opts, byref(h)):
@@ -475,7 +476,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha:
     if out is not None:
         instance(Tensor, out, "addr", "out")
         if tt_addr_into(local.ctx, input, vec1, vec2, opts, out):
-            fail()
+            return refit(out, lambda: addr(input, vec1, vec2, beta=beta, alpha=alpha), "addr")
         return out
     h = TensorHandle()
     if tt_addr(local.ctx, input, vec1, vec2, opts, byref(h)):
@@ -538,7 +539,8 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, 
     if out is not None:
         instance(Tensor, out, "addbmm", "out")
         if tt_addbmm_into(local.ctx, input, batch1, batch2, opts, out):
-            fail()
+            return refit(out, lambda: addbmm(input, batch1, batch2, beta=beta, alpha=alpha),
+                         "addbmm", True)
         return out
     h = TensorHandle()
     if tt_addbmm(local.ctx, input, batch1, batch2, opts, byref(h)):
@@ -590,7 +592,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "vdot", "out")
         if tt_vdot_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: vdot(input, other), "vdot")
         return out
     h = TensorHandle()
     if tt_vdot(local.ctx, input, other, byref(h)):
@@ -615,7 +617,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "inner", "out")
         if tt_inner_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: inner(input, other), "inner")
         return out
     h = TensorHandle()
     if tt_inner(local.ctx, input, other, byref(h)):
@@ -645,7 +647,7 @@ def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
         instance(Tensor, out, "tensordot", "out")
         if tt_tensordot_into(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c,
                              dims_other_n, out):
-            fail()
+            return refit(out, lambda: tensordot(input, other, dims_self, dims_other), "tensordot")
         return out
     h = TensorHandle()
     if tt_tensordot(local.ctx, input, other, dims_self_c, dims_self_n, dims_other_c, dims_other_n,
@@ -669,7 +671,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "kron", "out")
         if tt_kron_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: kron(input, other), "kron")
         return out
     h = TensorHandle()
     if tt_kron(local.ctx, input, other, byref(h)):
@@ -700,7 +702,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, axis: int | N
     if out is not None:
         instance(Tensor, out, "cross", "out")
         if tt_cross_into(local.ctx, input, other, opts, out):
-            fail()
+            return refit(out, lambda: cross(input, other, dim), "cross")
         return out
     h = TensorHandle()
     if tt_cross(local.ctx, input, other, opts, byref(h)):

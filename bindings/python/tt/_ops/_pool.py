@@ -4,8 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_double
 from struct import Struct
 from . import result_class
-from .._convert import (boolean, generator_handle, int_list, list_field, integer, keeps, real,
-    tensor_address, wrong_kind)
+from .._convert import (boolean, generator_handle, int_list, list_field, integer, keeps, written,
+    real, tensor_address, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -321,9 +321,8 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
         if not isinstance(input, Tensor):
             raise wrong_kind("avg_pool2d", "input", "Tensor", input)
     if out is not None:
-        from ._copy import clone
-        return clone(avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                divisor_override), out=out)
+        return written(avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                                  divisor_override), out, "avg_pool2d")
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
     opts = None
     if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
@@ -484,9 +483,8 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
         if not isinstance(input, Tensor):
             raise wrong_kind("avg_pool3d", "input", "Tensor", input)
     if out is not None:
-        from ._copy import clone
-        return clone(avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                divisor_override), out=out)
+        return written(avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                                  divisor_override), out, "avg_pool3d")
     kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool3d", "kernel_size")
     opts = None
     if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False

@@ -4,7 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, instance,
-    int_list, integer, keeps, is_number, left_out, no_overload, real, wrong_kind)
+    int_list, integer, keeps, is_number, left_out, no_overload, refit, written, check_layout, real,
+    wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -84,9 +85,11 @@ _o_feature_alpha_dropout = Struct("QdiP0q").pack
 
 
 def rand(*args: Any, dtype: dtype | None = None, device: device | str | None = None,
-         generator: Generator | None = None, out: Tensor | None = None, requires_grad: bool = False,
+         generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
+         pin_memory: bool = False, requires_grad: bool = False,
          size: int | Sequence[int] | None = None) -> Tensor:
-    """rand(*size, dtype=None, device=None, generator=None, out=None, requires_grad=False)
+    """rand(*size, dtype=None, device=None, generator=None, out=None, layout=None, pin_memory=False,
+        requires_grad=False)
 
     Returns random numbers, uniformly distributed in [0, 1).
       size: shape of the result
@@ -94,11 +97,13 @@ def rand(*args: Any, dtype: dtype | None = None, device: device | str | None = N
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if layout is not None:
+        check_layout("rand", layout)
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "rand",
         "size")
     if out is not None:
-        from ._copy import clone
-        return clone(rand(size, dtype=dtype, device=device, generator=generator), out=out)
+        return (written(rand(size, dtype=dtype or out.dtype, device=device, generator=generator),
+                        out, "rand"))
     size_c, size_n = int_list(size, "rand", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -115,9 +120,11 @@ def rand(*args: Any, dtype: dtype | None = None, device: device | str | None = N
 
 
 def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = None,
-          generator: Generator | None = None, out: Tensor | None = None,
-          requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
-    """randn(*size, dtype=None, device=None, generator=None, out=None, requires_grad=False)
+          generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
+          pin_memory: bool = False, requires_grad: bool = False,
+          size: int | Sequence[int] | None = None) -> Tensor:
+    """randn(*size, dtype=None, device=None, generator=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns random numbers from the standard normal distribution. The parts of complex numbers have
     variance 1/2 each.
@@ -126,11 +133,13 @@ def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = 
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if layout is not None:
+        check_layout("randn", layout)
     size = args if args and type(args[0]) is int and size is None else gathered(args, size, "randn",
         "size")
     if out is not None:
-        from ._copy import clone
-        return clone(randn(size, dtype=dtype, device=device, generator=generator), out=out)
+        return (written(randn(size, dtype=dtype or out.dtype, device=device, generator=generator),
+                        out, "randn"))
     size_c, size_n = int_list(size, "randn", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -147,8 +156,10 @@ def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = 
 
 
 def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-              generator: Generator | None = None) -> Tensor:
-    """rand_like(input, *, dtype=None, device=None, generator=None)
+              generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
+              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """rand_like(input, *, dtype=None, device=None, generator=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a
     dense self are kept.
@@ -156,12 +167,17 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
+    if layout is not None:
+        check_layout("rand_like", layout)
     if type(input) is not Tensor:
-        if keeps(input):
+        if keeps(input) and out is None:
             return classed(rand_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                     generator=generator), type(input))
+                                     generator=generator, requires_grad=requires_grad), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("rand_like", "input", "Tensor", input)
+    if out is not None:
+        return (written(rand_like(input, dtype=dtype or out.dtype, device=device,
+                                  generator=generator), out, "rand_like"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_rand_like((dtype is not None) | (device is not None) << 1
@@ -172,12 +188,15 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
     h = TensorHandle()
     if tt_rand_like(local.ctx, input, opts, byref(h)):
         fail()
-    return wrap(h)
+    t = wrap(h)
+    return t.requires_grad_() if requires_grad else t
 
 
 def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               generator: Generator | None = None) -> Tensor:
-    """randn_like(input, *, dtype=None, device=None, generator=None)
+               generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
+               pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """randn_like(input, *, dtype=None, device=None, generator=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns random numbers from the standard normal distribution in the shape of self. The strides
     of a dense self are kept.
@@ -185,12 +204,18 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
+    if layout is not None:
+        check_layout("randn_like", layout)
     if type(input) is not Tensor:
-        if keeps(input):
+        if keeps(input) and out is None:
             return classed(randn_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                      generator=generator), type(input))
+                                      generator=generator, requires_grad=requires_grad),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("randn_like", "input", "Tensor", input)
+    if out is not None:
+        return (written(randn_like(input, dtype=dtype or out.dtype, device=device,
+                                   generator=generator), out, "randn_like"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randn_like((dtype is not None) | (device is not None) << 1
@@ -202,7 +227,8 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     h = TensorHandle()
     if tt_randn_like(local.ctx, input, opts, byref(h)):
         fail()
-    return wrap(h)
+    t = wrap(h)
+    return t.requires_grad_() if requires_grad else t
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None,
@@ -232,7 +258,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         if out is not None:
             instance(Tensor, out, "bernoulli", "out")
             if tt_bernoulli_into(local.ctx, input, opts, out):
-                fail()
+                return refit(out, lambda: bernoulli(input, p, generator=generator), "bernoulli")
             return out
         h = TensorHandle()
         if tt_bernoulli(local.ctx, input, opts, byref(h)):
@@ -240,8 +266,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         return wrap(h)
     elif is_number(p):
         if out is not None:
-            from ._copy import clone
-            return clone(bernoulli(input, p, generator=generator), out=out)
+            return written(bernoulli(input, p, generator=generator), out, "bernoulli")
         opts = None
         if generator is not None:
             opts = _o_bernoulli_p((generator is not None),
@@ -278,9 +303,10 @@ def bernoulli_(self: Tensor, p: float, *, generator: Generator | None = None) ->
 def randint(low: int | None = None, high: int | None = None,
             size: int | Sequence[int] | None = None, *, dtype: dtype | None = None,
             device: device | str | None = None, generator: Generator | None = None,
-            out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
+            out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+            requires_grad: bool = False) -> Tensor:
     """randint(low=None, high=None, size=None, *, dtype=None, device=None, generator=None, out=None,
-        requires_grad=False)
+        layout=None, pin_memory=False, requires_grad=False)
 
     Returns random integers, uniformly distributed in [low, high).
       low: smallest value
@@ -290,11 +316,12 @@ def randint(low: int | None = None, high: int | None = None,
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if layout is not None:
+        check_layout("randint", layout)
     low, high, size = left_out(0, low, high, size)
     if out is not None:
-        from ._copy import clone
-        return clone(randint(low, high, size, dtype=dtype, device=device, generator=generator),
-                     out=out)
+        return (written(randint(low, high, size, dtype=dtype or out.dtype, device=device,
+                                generator=generator), out, "randint"))
     size_c, size_n = int_list(size, "randint", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -313,8 +340,10 @@ def randint(low: int | None = None, high: int | None = None,
 
 def randint_like(input: Tensor, low: int | None = None, high: int | None = None, *,
                  dtype: dtype | None = None, device: device | str | None = None,
-                 generator: Generator | None = None) -> Tensor:
-    """randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None)
+                 generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
+                 pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None,
+        out=None, layout=None, pin_memory=False, requires_grad=False)
 
     Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides
     of a dense self are kept.
@@ -324,13 +353,19 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
       device: device of the result; default: that of self
       generator: random number generator; default: the one of the ctx
     """
+    if layout is not None:
+        check_layout("randint_like", layout)
     low, high = left_out(0, low, high)
     if type(input) is not Tensor:
-        if keeps(input):
+        if keeps(input) and out is None:
             return classed(randint_like(input.as_subclass(Tensor), low, high, dtype=dtype,
-                                        device=device, generator=generator), type(input))
+                                        device=device, generator=generator,
+                                        requires_grad=requires_grad), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("randint_like", "input", "Tensor", input)
+    if out is not None:
+        return (written(randint_like(input, low, high, dtype=dtype or out.dtype, device=device,
+                                     generator=generator), out, "randint_like"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randint_like((dtype is not None) | (device is not None) << 1
@@ -343,7 +378,8 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     if tt_randint_like(local.ctx, input, c_int64(integer(low, "randint_like", "low")),
                        c_int64(integer(high, "randint_like", "high")), opts, byref(h)):
         fail()
-    return wrap(h)
+    t = wrap(h)
+    return t.requires_grad_() if requires_grad else t
 
 
 def random_(input: Tensor, from_: int | None = None, to: int | None = None, *,
@@ -375,10 +411,10 @@ def random_(input: Tensor, from_: int | None = None, to: int | None = None, *,
 
 def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence[int] | None = None,
            *, generator: Generator | None = None, dtype: dtype | None = None,
-           device: device | str | None = None, out: Tensor | None = None,
-           requires_grad: bool = False) -> Tensor:
+           device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
+           pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, out=None,
-        requires_grad=False)
+        layout=None, pin_memory=False, requires_grad=False)
 
     Draws from normal distributions with the given means and standard deviations, which broadcast.
     The result has the dtype of mean.
@@ -392,6 +428,8 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
       dtype: floating or complex dtype; default: float32
       device: device of the result; default: CPU
     """
+    if layout is not None:
+        check_layout("normal", layout)
     if (isinstance(mean, Tensor) and isinstance(std, Tensor) and size is None and dtype is None
         and device is None):
         opts = None
@@ -402,7 +440,9 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
         if out is not None:
             instance(Tensor, out, "normal", "out")
             if tt_normal_into(local.ctx, mean, std, opts, out):
-                fail()
+                return (refit(out, lambda: normal(mean, std, size, generator=generator,
+                                                  dtype=dtype or out.dtype, device=device),
+                              "normal"))
             return out
         h = TensorHandle()
         if tt_normal(local.ctx, mean, std, opts, byref(h)):
@@ -420,7 +460,9 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             instance(Tensor, out, "normal", "out")
             if tt_normal_mean_into(local.ctx, mean, c_double(real(std, "normal", "std")), opts,
                                    out):
-                fail()
+                return (refit(out, lambda: normal(mean, std, size, generator=generator,
+                                                  dtype=dtype or out.dtype, device=device),
+                              "normal"))
             return out
         h = TensorHandle()
         if tt_normal_mean(local.ctx, mean, c_double(real(std, "normal", "std")), opts, byref(h)):
@@ -438,7 +480,9 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             instance(Tensor, out, "normal", "out")
             if tt_normal_std_into(local.ctx, c_double(real(mean, "normal", "mean")), std, opts,
                                   out):
-                fail()
+                return (refit(out, lambda: normal(mean, std, size, generator=generator,
+                                                  dtype=dtype or out.dtype, device=device),
+                              "normal"))
             return out
         h = TensorHandle()
         if tt_normal_std(local.ctx, c_double(real(mean, "normal", "mean")), std, opts, byref(h)):
@@ -447,9 +491,8 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
         return t.requires_grad_() if requires_grad else t
     elif is_number(mean) and is_number(std) and isinstance(size, (tuple, list)):
         if out is not None:
-            from ._copy import clone
-            return clone(normal(mean, std, size, generator=generator, dtype=dtype, device=device),
-                         out=out)
+            return (written(normal(mean, std, size, generator=generator, dtype=dtype or out.dtype,
+                                   device=device), out, "normal"))
         size_c, size_n = int_list(size, "normal", "size")
         opts = None
         if dtype is not None or device is not None or generator is not None:
@@ -656,9 +699,10 @@ def dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
 
 
 def randperm(n: int, *, dtype: dtype | None = None, device: device | str | None = None,
-             generator: Generator | None = None, out: Tensor | None = None,
-             requires_grad: bool = False) -> Tensor:
-    """randperm(n, *, dtype=None, device=None, generator=None, out=None, requires_grad=False)
+             generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
+             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """randperm(n, *, dtype=None, device=None, generator=None, out=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns a random permutation of the integers 0 … n - 1.
       n: number of integers
@@ -666,9 +710,11 @@ def randperm(n: int, *, dtype: dtype | None = None, device: device | str | None 
       device: device of the result; default: CPU
       generator: random number generator; default: the one of the ctx
     """
+    if layout is not None:
+        check_layout("randperm", layout)
     if out is not None:
-        from ._copy import clone
-        return clone(randperm(n, dtype=dtype, device=device, generator=generator), out=out)
+        return (written(randperm(n, dtype=dtype or out.dtype, device=device, generator=generator),
+                        out, "randperm"))
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randperm((dtype is not None) | (device is not None) << 1
@@ -709,7 +755,8 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
         if tt_multinomial_into(local.ctx, input,
                                c_int64(integer(num_samples, "multinomial", "num_samples")),
                                boolean(replacement, "multinomial", "replacement"), opts, out):
-            fail()
+            return refit(out, lambda: multinomial(input, num_samples, replacement,
+                                                  generator=generator), "multinomial")
         return out
     h = TensorHandle()
     if tt_multinomial(local.ctx, input, c_int64(integer(num_samples, "multinomial", "num_samples")),

@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
-    no_overload, one_of, out_tensors, real, tensor_address, wrong_kind)
+    no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -144,8 +144,7 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
             raise wrong_kind("max", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(max(input, dim, keepdim), out=out)
+            return written(max(input, dim, keepdim), out, "max")
         h = TensorHandle()
         if tt_max(local.ctx, input, byref(h)):
             fail()
@@ -158,7 +157,7 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
             dst_values, dst_indices = out_tensors(out, 2, "max")
             if tt_max_dim_into(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts,
                                dst_values, dst_indices):
-                fail()
+                return refit(out, lambda: max(input, dim, keepdim), "max")
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_max_dim(local.ctx, input, c_int64(integer(dim, "max", "dim")), opts, byref(h0),
@@ -169,7 +168,7 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         if out is not None:
             instance(Tensor, out, "max", "out")
             if tt_maximum_into(local.ctx, input, dim, out):
-                fail()
+                return refit(out, lambda: max(input, dim, keepdim), "max")
             return out
         h = TensorHandle()
         if tt_maximum(local.ctx, input, dim, byref(h)):
@@ -205,8 +204,7 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
             raise wrong_kind("min", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(min(input, dim, keepdim), out=out)
+            return written(min(input, dim, keepdim), out, "min")
         h = TensorHandle()
         if tt_min(local.ctx, input, byref(h)):
             fail()
@@ -219,7 +217,7 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
             dst_values, dst_indices = out_tensors(out, 2, "min")
             if tt_min_dim_into(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts,
                                dst_values, dst_indices):
-                fail()
+                return refit(out, lambda: min(input, dim, keepdim), "min")
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_min_dim(local.ctx, input, c_int64(integer(dim, "min", "dim")), opts, byref(h0),
@@ -230,7 +228,7 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         if out is not None:
             instance(Tensor, out, "min", "out")
             if tt_minimum_into(local.ctx, input, dim, out):
-                fail()
+                return refit(out, lambda: min(input, dim, keepdim), "min")
             return out
         h = TensorHandle()
         if tt_minimum(local.ctx, input, dim, byref(h)):
@@ -262,8 +260,7 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
             raise wrong_kind("sum", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(sum(input, dim, keepdim, dtype=dtype), out=out)
+            return written(sum(input, dim, keepdim, dtype=dtype or out.dtype), out, "sum")
         opts = None
         if dtype is not None:
             opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
@@ -280,7 +277,7 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         if out is not None:
             instance(Tensor, out, "sum", "out")
             if tt_sum_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                fail()
+                return refit(out, lambda: sum(input, dim, keepdim, dtype=dtype or out.dtype), "sum")
             return out
         h = TensorHandle()
         if tt_sum_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -331,8 +328,7 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
             raise wrong_kind("mean", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(mean(input, dim, keepdim, dtype=dtype), out=out)
+            return written(mean(input, dim, keepdim, dtype=dtype or out.dtype), out, "mean")
         opts = None
         if dtype is not None:
             opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
@@ -349,7 +345,8 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         if out is not None:
             instance(Tensor, out, "mean", "out")
             if tt_mean_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                fail()
+                return (refit(out, lambda: mean(input, dim, keepdim, dtype=dtype or out.dtype),
+                              "mean"))
             return out
         h = TensorHandle()
         if tt_mean_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -383,7 +380,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     if out is not None:
         instance(Tensor, out, "argmax", "out")
         if tt_argmax_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: argmax(input, dim, keepdim), "argmax", True)
         return out
     h = TensorHandle()
     if tt_argmax(local.ctx, input, opts, byref(h)):
@@ -412,13 +409,14 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
             raise wrong_kind("any", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(any(input, dim, keepdim), out=out)
+            return written(any(input, dim, keepdim), out, "any")
         h = TensorHandle()
         if tt_any(local.ctx, input, byref(h)):
             fail()
         return wrap(h)
     elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
+        if isinstance(dim, (tuple, list)) and not dim:
+            return unreduced(input, out, "any")
         dim_c, dim_n = int_list(dim, "any", "dim")
         opts = None
         if keepdim is not False:
@@ -426,7 +424,7 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         if out is not None:
             instance(Tensor, out, "any", "out")
             if tt_any_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                fail()
+                return refit(out, lambda: any(input, dim, keepdim), "any")
             return out
         h = TensorHandle()
         if tt_any_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -456,13 +454,14 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
             raise wrong_kind("all", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(all(input, dim, keepdim), out=out)
+            return written(all(input, dim, keepdim), out, "all")
         h = TensorHandle()
         if tt_all(local.ctx, input, byref(h)):
             fail()
         return wrap(h)
     elif (dim is None or isinstance(dim, (tuple, list)) or is_int(dim)):
+        if isinstance(dim, (tuple, list)) and not dim:
+            return unreduced(input, out, "all")
         dim_c, dim_n = int_list(dim, "all", "dim")
         opts = None
         if keepdim is not False:
@@ -470,7 +469,7 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         if out is not None:
             instance(Tensor, out, "all", "out")
             if tt_all_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
-                fail()
+                return refit(out, lambda: all(input, dim, keepdim), "all")
             return out
         h = TensorHandle()
         if tt_all_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -504,7 +503,7 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     if out is not None:
         instance(Tensor, out, "amax", "out")
         if tt_amax_into(local.ctx, input, dim_c, dim_n, opts, out):
-            fail()
+            return refit(out, lambda: amax(input, dim, keepdim), "amax")
         return out
     h = TensorHandle()
     if tt_amax(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -537,7 +536,7 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     if out is not None:
         instance(Tensor, out, "amin", "out")
         if tt_amin_into(local.ctx, input, dim_c, dim_n, opts, out):
-            fail()
+            return refit(out, lambda: amin(input, dim, keepdim), "amin")
         return out
     h = TensorHandle()
     if tt_amin(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -545,14 +544,17 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     return wrap(h)
 
 
-def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False, *,
-              keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
-    """logsumexp(input, dim, keepdim=False, *, keepdims=None, out=None)
+def logsumexp(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+              axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
+              out: Tensor | None = None) -> Tensor:
+    """logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if axis is not None:
+        dim = axis
     if keepdims is not None:
         keepdim = keepdims
     if type(input) is not Tensor:
@@ -567,7 +569,7 @@ def logsumexp(input: Tensor, dim: int | Sequence[int], keepdim: bool = False, *,
     if out is not None:
         instance(Tensor, out, "logsumexp", "out")
         if tt_logsumexp_into(local.ctx, input, dim_c, dim_n, opts, out):
-            fail()
+            return refit(out, lambda: logsumexp(input, dim, keepdim), "logsumexp")
         return out
     h = TensorHandle()
     if tt_logsumexp(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -609,7 +611,7 @@ def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
     if out is not None:
         instance(Tensor, out, "var", "out")
         if tt_var_into(local.ctx, input, dim_c, dim_n, opts, out):
-            fail()
+            return refit(out, lambda: var(input, dim, unbiased, keepdim), "var")
         return out
     h = TensorHandle()
     if tt_var(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -651,7 +653,7 @@ def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
     if out is not None:
         instance(Tensor, out, "std", "out")
         if tt_std_into(local.ctx, input, dim_c, dim_n, opts, out):
-            fail()
+            return refit(out, lambda: std(input, dim, unbiased, keepdim), "std")
         return out
     h = TensorHandle()
     if tt_std(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -719,8 +721,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
             raise wrong_kind("prod", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(prod(input, dim, keepdim, dtype=dtype), out=out)
+            return written(prod(input, dim, keepdim, dtype=dtype or out.dtype), out, "prod")
         opts = None
         if dtype is not None:
             opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))
@@ -736,7 +737,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
         if out is not None:
             instance(Tensor, out, "prod", "out")
             if tt_prod_dim_into(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, out):
-                fail()
+                return (refit(out, lambda: prod(input, dim, keepdim, dtype=dtype or out.dtype),
+                              "prod"))
             return out
         h = TensorHandle()
         if tt_prod_dim(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, byref(h)):
@@ -770,7 +772,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     if out is not None:
         instance(Tensor, out, "argmin", "out")
         if tt_argmin_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: argmin(input, dim, keepdim), "argmin", True)
         return out
     h = TensorHandle()
     if tt_argmin(local.ctx, input, opts, byref(h)):
@@ -815,7 +817,8 @@ def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None 
     if out is not None:
         instance(Tensor, out, "norm", "out")
         if tt_norm_into(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, out):
-            fail()
+            return (refit(out, lambda: norm(input, p, dim, keepdim, dtype=dtype or out.dtype),
+                          "norm"))
         return out
     h = TensorHandle()
     if tt_norm(local.ctx, input, c_double(real(p, "norm", "p")), dim_c, dim_n, opts, byref(h)):
@@ -866,7 +869,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False,
     if out is not None:
         dst_min, dst_max = out_tensors(out, 2, "aminmax")
         if tt_aminmax_into(local.ctx, input, opts, dst_min, dst_max):
-            fail()
+            return refit(out, lambda: aminmax(input, dim=dim, keepdim=keepdim), "aminmax")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_aminmax(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -940,7 +943,8 @@ def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
     if out is not None:
         instance(Tensor, out, "nansum", "out")
         if tt_nansum_into(local.ctx, input, dim_c, dim_n, opts, out):
-            fail()
+            return (refit(out, lambda: nansum(input, dim, keepdim, dtype=dtype or out.dtype),
+                          "nansum"))
         return out
     h = TensorHandle()
     if tt_nansum(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -976,7 +980,8 @@ def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool
     if out is not None:
         instance(Tensor, out, "nanmean", "out")
         if tt_nanmean_into(local.ctx, input, dim_c, dim_n, opts, out):
-            fail()
+            return (refit(out, lambda: nanmean(input, dim, keepdim, dtype=dtype or out.dtype),
+                          "nanmean"))
         return out
     h = TensorHandle()
     if tt_nanmean(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -1132,7 +1137,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *
     if out is not None:
         instance(Tensor, out, "normalize", "out")
         if tt_normalize_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: normalize(input, p, dim, eps), "normalize")
         return out
     h = TensorHandle()
     if tt_normalize(local.ctx, input, opts, byref(h)):
@@ -1159,7 +1164,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *,
         if tt_renorm_into(local.ctx, input, c_double(real(p, "renorm", "p")),
                           c_int64(integer(dim, "renorm", "dim")),
                           c_double(real(maxnorm, "renorm", "maxnorm")), out):
-            fail()
+            return refit(out, lambda: renorm(input, p, dim, maxnorm), "renorm")
         return out
     h = TensorHandle()
     if tt_renorm(local.ctx, input, c_double(real(p, "renorm", "p")),

@@ -5,7 +5,8 @@ from ctypes import byref, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length,
-    optional_tensor, out_tensors, pointers, scalar_field, tensor_address, tensor_list, wrong_kind)
+    optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, tensor_list,
+    wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -46,15 +47,17 @@ _o_gradient = Struct("Q0qiiqddPqq0q").pack
 _o_gradient_points = Struct("QPqq0q").pack
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None,
-           out: Tensor | None = None) -> Tensor:
-    """cumsum(input, dim, *, dtype=None, out=None)
+def cumsum(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+           dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """cumsum(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes cumulative sums along dim.
       dim: dimension to sum along
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(cumsum(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
@@ -66,7 +69,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None,
     if out is not None:
         instance(Tensor, out, "cumsum", "out")
         if tt_cumsum_into(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, out):
-            fail()
+            return refit(out, lambda: cumsum(input, dim, dtype=dtype or out.dtype), "cumsum")
         return out
     h = TensorHandle()
     if tt_cumsum(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, byref(h)):
@@ -74,8 +77,9 @@ def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None,
     return wrap(h)
 
 
-def cumsum_(self: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """cumsum_(self, dim, *, dtype=None)
+def cumsum_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
+            dtype: dtype | None = None) -> Tensor:
+    """cumsum_(self, dim=None, *, axis=None, dtype=None)
 
     In place: Computes cumulative sums along dim.
       dim: dimension to sum along
@@ -83,6 +87,8 @@ def cumsum_(self: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
         that of self
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("cumsum_", "input", "Tensor", input)
     opts = None
@@ -93,15 +99,17 @@ def cumsum_(self: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return input
 
 
-def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None,
-            out: Tensor | None = None) -> Tensor:
-    """cumprod(input, dim, *, dtype=None, out=None)
+def cumprod(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+            dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """cumprod(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes cumulative products along dim.
       dim: dimension to multiply along
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of self
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(cumprod(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
@@ -113,7 +121,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None,
     if out is not None:
         instance(Tensor, out, "cumprod", "out")
         if tt_cumprod_into(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, out):
-            fail()
+            return refit(out, lambda: cumprod(input, dim, dtype=dtype or out.dtype), "cumprod")
         return out
     h = TensorHandle()
     if tt_cumprod(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, byref(h)):
@@ -121,8 +129,9 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None,
     return wrap(h)
 
 
-def cumprod_(self: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """cumprod_(self, dim, *, dtype=None)
+def cumprod_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
+             dtype: dtype | None = None) -> Tensor:
+    """cumprod_(self, dim=None, *, axis=None, dtype=None)
 
     In place: Computes cumulative products along dim.
       dim: dimension to multiply along
@@ -130,6 +139,8 @@ def cumprod_(self: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
         that of self
     """
     input = self
+    if axis is not None:
+        dim = axis
     if not isinstance(input, Tensor):
         raise wrong_kind("cumprod_", "input", "Tensor", input)
     opts = None
@@ -167,7 +178,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
         instance(Tensor, out, "diff", "out")
         if tt_diff_into(local.ctx, input, c_int64(integer(n, "diff", "n")),
                         c_int64(integer(dim, "diff", "dim")), opts, out):
-            fail()
+            return refit(out, lambda: diff(input, n, dim, prepend, append), "diff")
         return out
     h = TensorHandle()
     if tt_diff(local.ctx, input, c_int64(integer(n, "diff", "n")),
@@ -251,13 +262,16 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return wrap(h)
 
 
-def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-    """cummax(input, dim, *, out=None)
+def cummax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+           out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """cummax(input, dim=None, *, axis=None, out=None)
 
     Returns the maxima of the elements up to each along dim, and their indices: the last ones of
     equal elements. nan counts as the maximum.
       dim: dimension to walk along
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(cummax(input.as_subclass(Tensor), dim), type(input))
@@ -267,7 +281,7 @@ def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) ->
         dst_values, dst_indices = out_tensors(out, 2, "cummax")
         if tt_cummax_into(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), dst_values,
                           dst_indices):
-            fail()
+            return refit(out, lambda: cummax(input, dim), "cummax")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_cummax(local.ctx, input, c_int64(integer(dim, "cummax", "dim")), byref(h0), byref(h1)):
@@ -275,13 +289,16 @@ def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) ->
     return _r_cummax(map(wrap, (h0, h1)))
 
 
-def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-    """cummin(input, dim, *, out=None)
+def cummin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+           out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    """cummin(input, dim=None, *, axis=None, out=None)
 
     Returns the minima of the elements up to each along dim, and their indices: the last ones of
     equal elements. nan counts as the minimum.
       dim: dimension to walk along
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(cummin(input.as_subclass(Tensor), dim), type(input))
@@ -291,7 +308,7 @@ def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) ->
         dst_values, dst_indices = out_tensors(out, 2, "cummin")
         if tt_cummin_into(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), dst_values,
                           dst_indices):
-            fail()
+            return refit(out, lambda: cummin(input, dim), "cummin")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_cummin(local.ctx, input, c_int64(integer(dim, "cummin", "dim")), byref(h0), byref(h1)):
@@ -299,12 +316,15 @@ def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, ...] | None = None) ->
     return _r_cummin(map(wrap, (h0, h1)))
 
 
-def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
-    """logcumsumexp(input, dim, *, out=None)
+def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+                 out: Tensor | None = None) -> Tensor:
+    """logcumsumexp(input, dim=None, *, axis=None, out=None)
 
     Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
       dim: dimension to walk along
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(logcumsumexp(input.as_subclass(Tensor), dim), type(input))
@@ -314,7 +334,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
         instance(Tensor, out, "logcumsumexp", "out")
         if tt_logcumsumexp_into(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")),
                                 out):
-            fail()
+            return refit(out, lambda: logcumsumexp(input, dim), "logcumsumexp")
         return out
     h = TensorHandle()
     if tt_logcumsumexp(local.ctx, input, c_int64(integer(dim, "logcumsumexp", "dim")), byref(h)):

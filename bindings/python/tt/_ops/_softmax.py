@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
-from .._convert import dtype_code, instance, integer, keeps, wrong_kind
+from .._convert import dtype_code, instance, integer, keeps, refit, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -22,14 +22,16 @@ _o_softmin = Struct("Qi0q").pack
 _o_log_softmax = Struct("Qi0q").pack
 
 
-def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None,
-            out: Tensor | None = None) -> Tensor:
-    """softmax(input, dim, *, dtype=None, out=None)
+def softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+            dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """softmax(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes exp(x) / sum(exp(x)) along dim, without overflow.
       dim: dimension along which the result sums to 1
       dtype: dtype to which self is converted first; default: no conversion
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(softmax(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
@@ -41,7 +43,7 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None,
     if out is not None:
         instance(Tensor, out, "softmax", "out")
         if tt_softmax_into(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, out):
-            fail()
+            return refit(out, lambda: softmax(input, dim, dtype=dtype or out.dtype), "softmax")
         return out
     h = TensorHandle()
     if tt_softmax(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, byref(h)):
@@ -49,13 +51,16 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None,
     return wrap(h)
 
 
-def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """softmin(input, dim, *, dtype=None)
+def softmin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+            dtype: dtype | None = None) -> Tensor:
+    """softmin(input, dim=None, *, axis=None, dtype=None)
 
     Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
       dim: dimension along which the result sums to 1
       dtype: dtype to which input is converted first; default: no conversion
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(softmin(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
@@ -70,14 +75,16 @@ def softmin(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return wrap(h)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None,
-                out: Tensor | None = None) -> Tensor:
-    """log_softmax(input, dim, *, dtype=None, out=None)
+def log_softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
+                dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """log_softmax(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
       dim: dimension along which exp of the result sums to 1
       dtype: dtype to which self is converted first; default: no conversion
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(log_softmax(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
@@ -90,7 +97,8 @@ def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None,
         instance(Tensor, out, "log_softmax", "out")
         if tt_log_softmax_into(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,
                                out):
-            fail()
+            return (refit(out, lambda: log_softmax(input, dim, dtype=dtype or out.dtype),
+                          "log_softmax"))
         return out
     h = TensorHandle()
     if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,

@@ -5,7 +5,7 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from . import result_class
 from .._convert import (boolean, instance, integer, is_int, keeps, is_number, no_overload,
-    number_operand, one_of, out_tensors, real, tensor_address, wrong_kind)
+    number_operand, one_of, refit, written, out_tensors, real, tensor_address, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -108,7 +108,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | 
     if out is not None:
         dst_values, dst_indices = out_tensors(out, 2, "sort")
         if tt_sort_into(local.ctx, input, opts, dst_values, dst_indices):
-            fail()
+            return refit(out, lambda: sort(input, dim, descending, stable=stable), "sort")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_sort(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -171,7 +171,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         dst_values, dst_indices = out_tensors(out, 2, "topk")
         if tt_topk_into(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, dst_values,
                         dst_indices):
-            fail()
+            return refit(out, lambda: topk(input, k, dim, largest, sorted), "topk", True)
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_topk(local.ctx, input, c_int64(integer(k, "topk", "k")), opts, byref(h0), byref(h1)):
@@ -212,7 +212,9 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
     if out is not None:
         instance(Tensor, out, "searchsorted", "out")
         if tt_searchsorted_into(local.ctx, sorted_sequence, input, opts, out):
-            fail()
+            return refit(out, lambda: searchsorted(sorted_sequence, input, out_int32=out_int32,
+                                                   right=right, side=side, sorter=sorter),
+                         "searchsorted")
         return out
     h = TensorHandle()
     if tt_searchsorted(local.ctx, sorted_sequence, input, opts, byref(h)):
@@ -244,7 +246,8 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
     if out is not None:
         instance(Tensor, out, "bucketize", "out")
         if tt_bucketize_into(local.ctx, input, boundaries, opts, out):
-            fail()
+            return refit(out, lambda: bucketize(input, boundaries, out_int32=out_int32,
+                                                right=right), "bucketize")
         return out
     h = TensorHandle()
     if tt_bucketize(local.ctx, input, boundaries, opts, byref(h)):
@@ -300,7 +303,7 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "msort", "out")
         if tt_msort_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: msort(input), "msort")
         return out
     h = TensorHandle()
     if tt_msort(local.ctx, input, byref(h)):
@@ -336,7 +339,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *,
         dst_values, dst_indices = out_tensors(out, 2, "kthvalue")
         if tt_kthvalue_into(local.ctx, input, c_int64(integer(k, "kthvalue", "k")), opts,
                             dst_values, dst_indices):
-            fail()
+            return refit(out, lambda: kthvalue(input, k, dim, keepdim), "kthvalue")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_kthvalue(local.ctx, input, c_int64(integer(k, "kthvalue", "k")), opts, byref(h0),
@@ -367,8 +370,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
             raise wrong_kind("median", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(median(input, dim, keepdim), out=out)
+            return written(median(input, dim, keepdim), out, "median")
         h = TensorHandle()
         if tt_median(local.ctx, input, byref(h)):
             fail()
@@ -381,7 +383,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
             dst_values, dst_indices = out_tensors(out, 2, "median")
             if tt_median_dim_into(local.ctx, input, c_int64(integer(dim, "median", "dim")), opts,
                                   dst_values, dst_indices):
-                fail()
+                return refit(out, lambda: median(input, dim, keepdim), "median")
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_median_dim(local.ctx, input, c_int64(integer(dim, "median", "dim")), opts, byref(h0),
@@ -412,8 +414,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
             raise wrong_kind("nanmedian", "input", "Tensor", input)
     if dim is None and keepdim is False:
         if out is not None:
-            from ._copy import clone
-            return clone(nanmedian(input, dim, keepdim), out=out)
+            return written(nanmedian(input, dim, keepdim), out, "nanmedian")
         h = TensorHandle()
         if tt_nanmedian(local.ctx, input, byref(h)):
             fail()
@@ -426,7 +427,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
             dst_values, dst_indices = out_tensors(out, 2, "nanmedian")
             if tt_nanmedian_dim_into(local.ctx, input, c_int64(integer(dim, "nanmedian", "dim")),
                                      opts, dst_values, dst_indices):
-                fail()
+                return refit(out, lambda: nanmedian(input, dim, keepdim), "nanmedian")
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_nanmedian_dim(local.ctx, input, c_int64(integer(dim, "nanmedian", "dim")), opts,
@@ -459,7 +460,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, axis: int | Non
     if out is not None:
         dst_values, dst_indices = out_tensors(out, 2, "mode")
         if tt_mode_into(local.ctx, input, opts, dst_values, dst_indices):
-            fail()
+            return refit(out, lambda: mode(input, dim, keepdim), "mode")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_mode(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -500,7 +501,8 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
         if out is not None:
             instance(Tensor, out, "quantile", "out")
             if tt_quantile_into(local.ctx, input, q, opts, out):
-                fail()
+                return refit(out, lambda: quantile(input, q, dim, keepdim,
+                                                   interpolation=interpolation), "quantile")
             return out
         h = TensorHandle()
         if tt_quantile(local.ctx, input, q, opts, byref(h)):
@@ -517,7 +519,8 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
             instance(Tensor, out, "quantile", "out")
             if tt_quantile_scalar_into(local.ctx, input, c_double(real(q, "quantile", "q")), opts,
                                        out):
-                fail()
+                return refit(out, lambda: quantile(input, q, dim, keepdim,
+                                                   interpolation=interpolation), "quantile")
             return out
         h = TensorHandle()
         if tt_quantile_scalar(local.ctx, input, c_double(real(q, "quantile", "q")), opts, byref(h)):
@@ -560,7 +563,8 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
         if out is not None:
             instance(Tensor, out, "nanquantile", "out")
             if tt_nanquantile_into(local.ctx, input, q, opts, out):
-                fail()
+                return refit(out, lambda: nanquantile(input, q, dim, keepdim,
+                                                      interpolation=interpolation), "nanquantile")
             return out
         h = TensorHandle()
         if tt_nanquantile(local.ctx, input, q, opts, byref(h)):
@@ -578,7 +582,8 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
             instance(Tensor, out, "nanquantile", "out")
             if tt_nanquantile_scalar_into(local.ctx, input, c_double(real(q, "nanquantile", "q")),
                                           opts, out):
-                fail()
+                return refit(out, lambda: nanquantile(input, q, dim, keepdim,
+                                                      interpolation=interpolation), "nanquantile")
             return out
         h = TensorHandle()
         if tt_nanquantile_scalar(local.ctx, input, c_double(real(q, "nanquantile", "q")), opts,
@@ -670,7 +675,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
     if out is not None:
         instance(Tensor, out, "histc", "out")
         if tt_histc_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: histc(input, bins, min, max), "histc")
         return out
     h = TensorHandle()
     if tt_histc(local.ctx, input, opts, byref(h)):
@@ -709,7 +714,8 @@ def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
         dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram")
         if tt_histogram_into(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts,
                              dst_hist, dst_bin_edges):
-            fail()
+            return refit(out, lambda: histogram(input, bins, lower, upper, weight, density),
+                         "histogram")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_histogram(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts, byref(h0),
@@ -745,7 +751,8 @@ def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
     if out is not None:
         dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram_edges")
         if tt_histogram_edges_into(local.ctx, input, bins, opts, dst_hist, dst_bin_edges):
-            fail()
+            return refit(out, lambda: histogram_edges(input, bins, weight, density),
+                         "histogram_edges")
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_histogram_edges(local.ctx, input, bins, opts, byref(h0), byref(h1)):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from .._convert import (instance, integer, keeps, is_number, no_overload, number_form,
-    number_operand, wrong_kind)
+    number_operand, refit, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -87,7 +87,7 @@ def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "lgamma", "out")
         if tt_lgamma_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: lgamma(input), "lgamma")
         return out
     h = TensorHandle()
     if tt_lgamma(local.ctx, input, byref(h)):
@@ -121,7 +121,7 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "digamma", "out")
         if tt_digamma_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: digamma(input), "digamma")
         return out
     h = TensorHandle()
     if tt_digamma(local.ctx, input, byref(h)):
@@ -156,7 +156,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "polygamma", "out")
         if tt_polygamma_into(local.ctx, c_int64(integer(n, "polygamma", "n")), input, out):
-            fail()
+            return refit(out, lambda: polygamma(n, input), "polygamma")
         return out
     h = TensorHandle()
     if tt_polygamma(local.ctx, c_int64(integer(n, "polygamma", "n")), input, byref(h)):
@@ -184,7 +184,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "mvlgamma", "out")
         if tt_mvlgamma_into(local.ctx, input, c_int64(integer(p, "mvlgamma", "p")), out):
-            fail()
+            return refit(out, lambda: mvlgamma(input, p), "mvlgamma")
         return out
     h = TensorHandle()
     if tt_mvlgamma(local.ctx, input, c_int64(integer(p, "mvlgamma", "p")), byref(h)):
@@ -220,7 +220,7 @@ def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "erfinv", "out")
         if tt_erfinv_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: erfinv(input), "erfinv")
         return out
     h = TensorHandle()
     if tt_erfinv(local.ctx, input, byref(h)):
@@ -254,7 +254,7 @@ def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "erfcx", "out")
         if tt_erfcx_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: erfcx(input), "erfcx")
         return out
     h = TensorHandle()
     if tt_erfcx(local.ctx, input, byref(h)):
@@ -275,7 +275,7 @@ def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "ndtr", "out")
         if tt_ndtr_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: ndtr(input), "ndtr")
         return out
     h = TensorHandle()
     if tt_ndtr(local.ctx, input, byref(h)):
@@ -297,7 +297,7 @@ def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "log_ndtr", "out")
         if tt_log_ndtr_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: log_ndtr(input), "log_ndtr")
         return out
     h = TensorHandle()
     if tt_log_ndtr(local.ctx, input, byref(h)):
@@ -319,7 +319,7 @@ def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "ndtri", "out")
         if tt_ndtri_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: ndtri(input), "ndtri")
         return out
     h = TensorHandle()
     if tt_ndtri(local.ctx, input, byref(h)):
@@ -340,7 +340,7 @@ def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "i0", "out")
         if tt_i0_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: i0(input), "i0")
         return out
     h = TensorHandle()
     if tt_i0(local.ctx, input, byref(h)):
@@ -374,7 +374,7 @@ def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "i0e", "out")
         if tt_i0e_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: i0e(input), "i0e")
         return out
     h = TensorHandle()
     if tt_i0e(local.ctx, input, byref(h)):
@@ -395,7 +395,7 @@ def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "i1", "out")
         if tt_i1_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: i1(input), "i1")
         return out
     h = TensorHandle()
     if tt_i1(local.ctx, input, byref(h)):
@@ -416,7 +416,7 @@ def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "i1e", "out")
         if tt_i1e_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: i1e(input), "i1e")
         return out
     h = TensorHandle()
     if tt_i1e(local.ctx, input, byref(h)):
@@ -437,7 +437,7 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sinc", "out")
         if tt_sinc_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: sinc(input), "sinc")
         return out
     h = TensorHandle()
     if tt_sinc(local.ctx, input, byref(h)):
@@ -471,7 +471,7 @@ def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "entr", "out")
         if tt_entr_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: entr(input), "entr")
         return out
     h = TensorHandle()
     if tt_entr(local.ctx, input, byref(h)):
@@ -494,7 +494,7 @@ def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | Non
         if out is not None:
             instance(Tensor, out, "xlogy", "out")
             if tt_xlogy_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: xlogy(input, other), "xlogy")
             return out
         h = TensorHandle()
         if tt_xlogy(local.ctx, input, other, byref(h)):
@@ -504,13 +504,13 @@ def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | Non
         if out is not None:
             instance(Tensor, out, "xlogy", "out")
             call, value = number_form(tt_xlogy_f64_into, tt_xlogy_i64_into, tt_xlogy_scalar_into,
-                                      other, "xlogy", "other")
+                                      other, "xlogy", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: xlogy(input, other), "xlogy")
             return out
         h = TensorHandle()
         call, value = number_form(tt_xlogy_f64, tt_xlogy_i64, tt_xlogy_scalar, other, "xlogy",
-                                  "other")
+                                  "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -532,7 +532,7 @@ def xlogy_(self: Tensor, other: Tensor | complex) -> Tensor:
         return input
     elif is_number(other):
         call, value = number_form(tt_xlogy_f64_, tt_xlogy_i64_, tt_xlogy_scalar_, other, "xlogy_",
-                                  "other")
+                                  "other", input)
         if call(local.ctx, input, value):
             fail()
         return input
@@ -555,7 +555,7 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "xlog1py", "out")
             if tt_xlog1py_into(local.ctx, input, other, out):
-                fail()
+                return refit(out, lambda: xlog1py(input, other), "xlog1py")
             return out
         h = TensorHandle()
         if tt_xlog1py(local.ctx, input, other, byref(h)):
@@ -565,13 +565,13 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
         if out is not None:
             instance(Tensor, out, "xlog1py", "out")
             call, value = number_form(tt_xlog1py_f64_into, tt_xlog1py_i64_into,
-                                      tt_xlog1py_scalar_into, other, "xlog1py", "other")
+                                      tt_xlog1py_scalar_into, other, "xlog1py", "other", input)
             if call(local.ctx, input, value, out):
-                fail()
+                return refit(out, lambda: xlog1py(input, other), "xlog1py")
             return out
         h = TensorHandle()
         call, value = number_form(tt_xlog1py_f64, tt_xlog1py_i64, tt_xlog1py_scalar, other,
-                                  "xlog1py", "other")
+                                  "xlog1py", "other", input)
         if call(local.ctx, input, value, byref(h)):
             fail()
         return wrap(h)
@@ -596,7 +596,7 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     if out is not None:
         instance(Tensor, out, "igamma", "out")
         if tt_igamma_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: igamma(input, other), "igamma")
         return out
     h = TensorHandle()
     if tt_igamma(local.ctx, input, other, byref(h)):
@@ -640,7 +640,7 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
     if out is not None:
         instance(Tensor, out, "igammac", "out")
         if tt_igammac_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: igammac(input, other), "igammac")
         return out
     h = TensorHandle()
     if tt_igammac(local.ctx, input, other, byref(h)):
@@ -684,7 +684,7 @@ def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "zeta", "out")
         if tt_zeta_into(local.ctx, input, other, out):
-            fail()
+            return refit(out, lambda: zeta(input, other), "zeta")
         return out
     h = TensorHandle()
     if tt_zeta(local.ctx, input, other, byref(h)):

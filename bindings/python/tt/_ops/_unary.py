@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
-from .._convert import instance, integer, keeps, real, wrong_kind
+from .._convert import instance, integer, keeps, refit, real, wrong_kind
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -151,7 +151,7 @@ def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "exp", "out")
         if tt_exp_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: exp(input), "exp")
         return out
     h = TensorHandle()
     if tt_exp(local.ctx, input, byref(h)):
@@ -185,7 +185,7 @@ def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "log", "out")
         if tt_log_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: log(input), "log")
         return out
     h = TensorHandle()
     if tt_log(local.ctx, input, byref(h)):
@@ -221,7 +221,7 @@ def tanh(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> 
     if out is not None:
         instance(Tensor, out, "tanh", "out")
         if tt_tanh_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: tanh(input), "tanh")
         return out
     h = TensorHandle()
     if tt_tanh(local.ctx, input, byref(h)):
@@ -257,7 +257,7 @@ def sigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) 
     if out is not None:
         instance(Tensor, out, "sigmoid", "out")
         if tt_sigmoid_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: sigmoid(input), "sigmoid")
         return out
     h = TensorHandle()
     if tt_sigmoid(local.ctx, input, byref(h)):
@@ -292,7 +292,7 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "abs", "out")
         if tt_abs_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: abs(input), "abs")
         return out
     h = TensorHandle()
     if tt_abs(local.ctx, input, byref(h)):
@@ -328,7 +328,7 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sgn", "out")
         if tt_sgn_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: sgn(input), "sgn")
         return out
     h = TensorHandle()
     if tt_sgn(local.ctx, input, byref(h)):
@@ -363,7 +363,7 @@ def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sign", "out")
         if tt_sign_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: sign(input), "sign")
         return out
     h = TensorHandle()
     if tt_sign(local.ctx, input, byref(h)):
@@ -398,7 +398,7 @@ def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sqrt", "out")
         if tt_sqrt_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: sqrt(input), "sqrt")
         return out
     h = TensorHandle()
     if tt_sqrt(local.ctx, input, byref(h)):
@@ -432,7 +432,7 @@ def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "rsqrt", "out")
         if tt_rsqrt_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: rsqrt(input), "rsqrt")
         return out
     h = TensorHandle()
     if tt_rsqrt(local.ctx, input, byref(h)):
@@ -466,7 +466,7 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "square", "out")
         if tt_square_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: square(input), "square")
         return out
     h = TensorHandle()
     if tt_square(local.ctx, input, byref(h)):
@@ -500,7 +500,7 @@ def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "reciprocal", "out")
         if tt_reciprocal_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: reciprocal(input), "reciprocal")
         return out
     h = TensorHandle()
     if tt_reciprocal(local.ctx, input, byref(h)):
@@ -534,7 +534,7 @@ def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "exp2", "out")
         if tt_exp2_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: exp2(input), "exp2")
         return out
     h = TensorHandle()
     if tt_exp2(local.ctx, input, byref(h)):
@@ -568,7 +568,7 @@ def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "expm1", "out")
         if tt_expm1_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: expm1(input), "expm1")
         return out
     h = TensorHandle()
     if tt_expm1(local.ctx, input, byref(h)):
@@ -602,7 +602,7 @@ def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "log2", "out")
         if tt_log2_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: log2(input), "log2")
         return out
     h = TensorHandle()
     if tt_log2(local.ctx, input, byref(h)):
@@ -637,7 +637,7 @@ def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "log10", "out")
         if tt_log10_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: log10(input), "log10")
         return out
     h = TensorHandle()
     if tt_log10(local.ctx, input, byref(h)):
@@ -672,7 +672,7 @@ def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "log1p", "out")
         if tt_log1p_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: log1p(input), "log1p")
         return out
     h = TensorHandle()
     if tt_log1p(local.ctx, input, byref(h)):
@@ -706,7 +706,7 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sin", "out")
         if tt_sin_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: sin(input), "sin")
         return out
     h = TensorHandle()
     if tt_sin(local.ctx, input, byref(h)):
@@ -740,7 +740,7 @@ def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "cos", "out")
         if tt_cos_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: cos(input), "cos")
         return out
     h = TensorHandle()
     if tt_cos(local.ctx, input, byref(h)):
@@ -774,7 +774,7 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "tan", "out")
         if tt_tan_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: tan(input), "tan")
         return out
     h = TensorHandle()
     if tt_tan(local.ctx, input, byref(h)):
@@ -808,7 +808,7 @@ def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "asin", "out")
         if tt_asin_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: asin(input), "asin")
         return out
     h = TensorHandle()
     if tt_asin(local.ctx, input, byref(h)):
@@ -842,7 +842,7 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "acos", "out")
         if tt_acos_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: acos(input), "acos")
         return out
     h = TensorHandle()
     if tt_acos(local.ctx, input, byref(h)):
@@ -876,7 +876,7 @@ def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "atan", "out")
         if tt_atan_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: atan(input), "atan")
         return out
     h = TensorHandle()
     if tt_atan(local.ctx, input, byref(h)):
@@ -910,7 +910,7 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "sinh", "out")
         if tt_sinh_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: sinh(input), "sinh")
         return out
     h = TensorHandle()
     if tt_sinh(local.ctx, input, byref(h)):
@@ -944,7 +944,7 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "cosh", "out")
         if tt_cosh_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: cosh(input), "cosh")
         return out
     h = TensorHandle()
     if tt_cosh(local.ctx, input, byref(h)):
@@ -978,7 +978,7 @@ def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "asinh", "out")
         if tt_asinh_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: asinh(input), "asinh")
         return out
     h = TensorHandle()
     if tt_asinh(local.ctx, input, byref(h)):
@@ -1012,7 +1012,7 @@ def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "acosh", "out")
         if tt_acosh_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: acosh(input), "acosh")
         return out
     h = TensorHandle()
     if tt_acosh(local.ctx, input, byref(h)):
@@ -1046,7 +1046,7 @@ def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "atanh", "out")
         if tt_atanh_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: atanh(input), "atanh")
         return out
     h = TensorHandle()
     if tt_atanh(local.ctx, input, byref(h)):
@@ -1086,7 +1086,7 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
     if out is not None:
         instance(Tensor, out, "logit", "out")
         if tt_logit_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: logit(input, eps), "logit")
         return out
     h = TensorHandle()
     if tt_logit(local.ctx, input, opts, byref(h)):
@@ -1125,7 +1125,7 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "deg2rad", "out")
         if tt_deg2rad_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: deg2rad(input), "deg2rad")
         return out
     h = TensorHandle()
     if tt_deg2rad(local.ctx, input, byref(h)):
@@ -1159,7 +1159,7 @@ def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "rad2deg", "out")
         if tt_rad2deg_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: rad2deg(input), "rad2deg")
         return out
     h = TensorHandle()
     if tt_rad2deg(local.ctx, input, byref(h)):
@@ -1194,7 +1194,7 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "erf", "out")
         if tt_erf_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: erf(input), "erf")
         return out
     h = TensorHandle()
     if tt_erf(local.ctx, input, byref(h)):
@@ -1229,7 +1229,7 @@ def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "erfc", "out")
         if tt_erfc_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: erfc(input), "erfc")
         return out
     h = TensorHandle()
     if tt_erfc(local.ctx, input, byref(h)):
@@ -1263,7 +1263,7 @@ def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "floor", "out")
         if tt_floor_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: floor(input), "floor")
         return out
     h = TensorHandle()
     if tt_floor(local.ctx, input, byref(h)):
@@ -1297,7 +1297,7 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "ceil", "out")
         if tt_ceil_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: ceil(input), "ceil")
         return out
     h = TensorHandle()
     if tt_ceil(local.ctx, input, byref(h)):
@@ -1331,7 +1331,7 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "trunc", "out")
         if tt_trunc_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: trunc(input), "trunc")
         return out
     h = TensorHandle()
     if tt_trunc(local.ctx, input, byref(h)):
@@ -1366,7 +1366,7 @@ def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "frac", "out")
         if tt_frac_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: frac(input), "frac")
         return out
     h = TensorHandle()
     if tt_frac(local.ctx, input, byref(h)):
@@ -1422,7 +1422,7 @@ def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Ten
     if out is not None:
         instance(Tensor, out, "round", "out")
         if tt_round_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: round(input, decimals), "round")
         return out
     h = TensorHandle()
     if tt_round(local.ctx, input, opts, byref(h)):
@@ -1510,7 +1510,7 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "isposinf", "out")
         if tt_isposinf_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: isposinf(input), "isposinf")
         return out
     h = TensorHandle()
     if tt_isposinf(local.ctx, input, byref(h)):
@@ -1531,7 +1531,7 @@ def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "isneginf", "out")
         if tt_isneginf_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: isneginf(input), "isneginf")
         return out
     h = TensorHandle()
     if tt_isneginf(local.ctx, input, byref(h)):
@@ -1569,7 +1569,7 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "signbit", "out")
         if tt_signbit_into(local.ctx, input, out):
-            fail()
+            return refit(out, lambda: signbit(input), "signbit")
         return out
     h = TensorHandle()
     if tt_signbit(local.ctx, input, byref(h)):
@@ -1602,7 +1602,7 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
     if out is not None:
         instance(Tensor, out, "nan_to_num", "out")
         if tt_nan_to_num_into(local.ctx, input, opts, out):
-            fail()
+            return refit(out, lambda: nan_to_num(input, nan, posinf, neginf), "nan_to_num")
         return out
     h = TensorHandle()
     if tt_nan_to_num(local.ctx, input, opts, byref(h)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, is_int, keeps, length, no_overload,
-    pointers, tensor_list, wrong_kind)
+    refit, pointers, tensor_list, wrong_kind)
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -235,12 +235,14 @@ def squeeze_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return self._become(squeeze(self, *args, **kwargs))
 
 
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """unsqueeze(input, dim)
+def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """unsqueeze(input, dim=None, *, axis=None)
 
     Returns a view with a new dimension of size 1.
       dim: position of the new dimension, in [-ndim - 1, ndim]
     """
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         if keeps(input):
             return classed(unsqueeze(input.as_subclass(Tensor), dim), type(input))
@@ -630,7 +632,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *,
         if tt_narrow_copy_into(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
                                c_int64(integer(start, "narrow_copy", "start")),
                                c_int64(integer(length, "narrow_copy", "length")), out):
-            fail()
+            return refit(out, lambda: narrow_copy(input, dim, start, length), "narrow_copy")
         return out
     h = TensorHandle()
     if tt_narrow_copy(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
@@ -718,7 +720,8 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
     if out is not None:
         instance(Tensor, out, "slice_scatter", "out")
         if tt_slice_scatter_into(local.ctx, input, src, opts, out):
-            fail()
+            return refit(out, lambda: slice_scatter(input, src, dim, start, end, step),
+                         "slice_scatter")
         return out
     h = TensorHandle()
     if tt_slice_scatter(local.ctx, input, src, opts, byref(h)):

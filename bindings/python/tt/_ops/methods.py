@@ -1010,63 +1010,69 @@ class TensorMethods(TensorFacts):
         """
         return _ops.cross(self, other, dim, axis=axis, out=out)
 
-    def cummax(self, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-        """cummax(self, dim, *, out=None)
+    def cummax(self, dim: int | None = None, *, axis: int | None = None,
+               out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """cummax(self, dim=None, *, axis=None, out=None)
 
         Returns the maxima of the elements up to each along dim, and their indices: the last ones of
         equal elements. nan counts as the maximum.
           dim: dimension to walk along
         """
-        return _ops.cummax(self, dim, out=out)
+        return _ops.cummax(self, dim, axis=axis, out=out)
 
-    def cummin(self, dim: int, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-        """cummin(self, dim, *, out=None)
+    def cummin(self, dim: int | None = None, *, axis: int | None = None,
+               out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+        """cummin(self, dim=None, *, axis=None, out=None)
 
         Returns the minima of the elements up to each along dim, and their indices: the last ones of
         equal elements. nan counts as the minimum.
           dim: dimension to walk along
         """
-        return _ops.cummin(self, dim, out=out)
+        return _ops.cummin(self, dim, axis=axis, out=out)
 
-    def cumprod(self, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """cumprod(self, dim, *, dtype=None, out=None)
+    def cumprod(self, dim: int | None = None, *, axis: int | None = None,
+                dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """cumprod(self, dim=None, *, axis=None, dtype=None, out=None)
 
         Computes cumulative products along dim.
           dim: dimension to multiply along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
-        return _ops.cumprod(self, dim, dtype=dtype, out=out)
+        return _ops.cumprod(self, dim, axis=axis, dtype=dtype, out=out)
 
-    def cumprod_(self, dim: int, *, dtype: dtype | None = None) -> Tensor:
-        """cumprod_(self, dim, *, dtype=None)
+    def cumprod_(self, dim: int | None = None, *, axis: int | None = None,
+                 dtype: dtype | None = None) -> Tensor:
+        """cumprod_(self, dim=None, *, axis=None, dtype=None)
 
         In place: Computes cumulative products along dim.
           dim: dimension to multiply along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
-        return _ops.cumprod_(self, dim, dtype=dtype)
+        return _ops.cumprod_(self, dim, axis=axis, dtype=dtype)
 
-    def cumsum(self, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """cumsum(self, dim, *, dtype=None, out=None)
+    def cumsum(self, dim: int | None = None, *, axis: int | None = None, dtype: dtype | None = None,
+               out: Tensor | None = None) -> Tensor:
+        """cumsum(self, dim=None, *, axis=None, dtype=None, out=None)
 
         Computes cumulative sums along dim.
           dim: dimension to sum along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
-        return _ops.cumsum(self, dim, dtype=dtype, out=out)
+        return _ops.cumsum(self, dim, axis=axis, dtype=dtype, out=out)
 
-    def cumsum_(self, dim: int, *, dtype: dtype | None = None) -> Tensor:
-        """cumsum_(self, dim, *, dtype=None)
+    def cumsum_(self, dim: int | None = None, *, axis: int | None = None,
+                dtype: dtype | None = None) -> Tensor:
+        """cumsum_(self, dim=None, *, axis=None, dtype=None)
 
         In place: Computes cumulative sums along dim.
           dim: dimension to sum along
           dtype: dtype of the computation and of the result; default: int64 for integers and bool,
             else that of self
         """
-        return _ops.cumsum_(self, dim, dtype=dtype)
+        return _ops.cumsum_(self, dim, axis=axis, dtype=dtype)
 
     def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
         """deg2rad(self, *, out=None)
@@ -1254,16 +1260,18 @@ class TensorMethods(TensorFacts):
         return _ops.dsplit(self, sections, indices=indices)
 
     def empty_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                   out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-        """empty_like(self, *, dtype=None, device=None, out=None, requires_grad=False)
+                   out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+                   requires_grad: bool = False) -> Tensor:
+        """empty_like(self, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+            requires_grad=False)
 
         Returns an uninitialized tensor with the shape of self. The strides of a dense self are
         kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.empty_like(self, dtype=dtype, device=device, out=out,
-                               requires_grad=requires_grad)
+        return _ops.empty_like(self, dtype=dtype, device=device, out=out, layout=layout,
+                               pin_memory=pin_memory, requires_grad=requires_grad)
 
     def eq(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """eq(self, other, *, out=None)
@@ -1557,17 +1565,18 @@ class TensorMethods(TensorFacts):
         return _ops.frexp(self, out=out)
 
     def full_like(self, fill_value: complex, *, dtype: dtype | None = None,
-                  device: device | str | None = None, out: Tensor | None = None,
-                  requires_grad: bool = False) -> Tensor:
-        """full_like(self, fill_value, *, dtype=None, device=None, out=None, requires_grad=False)
+                  device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
+                  pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+        """full_like(self, fill_value, *, dtype=None, device=None, out=None, layout=None,
+            pin_memory=False, requires_grad=False)
 
         Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self
         are kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.full_like(self, fill_value, dtype=dtype, device=device, out=out,
-                              requires_grad=requires_grad)
+        return _ops.full_like(self, fill_value, dtype=dtype, device=device, out=out, layout=layout,
+                              pin_memory=pin_memory, requires_grad=requires_grad)
 
     def gather(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         """gather(self, dim, index, *, out=None)
@@ -2233,15 +2242,15 @@ class TensorMethods(TensorFacts):
         """
         return _ops.log_normal_(self, mean, std, generator=generator)
 
-    def log_softmax(self, dim: int, *, dtype: dtype | None = None,
-                    out: Tensor | None = None) -> Tensor:
-        """log_softmax(self, dim, *, dtype=None, out=None)
+    def log_softmax(self, dim: int | None = None, *, axis: int | None = None,
+                    dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """log_softmax(self, dim=None, *, axis=None, dtype=None, out=None)
 
         Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
           dim: dimension along which exp of the result sums to 1
           dtype: dtype to which self is converted first; default: no conversion
         """
-        return _ops.log_softmax(self, dim, dtype=dtype, out=out)
+        return _ops.log_softmax(self, dim, axis=axis, dtype=dtype, out=out)
 
     def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """logaddexp(self, other, *, out=None)
@@ -2258,13 +2267,14 @@ class TensorMethods(TensorFacts):
         """
         return _ops.logaddexp2(self, other, out=out)
 
-    def logcumsumexp(self, dim: int, *, out: Tensor | None = None) -> Tensor:
-        """logcumsumexp(self, dim, *, out=None)
+    def logcumsumexp(self, dim: int | None = None, *, axis: int | None = None,
+                     out: Tensor | None = None) -> Tensor:
+        """logcumsumexp(self, dim=None, *, axis=None, out=None)
 
         Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
           dim: dimension to walk along
         """
-        return _ops.logcumsumexp(self, dim, out=out)
+        return _ops.logcumsumexp(self, dim, axis=axis, out=out)
 
     def logdet(self) -> Tensor:
         """logdet(self)
@@ -2354,15 +2364,16 @@ class TensorMethods(TensorFacts):
         """
         return _ops.logit_(self, eps)
 
-    def logsumexp(self, dim: int | Sequence[int], keepdim: bool = False, *,
-                  keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
-        """logsumexp(self, dim, keepdim=False, *, keepdims=None, out=None)
+    def logsumexp(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+                  axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
+                  out: Tensor | None = None) -> Tensor:
+        """logsumexp(self, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
         Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
           dim: dimensions to reduce; an empty list: all dimensions
           keepdim: whether the reduced dimensions are kept with size 1
         """
-        return _ops.logsumexp(self, dim, keepdim, keepdims=keepdims, out=out)
+        return _ops.logsumexp(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def lt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """lt(self, other, *, out=None)
@@ -2800,36 +2811,40 @@ class TensorMethods(TensorFacts):
         return _ops.neg_(self)
 
     def new_empty(self, *args: Any, dtype: dtype | None = None, device: device | str | None = None,
-                  requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
+                  layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+                  size: int | Sequence[int] | None = None) -> Tensor:
         """As tt.empty; dtype and device are by default the tensor's."""
-        return _ops.new_empty(self, *args, dtype=dtype, device=device, requires_grad=requires_grad,
-                              size=size)
+        return _ops.new_empty(self, *args, dtype=dtype, device=device, layout=layout,
+                              pin_memory=pin_memory, requires_grad=requires_grad, size=size)
 
     def new_empty_strided(self, size: int | Sequence[int], stride: int | Sequence[int], *,
                           dtype: dtype | None = None, device: device | str | None = None,
+                          layout: Any = None, pin_memory: bool = False,
                           requires_grad: bool = False) -> Tensor:
         """As tt.empty_strided; dtype and device are by default the tensor's."""
-        return _ops.new_empty_strided(self, size, stride, dtype=dtype, device=device,
-                                      requires_grad=requires_grad)
+        return _ops.new_empty_strided(self, size, stride, dtype=dtype, device=device, layout=layout,
+                                      pin_memory=pin_memory, requires_grad=requires_grad)
 
     def new_full(self, size: int | Sequence[int], fill_value: complex, *,
-                 dtype: dtype | None = None, device: device | str | None = None,
-                 requires_grad: bool = False) -> Tensor:
+                 dtype: dtype | None = None, device: device | str | None = None, layout: Any = None,
+                 pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
         """As tt.full; dtype and device are by default the tensor's."""
-        return _ops.new_full(self, size, fill_value, dtype=dtype, device=device,
-                             requires_grad=requires_grad)
+        return _ops.new_full(self, size, fill_value, dtype=dtype, device=device, layout=layout,
+                             pin_memory=pin_memory, requires_grad=requires_grad)
 
     def new_ones(self, *args: Any, dtype: dtype | None = None, device: device | str | None = None,
-                 requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
+                 layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+                 size: int | Sequence[int] | None = None) -> Tensor:
         """As tt.ones; dtype and device are by default the tensor's."""
-        return _ops.new_ones(self, *args, dtype=dtype, device=device, requires_grad=requires_grad,
-                             size=size)
+        return _ops.new_ones(self, *args, dtype=dtype, device=device, layout=layout,
+                             pin_memory=pin_memory, requires_grad=requires_grad, size=size)
 
     def new_zeros(self, *args: Any, dtype: dtype | None = None, device: device | str | None = None,
-                  requires_grad: bool = False, size: int | Sequence[int] | None = None) -> Tensor:
+                  layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+                  size: int | Sequence[int] | None = None) -> Tensor:
         """As tt.zeros; dtype and device are by default the tensor's."""
-        return _ops.new_zeros(self, *args, dtype=dtype, device=device, requires_grad=requires_grad,
-                              size=size)
+        return _ops.new_zeros(self, *args, dtype=dtype, device=device, layout=layout,
+                              pin_memory=pin_memory, requires_grad=requires_grad, size=size)
 
     def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """nextafter(self, other, *, out=None)
@@ -2920,15 +2935,17 @@ class TensorMethods(TensorFacts):
         return _ops.nuclear_norm(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def ones_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                  out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-        """ones_like(self, *, dtype=None, device=None, out=None, requires_grad=False)
+                  out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Tensor:
+        """ones_like(self, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+            requires_grad=False)
 
         Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.ones_like(self, dtype=dtype, device=device, out=out,
-                              requires_grad=requires_grad)
+        return _ops.ones_like(self, dtype=dtype, device=device, out=out, layout=layout,
+                              pin_memory=pin_memory, requires_grad=requires_grad)
 
     def orgqr(self, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """orgqr(self, input2, *, out=None)
@@ -3082,8 +3099,10 @@ class TensorMethods(TensorFacts):
         return _ops.rad2deg_(self)
 
     def rand_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                  generator: Generator | None = None) -> Tensor:
-        """rand_like(self, *, dtype=None, device=None, generator=None)
+                  generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
+                  pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+        """rand_like(self, *, dtype=None, device=None, generator=None, out=None, layout=None,
+            pin_memory=False, requires_grad=False)
 
         Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides
         of a dense self are kept.
@@ -3091,11 +3110,15 @@ class TensorMethods(TensorFacts):
           device: device of the result; default: that of self
           generator: random number generator; default: the one of the ctx
         """
-        return _ops.rand_like(self, dtype=dtype, device=device, generator=generator)
+        return _ops.rand_like(self, dtype=dtype, device=device, generator=generator, out=out,
+                              layout=layout, pin_memory=pin_memory, requires_grad=requires_grad)
 
     def randn_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                   generator: Generator | None = None) -> Tensor:
-        """randn_like(self, *, dtype=None, device=None, generator=None)
+                   generator: Generator | None = None, out: Tensor | None = None,
+                   layout: Any = None, pin_memory: bool = False,
+                   requires_grad: bool = False) -> Tensor:
+        """randn_like(self, *, dtype=None, device=None, generator=None, out=None, layout=None,
+            pin_memory=False, requires_grad=False)
 
         Returns random numbers from the standard normal distribution in the shape of self. The
         strides of a dense self are kept.
@@ -3103,7 +3126,8 @@ class TensorMethods(TensorFacts):
           device: device of the result; default: that of self
           generator: random number generator; default: the one of the ctx
         """
-        return _ops.randn_like(self, dtype=dtype, device=device, generator=generator)
+        return _ops.randn_like(self, dtype=dtype, device=device, generator=generator, out=out,
+                               layout=layout, pin_memory=pin_memory, requires_grad=requires_grad)
 
     def random_(self, from_: int | None = None, to: int | None = None, *,
                 generator: Generator | None = None, **kwargs: Any) -> Tensor:
@@ -3539,14 +3563,15 @@ class TensorMethods(TensorFacts):
         """
         return _ops.slogdet(self, out=out)
 
-    def softmax(self, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """softmax(self, dim, *, dtype=None, out=None)
+    def softmax(self, dim: int | None = None, *, axis: int | None = None,
+                dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """softmax(self, dim=None, *, axis=None, dtype=None, out=None)
 
         Computes exp(x) / sum(exp(x)) along dim, without overflow.
           dim: dimension along which the result sums to 1
           dtype: dtype to which self is converted first; default: no conversion
         """
-        return _ops.softmax(self, dim, dtype=dtype, out=out)
+        return _ops.softmax(self, dim, axis=axis, dtype=dtype, out=out)
 
     def sort(self, dim: int = -1, descending: bool = False, *, axis: int | None = None,
              stable: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -4083,13 +4108,13 @@ class TensorMethods(TensorFacts):
         """
         return _ops.split(self, split_size, dim, split_sizes=split_sizes, axis=axis)
 
-    def unsqueeze(self, dim: int) -> Tensor:
-        """unsqueeze(self, dim)
+    def unsqueeze(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+        """unsqueeze(self, dim=None, *, axis=None)
 
         Returns a view with a new dimension of size 1.
           dim: position of the new dimension, in [-ndim - 1, ndim]
         """
-        return _ops.unsqueeze(self, dim)
+        return _ops.unsqueeze(self, dim, axis=axis)
 
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In place: self becomes unsqueeze(self, …)."""
@@ -4174,12 +4199,14 @@ class TensorMethods(TensorFacts):
         return _ops.zero_(self)
 
     def zeros_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                   out: Tensor | None = None, requires_grad: bool = False) -> Tensor:
-        """zeros_like(self, *, dtype=None, device=None, out=None, requires_grad=False)
+                   out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
+                   requires_grad: bool = False) -> Tensor:
+        """zeros_like(self, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
+            requires_grad=False)
 
         Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.zeros_like(self, dtype=dtype, device=device, out=out,
-                               requires_grad=requires_grad)
+        return _ops.zeros_like(self, dtype=dtype, device=device, out=out, layout=layout,
+                               pin_memory=pin_memory, requires_grad=requires_grad)

@@ -1,0 +1,48 @@
+"""einsum with an equation, or with the dimensions of each operand as a list of numbers."""
+from __future__ import annotations
+
+from ._ops import einsum as einsum_of_equation
+from ._tensor import Tensor
+from .errors import InvalidArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def einsum(*args: Any) -> Tensor:
+    """einsum(equation, *operands)
+
+    Sums products of the elements of operands along the dimensions that equation specifies, in
+    Einstein notation: see tt.einsum in the reference. einsum(a, [0, 1], b, [1, 2], [0, 2]) names
+    dimensions by numbers from 0 to 51 instead, with ... for further ones; the last list, that of
+    the result, may be left out.
+    """
+    if not args or not isinstance(args[0], Tensor):
+        return einsum_of_equation(*args)
+    operands = args[: len(args) // 2 * 2 : 2]
+    terms = ",".join(labels(of) for of in args[1::2])
+    if len(args) % 2:
+        terms += "->" + labels(args[-1])
+    return einsum_of_equation(terms, operands)
+
+
+def labels(sublist: Any) -> str:
+    """Returns the labels of an equation for a list of numbers."""
+    if not isinstance(sublist, (tuple, list)):
+        raise TypeError(
+            f"einsum(): after each operand comes a list of ints, not {type(sublist).__name__}"
+        )
+    found = ""
+    for n in sublist:
+        if n is Ellipsis:
+            found += "..."
+        elif isinstance(n, int) and 0 <= n < len(LETTERS):
+            found += LETTERS[n]
+        else:
+            raise InvalidArgumentError(
+                f"einsum: {n} in {list(sublist)} must be from 0 to 51 or ..."
+            )
+    return found

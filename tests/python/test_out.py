@@ -1,0 +1,166 @@
+"""out= of other shapes and dtypes, and further arguments that PyTorch takes. The values are PyTorch
+2.15's."""
+import warnings
+
+import pytest
+import tt
+
+
+def test_out_is_resized():
+    out = tt.empty(0)
+    assert tt.add(tt.ones(2, 3), 1, out=out) is out
+    assert out.tolist() == [[2, 2, 2], [2, 2, 2]]
+    with pytest.warns(UserWarning, match="is resized to"):
+        tt.add(tt.ones(2), 1, out=out)
+    assert out.tolist() == [2, 2]
+    values, indices = tt.empty(0), tt.empty(0, dtype=tt.int64)
+    tt.sort(tt.tensor([3.0, 1, 2]), out=(values, indices))
+    assert (values.tolist(), indices.tolist()) == ([1, 2, 3], [1, 2, 0])
+    for make in (tt.zeros, tt.ones, tt.rand, tt.randn):
+        out = tt.empty(0)
+        assert make(2, 2, out=out) is out and out.shape == (2, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tt.matmul(tt.ones(2, 3), tt.ones(3, 2), out=tt.empty(0)).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "dtype, value", [("float64", 2), ("float16", 2), ("complex64", 2), ("float32", 2)]
+)
+def test_out_of_another_dtype_receives_converted_values(dtype, value):
+    out = tt.empty(2, dtype=getattr(tt, dtype))
+    assert tt.add(tt.ones(2), 1, out=out).tolist() == [value, value]
+    assert out.dtype is getattr(tt, dtype)
+
+
+def test_integers_are_converted_with_wrapping_and_kinds_never_fall():
+    x = tt.tensor([1, 2, 300])
+    assert tt.add(x, 1, out=tt.empty(3, dtype=tt.int8)).tolist() == [2, 3, 45]
+    assert tt.gt(x, 1, out=tt.empty(3)).tolist() == [0, 1, 1]
+    for result, out in ((tt.ones(3), tt.int64), (x, tt.bool), (tt.ones(3) * 1j, tt.float32)):
+        with pytest.raises(tt.errors.DtypeError, match="out is"):
+            tt.add(result, 1, out=tt.empty(3, dtype=out))
+
+
+def test_out_gives_the_dtype_of_sums_and_new_tensors():
+    assert tt.sum(tt.ones(2, 3), 1, out=tt.empty(2, dtype=tt.int64)).tolist() == [3, 3]
+    assert tt.cumsum(tt.ones(3), 0, out=tt.empty(3, dtype=tt.float64)).tolist() == [1, 2, 3]
+    out = tt.empty(0, dtype=tt.float64)
+    assert tt.linspace(0, 1, 4, out=out)[1].item() == 1 / 3
+
+
+def test_products_and_indices_keep_their_dtype():
+    with pytest.raises(tt.errors.DtypeError):
+        tt.matmul(tt.ones(2, 2), tt.ones(2, 2), out=tt.empty(2, 2, dtype=tt.float64))
+    with pytest.raises(tt.errors.DtypeError):
+        tt.topk(tt.ones(3), 2, out=(tt.empty(0), tt.empty(0)))
+
+
+def test_out_may_be_the_input():
+    x = tt.tensor([1.0, 2, 3])
+    assert tt.cumsum(x, 0, out=x).tolist() == [1, 3, 6]
+    assert tt.exp(x, out=x) is x
+    with pytest.raises(tt.errors.InvalidArgumentError, match="shares memory"):
+        tt.add(x[:-1], 1, out=x[1:])
+
+
+def test_out_has_no_gradient():
+    x = tt.ones(2, requires_grad=True)
+    for out in (tt.empty(2), tt.empty(0)):
+        with pytest.raises(tt.errors.AutogradError):
+            tt.add(x, 1, out=out)
+
+
+def test_expanded_tensors_are_filled():
+    base = tt.zeros(1)
+    assert base.expand(3).fill_(3).tolist() == [3, 3, 3] and base.item() == 3
+    base.expand(2, 2).zero_()
+    assert base.item() == 0
+    with pytest.raises(tt.errors.InvalidArgumentError, match="share an address"):
+        base.expand(3).add_(1)
+
+
+def test_view_as_another_dtype():
+    x = tt.ones(2)
+    assert x.view(tt.int32).tolist() == [1065353216] * 2
+    assert x.view(dtype=tt.uint8).tolist() == [0, 0, 128, 63] * 2
+    assert tt.ones(2, 4).view(tt.float64).shape == (2, 2)
+    assert tt.ones(2, 2).view(tt.complex64).tolist() == [[1 + 1j], [1 + 1j]]
+    assert tt.ones(4, 2).t().view(tt.int32).shape == (2, 4)
+    assert tt.tensor(1.0).view(tt.int32).item() == 1065353216
+    assert not tt.ones(2, requires_grad=True).view(tt.float16).requires_grad
+    bits = x.view(tt.int32)
+    del x
+    assert bits.view(tt.float32).tolist() == [1, 1]
+    y = tt.ones(2)
+    y.view(tt.int32).zero_()
+    assert y.tolist() == [0, 0]
+    assert tt.ones(0, 4).view(tt.uint8).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    "x, dtype",
+    [
+        (tt.ones(3), tt.float64),
+        (tt.ones(4, 2).t(), tt.int16),
+        (tt.tensor(1.0), tt.int16),
+        (tt.ones(5)[1:], tt.float64),
+        (tt.ones(3, 2, 1).expand(3, 2, 4), tt.int16),
+    ],
+)
+def test_view_as_another_dtype_is_refused(x, dtype):
+    with pytest.raises(tt.errors.ShapeError, match="^view: self"):
+        x.view(dtype)
+
+
+def test_any_and_all_over_no_dimension():
+    x = tt.tensor([[True, False], [True, True]])
+    assert tt.all(x, []).tolist() == x.tolist() and tt.any(x, ()).tolist() == x.tolist()
+    assert tt.all(x, [], keepdim=True).shape == (2, 2)
+    assert x.all(dim=[]).shape == (2, 2) and tt.all(x, dim=None).item() is False
+    found = tt.all(tt.tensor([3, 0], dtype=tt.uint8), [])
+    assert (found.dtype, found.tolist()) == (tt.uint8, [1, 0])
+
+
+def test_layout_and_pin_memory():
+    for make in (tt.zeros, tt.ones, tt.empty, tt.rand, tt.randn, tt.eye, tt.arange):
+        assert make(2, layout=tt.strided, pin_memory=False).numel() in (2, 4)
+    assert tt.full((2,), 1.0, layout=tt.strided).shape == (2,)
+    assert tt.zeros_like(tt.ones(2), layout=tt.strided, pin_memory=False).tolist() == [0, 0]
+    with pytest.raises(tt.errors.UnimplementedError, match="zeros: layout is tt.sparse_coo"):
+        tt.zeros(2, layout=tt.sparse_coo)
+
+
+def test_axis_is_dim():
+    x = tt.ones(2, 2)
+    assert tt.softmax(x, axis=0).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert tt.cumsum(x, axis=0).tolist() == [[1, 1], [2, 2]] == x.cumsum(axis=0).tolist()
+    assert tt.unsqueeze(x, axis=0).shape == (1, 2, 2)
+    assert tt.logsumexp(x, axis=1).shape == (2,)
+    with pytest.raises(TypeError, match="dim"):
+        tt.cumsum(x)
+
+
+def test_integers_beyond_64_bits():
+    assert (tt.ones(1) + 2**63).item() == 2.0**63
+    assert (tt.ones(1) * (2**64 - 1)).item() == 2.0**64 and (tt.ones(1) < 2**63).item()
+    assert (tt.ones(1, dtype=tt.int64) + 2**63).item() == 1 - 2**63
+    assert tt.full((1,), 2**63, dtype=tt.float32).item() == 2.0**63
+    assert tt.zeros(1).fill_(2**63).item() == 2.0**63
+    for bad in (lambda: tt.ones(1) + 2**64, lambda: tt.full((1,), 2**63)):
+        with pytest.raises(tt.errors.InvalidArgumentError, match="64 bits"):
+            bad()
+
+
+def test_einsum_with_numbers_for_dimensions():
+    a, b = tt.rand(2, 3), tt.rand(3, 4)
+    assert tt.einsum(a, [0, 1], b, [1, 2], [0, 2]).tolist() == tt.einsum("ij,jk", a, b).tolist()
+    assert tt.einsum(a, [0, 1], b, [1, 2]).tolist() == tt.einsum("ij,jk->ik", a, b).tolist()
+    assert tt.einsum(a, [1, 0]).tolist() == a.t().tolist()
+    assert tt.einsum(a, [27, 1], [27]).tolist() == tt.einsum("ij->i", [a]).tolist()
+    batch = tt.rand(5, 2, 3)
+    assert tt.einsum(batch, [..., 0, 1], b, [1, 2], [..., 0, 2]).shape == (5, 2, 4)
+    with pytest.raises(tt.errors.InvalidArgumentError, match="52"):
+        tt.einsum(a, [0, 52], [0])
+    with pytest.raises(TypeError, match="list of ints"):
+        tt.einsum(a, b)
