@@ -164,3 +164,9 @@ def test_einsum_with_numbers_for_dimensions():
         tt.einsum(a, [0, 52], [0])
     with pytest.raises(TypeError, match="list of ints"):
         tt.einsum(a, b)
+
+
+def test_expanded_out_is_refused():
+    for size in (2, 3):
+        with pytest.raises(tt.errors.InvalidArgumentError, match="share an address"):
+            tt.add(tt.ones(3), 1, out=tt.zeros(1).expand(size))

@@ -423,6 +423,11 @@ def written(result: Any, out: Any, op: str, exact: bool = False) -> Any:
     same = result.dtype is out.dtype
     if not same and (exact or not may_hold(out.dtype, result.dtype)):
         raise errors.DtypeError(f"{op}: out is {out.dtype}, the result is {result.dtype}")
+    if any(not stride and size > 1 for size, stride in zip(out.shape, out.stride())):
+        raise errors.InvalidArgumentError(
+            f"{op}: out has shape {list(out.shape)} and strides {out.stride()}: some elements "
+            "share an address: clone it first"
+        )
     if out.shape != result.shape:
         if out.numel():
             warnings.warn(
