@@ -26,6 +26,8 @@ INTRINSICS = {
     functors/activation.h
     """.split()
 }
+# Sockets and processes of the communication between machines, which src/base does not wrap yet.
+SYSTEM_CALLERS = "src/dist/engines/"
 HOME = ("src/base/", "kernels/cpu/simd/", "kernels/cuda/")
 SYSTEM_HEADER = re.compile(
     r"^\s*#\s*include\s*<(sys/|linux/|mach/|windows\.h|unistd\.h|pthread\.h|dlfcn\.h|fcntl\.h"
@@ -42,6 +44,8 @@ def elsewhere():
 
 @per_file(elsewhere())
 def test_system_is_asked_in_base_only(path):
+    if str(path.relative_to(ROOT)).startswith(SYSTEM_CALLERS):
+        return
     text = path.read_text()
     assert not SYSTEM.search(text)
     assert not SYSTEM_HEADER.search(text)
