@@ -169,7 +169,8 @@ static void layer_norm(const float *x, const float *w, const float *b, float *y,
     const float m = sum / (float)n;
     for (long j = 0; j < n; j++) squares += (a[j] - m) * (a[j] - m);
     const float r = 1.0f / sqrtf(squares / (float)n + eps);
-    for (long j = 0; j < n; j++) y[i * n + j] = (a[j] - m) * r * (w ? w[j] : 1.0f) + (b ? b[j] : 0.0f);
+    for (long j = 0; j < n; j++)
+      y[i * n + j] = (a[j] - m) * r * (w ? w[j] : 1.0f) + (b ? b[j] : 0.0f);
     if (mean) mean[i] = m;
     if (rstd) rstd[i] = r;
   }
