@@ -391,38 +391,64 @@ def arg_table(op, v):
 AUTOCAST = {"lower": "kLower", "fp32": "kFp32", "promote": "kPromote", None: "kNone"}
 
 
-def batch_and_autocast(op, v):
-    """The last fields of an OpSchema, where they differ from their defaults. Variants that write
-    into an argument are not cast."""
+def autocast_policy(op, v):
+    """The initialiser of the AutocastPolicy; empty if there is none. Variants that write into an
+    argument are not cast."""
     policy = [op.autocast(device) for device in ("cpu", "cuda")] if not v else []
-    if any(policy):
-        values = ", ".join(f"Autocast::{AUTOCAST[p]}" for p in policy)
-        return f", OpKind::k{op.kind}, {{{values}}}"
-    return f", OpKind::k{op.kind}" if op.kind != "Other" else ""
+    values = ", ".join(f"Autocast::{AUTOCAST[p]}" for p in policy)
+    return f"{{{values}}}" if any(policy) else ""
+
+
+def is_leaf(op, v):
+    """Whether a variant is not made of calls of other operators: the in-place variant of a
+    composite calls copy_, its _into variant copies without a call."""
+    return not op.is_composite or v == "_into"
+
+
+def schema_fields(op, v):
+    """Field of an OpSchema -> its value, in the order of the struct; fields with their default are
+    left out."""
+    into_argument = bool(v)
+    fields = {
+        "name": f'"{op.name}{v}"',
+        "call": f'"{api_name(op)}{v}"',
+        "text": '"' + op.schema.replace('"', '\\"') + '"',
+        "args": f"{op.name}{'_' if v == '_' else ''}_args" if variant_names(op, v) else "nullptr",
+        "n_args": str(len(variant_names(op, v))),
+        "n_outs": str(0 if v else (-1 if op.list_out else len(op.outs))),
+    }
+    flags = {
+        "differentiable": op.has_grad or bool(op.composite),
+        "random": any(a.type in ("Generator", "Rng") for a in op.args),
+        "internal": op.internal,
+        "structural": op.structural,
+        "leaf": is_leaf(op, v),
+    }
+    fields |= {name: "true" for name, value in flags.items() if value}
+    if op.get("flops") and v != "_into":
+        fields["flops"] = f"{op.name}{v}_flops"
+    if op.kind != "Other":
+        fields["kind"] = f"OpKind::k{op.kind}"
+    if op.alias != "None" and not into_argument:
+        fields["alias"] = f"Alias::k{op.alias}"
+    if op.elementwise:
+        fields["kernel"] = f"&kernel_{op.elementwise}"
+    if autocast_policy(op, v):
+        fields["autocast"] = autocast_policy(op, v)
+    return fields
 
 
 def objects(op, v, wrapped):
     full = f"{op.name}{v}"
-    n_args = len(variant_names(op, v))
-    n_outs = 0 if v else (-1 if op.list_out else len(op.outs))
-    diff = str(op.has_grad or bool(op.composite)).lower()
-    random = str(any(a.type in ("Generator", "Rng") for a in op.args)).lower()
     ret, types = sig(op, v)
     impl = impl_name(op) if not v else f"{full}_impl"
-    table = f"{op.name}{'_' if v == '_' else ''}_args" if n_args else "nullptr"
     lines = [] if v == "_into" else arg_table(op, v)
-    schema = op.schema.replace('"', '\\"')
-    flops = ""
     if op.get("flops") and v != "_into":
-        flops = f", {full}_flops"
         lines.append(
             f"static double {full}_flops([[maybe_unused]] const Value* args, [[maybe_unused]] const TensorList& outs) {{ return {Flops(op).text}; }}"
         )
-    more = batch_and_autocast(op, v)
-    flops_and_more = (flops or ", nullptr") + more if more else flops
-    lines.append(
-        f'static constexpr OpSchema {full}_schema = {{"{full}", "{api_name(op)}{v}", "{schema}", {table}, {n_args}, {n_outs}, {diff}, {random}, {str(op.internal).lower()}, {str(op.structural).lower()}{flops_and_more}}};'
-    )
+    fields = ", ".join(f".{name} = {value}" for name, value in schema_fields(op, v).items())
+    lines.append(f"static constexpr OpSchema {full}_schema = {{{fields}}};")
     lines.append(
         f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {f'{full}_autograd' if wrapped else 'nullptr'});"
     )
@@ -475,7 +501,7 @@ def generate(ops):
             HEADER
             + '#include "autograd/formulas/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n'
             + flops
-            + '#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
+            + '#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/kernels.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
         ]
         for op in members:
             out += generate_op(op, ops)

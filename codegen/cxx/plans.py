@@ -65,6 +65,12 @@ def shared(found):
     return [name for name in found if name in wanted]
 
 
+def with_rng(root):
+    """The plans that hold the position of a generator."""
+    headers = {path: path.read_text() for path in (root / "src/plan").glob("*_plan.h")}
+    return {name for name, body in bodies(headers).items() if "uint64_t seed, offset;" in body}
+
+
 def rows(headers):
     found = bodies(headers)
     lines = [HEAD + ROWS.rstrip()]

@@ -34,6 +34,8 @@ KEYS = {
     "dtype": str,
     "view": bool,
     "no_kernel": bool,
+    "kind": str,
+    "alias": str,
     "grad": (str, dict),
     "nondiff": list,
     "reads_self": list,
@@ -60,6 +62,8 @@ AUTOCAST = ("lower", "fp32", "promote")
 AUTOCAST_DEVICES = ("cpu", "cuda")
 IMPLS = ("cpp", "composite")
 VARIANTS = ("inplace", "into")
+KINDS = ("reduce", "row", "product", "conv", "index", "copy", "random", "other")
+ALIASES = ("none", "maybe")
 DTYPE_RULES = ("promote", "float", "bool", "same", "logical", "first", "modulus")
 DTYPE_SETS = ("all", "arith", "real", "float", "real_float", "bitwise", "logical")
 SYMBOLS = (
@@ -140,6 +144,10 @@ def check_way(op):
         raise DeclError(f"{op.name}: needs exactly one of {', '.join(WAYS)}")
     if op.get("impl", "cpp") not in IMPLS:
         raise DeclError(f"{op.name}: impl is {op.get('impl')!r}, not one of {', '.join(IMPLS)}")
+    for key, known in (("kind", KINDS), ("alias", ALIASES)):
+        value = op.get(key, known[-1])
+        if value not in known:
+            raise DeclError(f"{op.name}: {key} is {value!r}, not one of {', '.join(known)}")
     if "kernel" not in op.raw:
         return
     check_types(f"{op.name}: kernel", op.kernel, KERNEL_KEYS)

@@ -149,20 +149,26 @@ class Op:
     def structural(self):
         """Whether its implementation launches no kernel: it makes a view, allocates, or calls other
         operators."""
-        return (
-            self.view
-            or bool(self.composite)
-            or self.get("impl") == "composite"
-            or bool(self.get("no_kernel"))
-        )
+        return self.view or self.is_composite or bool(self.get("no_kernel"))
+
+    @property
+    def is_composite(self):
+        """Whether it is made of other operators."""
+        return bool(self.composite) or self.get("impl") == "composite"
 
     @property
     def kind(self):
-        """How it acts on a batch of samples: dispatch/op_info.h, OpKind."""
+        """What it computes: dispatch/op_info.h, OpKind."""
         if self.elementwise:
             return "Elementwise"
-        is_composite = self.composite or self.get("impl") == "composite"
-        return "Composite" if is_composite else "Other"
+        if self.is_composite:
+            return "Composite"
+        return "View" if self.view else self.get("kind", "other").capitalize()
+
+    @property
+    def alias(self):
+        """Whether a result shares memory with an argument: dispatch/op_info.h, Alias."""
+        return "View" if self.view else self.get("alias", "none").capitalize()
 
     def autocast(self, device):
         """What autocast does on a type of device: "lower", "fp32", "promote" or None."""

@@ -12,6 +12,13 @@ struct Ready {
   uintptr_t target;
 };
 
+// A call that waits for the end of a backward.
+struct EndTask {
+  void (*fn)(void* user);
+  void (*drop)(void* user) noexcept;
+  void* user;
+};
+
 struct Engine {
   const BackwardArgs& args;
   SmallVec<Ready, 64> heap;  // binary max-heap by key
@@ -21,8 +28,10 @@ struct Engine {
   SmallVec<Edge, 4> inputs;  // args.inputs: the edges where their gradients arrive; owned
   TensorList captured;       // tt_grad: one per input
   int64_t stop_topo = 0;     // nodes below this are not needed
+  SmallVec<EndTask, 1> at_end;
+  Engine* const outer;  // of the backward from which this one was started
 
-  explicit Engine(const BackwardArgs& a) : args(a) {}
+  explicit Engine(const BackwardArgs& a) : args(a), outer(ctx().engine) { ctx().engine = this; }
   ~Engine();
   void push(Ready r);
   Ready pop() noexcept;
@@ -31,6 +40,7 @@ struct Engine {
   void run_leaf(Tensor& leaf);
   void start();
   void mark_inputs();
+  void run_end_tasks();
   void capture(const Edge& at, const TensorRef& grad);
   bool capturing() const { return args.inputs.n > 0; }
   // Other engines may claim a leaf meanwhile, but none takes it away from this one.
@@ -78,6 +88,8 @@ static void disown(Tensor& leaf) noexcept {
 
 // After a failure, too: nothing pending keeps a gradient or an owner.
 Engine::~Engine() {
+  ctx().engine = outer;
+  for (const EndTask& task : at_end) task.drop(task.user);
   for (Ready& r : heap) {
     Edge e{r.target, 0};
     if (!e.is_leaf()) {
@@ -257,9 +269,21 @@ static bool set_first_grad(AutogradMeta& m, TensorRef& g) {
   return true;
 }
 
+// The same for a leaf that has given a place to its gradient, of which the first one is a copy.
+static void add_into_place(AutogradMeta& m, const Tensor& g, const Tensor& leaf) {
+  const AccumulateLock adding(m);
+  if (const TensorRef before = grad_of(leaf)) {
+    op::add_(*before, g);
+    return;
+  }
+  op::copy_(*m.place, g);
+  set_grad(leaf, m.place);
+}
+
 // Moves the gradient in if nobody else holds it, else copies or adds it; with create_graph the sum
 // keeps its own graph.
 static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
+  if (TT_UNLIKELY(m.place) && !grad_mode()) return add_into_place(m, *g, leaf);
   bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable &&
                               !g->base && same(g->strides(), leaf.strides()));
   while (!sole || !set_first_grad(m, g)) {
@@ -362,6 +386,19 @@ void Engine::start() {
   }
 }
 
+void Engine::run_end_tasks() {
+  for (int64_t i = 0; i < at_end.size(); i++) {
+    const EndTask task = at_end[i];  // fn may add others
+    task.fn(task.user);
+  }
+}
+
+void at_end_of_backward(void (*fn)(void* user), void (*drop)(void* user) noexcept, void* user) {
+  Engine* running = ctx().engine;
+  if (!running) fail(TT_AUTOGRAD, "no backward is running");
+  running->at_end.push_back({fn, drop, user});
+}
+
 TensorList run_backward(const BackwardArgs& a) {
   MaskGuard masks(0);
   if (a.create_graph) {
@@ -388,6 +425,7 @@ TensorList run_backward(const BackwardArgs& a) {
       engine.run_node(*e.node());
     }
   }
+  engine.run_end_tasks();
   if (!a.accumulate && !a.allow_unused)
     for (int64_t i = 0; i < a.inputs.n; i++)
       if (!engine.captured[i])

@@ -66,6 +66,14 @@ void set_grad(const Tensor& t, TensorRef grad) {
   std::swap(grad_place(m), grad);
 }
 
+void set_grad_place(const Tensor& leaf, TensorRef place) {
+  if (place && (!same_geometry(*place, leaf) || place->dtype != leaf.dtype ||
+                !(place->device == leaf.device)))
+    fail_arg(TT_INVALID_ARG, "place", "place is {} {}, the leaf {} {}: must be alike",
+             fmt(place->dtype), place->sizes(), fmt(leaf.dtype), leaf.sizes());
+  std::swap(autograd_meta(leaf).place, place);
+}
+
 void retain_grad(const Tensor& t) {
   const Edge e = gradient_edge(t);
   struct Release {

@@ -36,6 +36,7 @@ struct PackedTensor {
 struct AutogradMeta : TensorMeta {
   TensorRef grad;              // under shared_lock; see grad_of
   Ref<RetainedGrad> retained;  // under shared_lock; the gradient of a non-leaf, instead of grad
+  TensorRef place;             // of a leaf: where its gradient is written; see set_grad_place
   TensorRef pending;           // gradient on its way to this leaf, of the engine `owner`
   Engine* owner;               // the engine run that has claimed `pending`
   int64_t min_topo;  // smallest topo of a node that consumed this leaf; kNeverConsumed if none
@@ -65,6 +66,10 @@ void set_grad(const Tensor& t, TensorRef grad);
 // freed meanwhile.
 Tensor* borrow_grad(const Lock& locked, const Tensor& t);
 TensorRef take_grad(const Lock& locked, const Tensor& t);  // leaves t without a gradient
+// From now on the gradients of the leaf are written into `place`, of its shape, strides, dtype and
+// device, which becomes its gradient when a backward finds none; not with create_graph. Empty: a
+// gradient is stored where it was computed.
+void set_grad_place(const Tensor& leaf, TensorRef place);
 // Makes the non-leaf t retain its gradient from now on.
 void retain_grad(const Tensor& t);
 // The retained gradient of t now comes from `to`, which replaces its node.

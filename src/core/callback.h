@@ -26,7 +26,7 @@ class CallbackScope {
     tls.error = saved_tls_.error;
     tls.op = saved_tls_.op;
     tls.in_parallel = saved_tls_.in_parallel;
-    c_->include = (include_ & ~kWatchKeys) | (c_->include & kWatchKeys);
+    c_->include = (include_ & ~kLastingKeys) | (c_->include & kLastingKeys);
     c_->exclude = exclude_;
     free_scopes(c_->scopes);
     c_->scopes = scopes_;

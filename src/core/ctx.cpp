@@ -215,30 +215,42 @@ void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
   if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device_));
 }
 
-static TT_INLINE int32_t run_kernel(const Kernel& k, const void* plan, int64_t units,
-                                    int64_t grain) {
+static TT_INLINE int32_t compute(const Kernel& k, const void* plan, int64_t units, int64_t grain) {
   CpuKernel fn = k.cpu[ctx().isa];
   return units <= grain ? fn(plan, 0, units) : launch_ranges(fn, plan, units, grain);
+}
+int32_t run_kernel(const Kernel& k, const void* plan, int64_t units, int64_t grain) {
+  return compute(k, plan, units, grain);
+}
+
+static int32_t run_or_observe(const Kernel& k, const void* plan, int64_t units, int64_t grain) {
+  if (!(ctx().watched & kWatchWork)) return run_kernel(k, plan, units, grain);
+  return ctx().work->launch(*ctx().work, k, plan, units, grain);
 }
 
 // Polls and records events if the ctx is watched.
 static TT_COLD int32_t run_watched_kernel(const Kernel& k, const void* plan, int64_t units,
                                           int64_t grain) {
   poll_if_watched(units > grain);
-  if (!(ctx().watched & kWatchKernels)) return run_kernel(k, plan, units, grain);
+  if (!(ctx().watched & kWatchKernels)) return run_or_observe(k, plan, units, grain);
   EventScope event(EventKind::kKernel, k.name);
-  return run_kernel(k, plan, units, grain);
+  return run_or_observe(k, plan, units, grain);
 }
 
 static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
   DeviceWorkspace(k, device, plan).launch(k, plan);
 }
 
+[[noreturn]] static TT_COLD void fail_kernel(const Kernel& k, int32_t status) {
+  if (status == kKernelEnded) fail_again();
+  fail(status, "kernel {} failed", k.name);
+}
+
 void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain) {
   if (device.type != TT_CPU) return launch_device(k, device, plan);
   const int32_t status = TT_UNLIKELY(ctx().watched != 0) ? run_watched_kernel(k, plan, units, grain)
-                                                         : run_kernel(k, plan, units, grain);
-  if (TT_UNLIKELY(status != 0)) fail(status, "kernel {} failed", k.name);
+                                                         : compute(k, plan, units, grain);
+  if (TT_UNLIKELY(status != 0)) fail_kernel(k, status);
 }
 
 }  // namespace TT_NS

@@ -15,6 +15,7 @@ struct OpInfo;
 struct CustomOp;
 struct VmapLevel;
 struct GraphHooks;
+struct Engine;
 class UndoLog;
 
 // The streams of new ctxs are derived from it.
@@ -86,6 +87,21 @@ constexpr int64_t kEmbeddedMax = 2048;  // Ctx::embedded_max, but while a graph 
 enum Watch : uint8_t {
   kWatchPoll = 1,     // there is a cancel token or a poll callback
   kWatchKernels = 2,  // `events` records kernels
+  kWatchWork = 4,     // `work` sees kernels and reads
+};
+
+// Sees what the calls of a ctx do below the operators: a capture, or a test.
+struct WorkObserver {
+  // Takes the place of a kernel on the CPU, which it may run with run_kernel. The plan, of
+  // k.plan_bytes, is valid during the call only; k.rebase makes a copy of it good.
+  int32_t (*launch)(WorkObserver&, const Kernel& k, const void* plan, int64_t units, int64_t grain);
+  // The running call is about to read elements of t on the host, to decide what to do. May fail.
+  void (*read)(WorkObserver&, const Tensor& t);
+  // The running call has filled t, of the CPU, on the host, with numbers that follow from its
+  // arguments other than tensors.
+  void (*write)(WorkObserver&, const Tensor& t);
+  // The running call fails unless the one int64 of t, which it has just computed, is `good`.
+  void (*check)(WorkObserver&, const Tensor& t, int64_t good);
 };
 
 struct Ctx {
@@ -104,10 +120,12 @@ struct Ctx {
   uint8_t watched;       // bits of Watch
   CtxPart* profiler;     // modes/profiler.h
   EventSink* events;     // where running work is recorded; NULL: nowhere
+  WorkObserver* work;    // used if `watched` has kWatchWork
   CtxPart* trace;        // modes/trace.h
   CtxPart* autocast;     // modes/autocast.h
   GraphHooks* graph;     // of a capture or a lowering (core/graph_hooks.h); NULL: none
   VmapLevel* vmap;       // the innermost running vmap (autograd/batch.h); NULL: none
+  Engine* engine;        // of the innermost running backward (autograd/engine.h)
   CtxPart* saved_hooks;  // hooks on saved tensors (autograd/saved_hooks.h); NULL: none is active
   int64_t embedded_max;  // most data bytes that share the block of a new tensor's header
   int32_t depth;         // nested calls
@@ -149,14 +167,27 @@ struct CommitGuard {
   CommitGuard(const CommitGuard&) = delete;
 };
 
-// Keys in `include` that only observe (dispatch/key.h: Trace, Profile). What a callback of the
-// application changes in them lasts.
-constexpr uint64_t kWatchKeys = uint64_t(3) << 13;
-// Keys in `include` that callbacks of the application keep: these and Autocast, which a host module
-// computes under like a layer. Backward drops it.
+// What a callback of the application does with a key of `include` (dispatch/key.h). Keys without a
+// rule are cleared while it runs.
+struct CallbackRule {
+  int32_t key;
+  // What the callback changes in it lasts. Otherwise the key is as before once it returns.
+  bool lasts;
+};
+constexpr CallbackRule kCallbackRules[] = {
+    {7, true},    // Capture: what a host module computes is part of the graph
+    {9, false},   // Autocast: a host module computes under it like a layer; backward drops it
+    {13, true},   // Trace
+    {14, true}};  // Profile
+constexpr uint64_t keys_of_rules(bool lasting_only) {
+  uint64_t keys = 0;
+  for (const CallbackRule& r : kCallbackRules)
+    if (r.lasts || !lasting_only) keys |= uint64_t(1) << r.key;
+  return keys;
+}
+constexpr uint64_t kKeptKeys = keys_of_rules(false);    // a callback starts with these
+constexpr uint64_t kLastingKeys = keys_of_rules(true);  // and leaves these as it wants
 constexpr uint64_t kAutocastKey = uint64_t(1) << 9;
-constexpr uint64_t kCaptureKey = uint64_t(1) << 7;
-constexpr uint64_t kKeptKeys = kWatchKeys | kAutocastKey | kCaptureKey;
 
 // Restores the dispatch masks at the end of a C++ scope.
 struct MaskGuard {
@@ -195,6 +226,18 @@ class EventScope {
 // backend, or not at all on META.
 void launch(const Kernel& k, Device device, const void* plan, int64_t units,
             int64_t grain = kParallelGrain);
+// The part of launch that computes on the CPU. Returns the kernel's status.
+int32_t run_kernel(const Kernel& k, const void* plan, int64_t units, int64_t grain);
+
+// Called before the host reads elements of t to decide what the running call does: such a value
+// would be frozen in a captured graph.
+inline void note_host_read(const Tensor& t) {
+  if (TT_UNLIKELY(ctx().watched & kWatchWork)) ctx().work->read(*ctx().work, t);
+}
+// Called after the host has filled t, so that replays of a captured graph keep the numbers.
+inline void note_host_write(const Tensor& t) {
+  if (TT_UNLIKELY(ctx().watched & kWatchWork)) ctx().work->write(*ctx().work, t);
+}
 
 // The scratch memory of a kernel on a device, allocated before any kernel of a call runs. On the
 // CPU and on META there is none.

@@ -12,11 +12,20 @@ namespace TT_NS {
 // and the result of a unit does not depend on how units are split.
 using CpuKernel = int32_t (*)(const void* plan, int64_t begin, int64_t end) noexcept;
 
+// A kernel that returns this has stopped with an error in the ctx's record.
+constexpr int32_t kKernelEnded = -1;
+
 struct Kernel {
   CpuKernel cpu[kNumIsa];
-  int32_t id;  // index in DeviceBackend::kernels
+  int32_t id;          // index in DeviceBackend::kernels; kNoDevice
+  int32_t plan_bytes;  // size of its plan
   const char* name;
+  int32_t rng = -1;  // where its plan has an Rng: the seed, then the offset; -1: nowhere
+  // Adjusts a plan that was copied from `from` byte by byte where it points into itself. NULL: a
+  // plan of this kernel never does.
+  void (*rebase)(void* plan, const void* from) noexcept = nullptr;
 };
+constexpr int32_t kNoDevice = INT32_MAX;  // the id of a kernel for the CPU only
 
 // Item size of a tt_dtype, by code.
 constexpr uint8_t kItemSize[16] = {0, 1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 0, 0, 0};

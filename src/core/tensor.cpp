@@ -345,6 +345,7 @@ TensorRef new_import(void* data, Ints sizes, Ints strides, Dtype dtype, Device d
 TensorRef new_scalar(const Scalar& v, Dtype dtype) {
   TensorRef t = new_tensor({}, dtype, kCpuDevice);
   store_scalar(t->data, dtype, v);
+  note_host_write(*t);
   return t;
 }
 

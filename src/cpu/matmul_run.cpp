@@ -1,5 +1,6 @@
 #include "cpu/matmul_run.h"
 
+#include "core/ctx.h"
 #include "cpu/blas.h"
 #include "cpu/matmul_kernels.h"
 #include "cpu/matmul_sums.h"
@@ -47,7 +48,7 @@ int32_t run_watched(Pool* pool, CpuKernel kernel, const void* plan, int64_t end,
   const int64_t step = max(some / threads, int64_t(1)) * threads;
   int32_t status = TT_OK;
   for (int64_t at = 0; !status && at < end; at += step) {
-    if (at > 0 && !go_on()) return kMatmulEnded;
+    if (at > 0 && !go_on()) return kKernelEnded;
     status = run_units(pool, kernel, plan, at, matmul_min(at + step, end), unit_flops);
   }
   return status;
@@ -84,7 +85,7 @@ int32_t run_packed(MatmulBlock& k, const MatmulLayout& l, const MatmulKernels& k
       for (int64_t q = 0; q < n_p; q++) {
         k.k0 = matmul_piece(p.k, n_p, q);
         k.nk = matmul_piece(p.k, n_p, q + 1) - k.k0;
-        if (go_on && !go_on()) return kMatmulEnded;
+        if (go_on && !go_on()) return kKernelEnded;
         if (const int32_t status = run_block(k, kernels, pool)) return status;
       }
     }
@@ -239,6 +240,22 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) n
     return run_watched(pool, kernels.rows, &p, p.n_units, 8 * p.k * matmul_rows_unit(p), go_on);
   return run_products(p, p.dtype, matmul_layout(p, false), isa, p.workspace, 0, p.batch, pool,
                       go_on);
+}
+
+// If false, the error record has the reason.
+static bool may_continue() noexcept {
+  try {
+    poll_if_watched(true);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+int32_t matmul_driver(const void* plan, int64_t, int64_t) noexcept {
+  const Ctx& c = ctx();
+  const MatmulGoOn go_on = c.watched & kWatchPoll ? may_continue : nullptr;
+  return run_matmul(*static_cast<const MatmulPlan*>(plan), Isa(c.isa), c.rt->pool, go_on);
 }
 
 }  // namespace TT_NS

@@ -15,8 +15,9 @@ void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept;
 using MatmulGoOn = bool (*)() noexcept;
 
 // p.workspace holds matmul_workspace_bytes(p). A NULL pool means serial. Returns 0, a tt_status, or
-// kMatmulEnded.
-constexpr int32_t kMatmulEnded = -1;
+// kKernelEnded if go_on has stopped it. matmul_driver, the kernel matmul of the CPU, calls it with
+// the ctx's instruction set, pool and poll.
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on = nullptr) noexcept;
+int32_t matmul_driver(const void* plan, int64_t begin, int64_t end) noexcept;
 
 }  // namespace TT_NS

@@ -23,7 +23,7 @@ enum Key : int32_t {
   kNumKeys = 16
 };
 constexpr uint64_t bit(Key k) { return uint64_t(1) << k; }
-constexpr uint64_t kBackendKeys = 0xff;
+constexpr uint64_t kBackendKeys = 0xff;  // and Capture's, which all operators serve
 constexpr uint64_t kBelowAutograd = bit(kKeyAutograd) - 1;
 constexpr uint64_t kModeKeys =
     0xffff & ~kBackendKeys & ~bit(kKeyAutograd);  // modes may wrap every operator

@@ -69,8 +69,23 @@ struct AutocastPolicy {
   Autocast cpu = Autocast::kNone;
   Autocast cuda = Autocast::kNone;
 };
-// How an operator acts on a batch of samples (modes/vmap.h).
-enum class OpKind : uint8_t { kOther, kElementwise, kComposite };
+// What an operator computes, for modes and graph passes that treat operators alike.
+enum class OpKind : uint8_t {
+  kOther,
+  kElementwise,  // OpSchema::kernel is its kernel
+  kReduce,       // over dimensions
+  kRow,      // along the last dimension, or one given, of each row: softmax, norms, losses, scans
+  kProduct,  // of matrices
+  kConv,
+  kIndex,  // reads or writes at positions that a tensor holds
+  kCopy,   // moves values, perhaps converted
+  kView,
+  kRandom,
+  kComposite,  // made of other operators
+};
+// Whether the results share memory with the first argument: no; all of them; it depends on the
+// arguments.
+enum class Alias : uint8_t { kNone, kView, kMaybe };
 struct OpSchema {
   const char* name;  // "add", "add_scalar", "add_into"
   const char* call;  // its name in C and in error messages: "add" also for "add_scalar"
@@ -78,13 +93,16 @@ struct OpSchema {
   const ArgInfo* args;
   int32_t n_args;
   int32_t n_outs;  // -1: a list
-  bool differentiable;
-  bool random;
+  bool differentiable = false;
+  bool random = false;
   bool internal = false;    // a building block of other operators, not exposed to applications
   bool structural = false;  // its implementation launches no kernel: views, allocation, composites
+  bool leaf = false;        // its implementation makes no calls that a mode below autograd must see
   // Returns the floating-point operations of a call from its arguments and results; may be NULL.
   double (*flops)(const Value* args, const TensorList& outs) = nullptr;
   OpKind kind = OpKind::kOther;
+  Alias alias = Alias::kNone;
+  const Kernel* kernel = nullptr;  // of an elementwise operator
   AutocastPolicy autocast = {};
 };
 

@@ -91,9 +91,17 @@ void custom_backward(Node& n, TensorRef* grads, TensorRef* out) {
   for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(list[i]);
 }
 
+// The results of the slots below autograd's.
+TensorList compute_below(Call c, CustomOp& op, const Value* args) {
+  if (!(c.keys & bit(kKeyCapture))) return compute(op, args);
+  TensorList outs;
+  fallbacks[kKeyCapture]({c.keys & kBelowAutograd, c.op}, args, outs);
+  return outs;
+}
+
 void release_type(const NodeType* type) noexcept { Ref<CustomOp>::adopt(&op_of(type)).reset(); }
 
-void record(CustomOp& op, const Value* args, TensorSpan inputs, TensorList& outs) {
+void record(Call c, CustomOp& op, const Value* args, TensorSpan inputs, TensorList& outs) {
   NodeRef node = new_node(&op.node_type, inputs.n, op.schema.n_outs);
   ref_inc(&op.refs);
   Node& n = as_node(node);
@@ -102,7 +110,7 @@ void record(CustomOp& op, const Value* args, TensorSpan inputs, TensorList& outs
   s.args.save({args, op.schema.n_args});
   for (int64_t i = 0; i < inputs.n; i++)
     if (needs_grad(inputs[i])) n.set_edge(i, *inputs[i]);
-  TensorList results = compute(op, args);
+  TensorList results = compute_below(c, op, args);
   for (int64_t i = 0; i < results.size(); i++) {
     TensorRef t = fresh_result(std::move(results[i]), inputs);
     const bool linked = (op.differentiable >> i & 1) && is_differentiable(t->dtype);
@@ -125,8 +133,8 @@ void call_custom(Call c, const Value* args, TensorList& outs) {
   TensorPointers inputs = tensor_args(op.schema, args);
   bool recording = key == kKeyAutograd && op.def.backward && op.schema.n_outs > 0;
   if (recording) recording = needs_grad(TensorSpan(inputs));
-  if (recording) return record(op, args, inputs, outs);
-  for (TensorRef& t : compute(op, args))
+  if (recording) return record(c, op, args, inputs, outs);
+  for (TensorRef& t : compute_below(c, op, args))
     outs.push_back(key == kKeyAutograd ? fresh_result(std::move(t), inputs) : std::move(t));
 }
 
@@ -164,6 +172,7 @@ Ref<CustomOp> make_custom_op(const CustomOpDef& def) {
                 parsed.n_outs,
                 def.backward != nullptr,
                 false};
+  op->schema.leaf = true;
   op->info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema, call_custom};
   op->node_type = {parsed.name,         custom_backward, destroy_saved<CustomSaved>,
                    sizeof(CustomSaved), false,           release_type};

@@ -10,7 +10,7 @@ namespace TT_NS {
 
 namespace {
 
-struct Capture : GraphHooks {
+struct Capture : GraphHooks, WorkObserver {
   Ref<Graph> graph;
   CaptureOptions options;
   int64_t mark = 0;      // of the storages that recorded nodes have made, in Storage::reserved_
@@ -184,14 +184,6 @@ void record(Capture& c, Call call, const Value* args, TensorList& outs) {
   c.graph->nodes.push_back(std::move(node));
 }
 
-// Whether the operator is made of calls that are recorded themselves. _into variants copy without a
-// call.
-bool passes_through(const OpSchema& s) {
-  const size_t n = strlen(s.name);
-  const bool into = n > 5 && strcmp(s.name + n - 5, "_into") == 0;
-  return s.kind == OpKind::kComposite && !into;
-}
-
 int32_t open_scope(Capture& c, const char* name) {
   IrScope scope;
   scope.name.add(name);
@@ -204,7 +196,7 @@ void capture_slot(Call call, const Value* args, TensorList& outs) {
   Capture* c = of(ctx());
   call.keys &= ~bit(kKeyCapture);
   if (!c) return call.op->call_boxed(call, args, outs);
-  if (!passes_through(*call.op->schema)) return record(*c, call, args, outs);
+  if (call.op->schema->leaf) return record(*c, call, args, outs);
   const Ref<Graph> keep = c->graph;
   const int32_t outer = c->scope;
   c->scope = open_scope(*c, call.op->schema->call);
@@ -240,6 +232,20 @@ Rng draw_numbers(GraphHooks& hooks, Generator& g, uint64_t counters,
   }
 }
 
+int32_t run_as_ever(WorkObserver&, const Kernel& k, const void* plan, int64_t units,
+                    int64_t grain) {
+  return run_kernel(k, plan, units, grain);
+}
+// What the application or a composite does next would be frozen into the graph.
+void note_read(WorkObserver& w, const Tensor&) {
+  auto& c = static_cast<Capture&>(w);
+  c.node_reads = true;
+  if (!c.in_node && !c.options.allow_reads)
+    fail(TT_INVALID_ARG,
+         "elements of a tensor are read while a graph is captured: what follows "
+         "from them would be frozen (allow_reads permits it)");
+}
+
 void destroy(CtxPart* part) noexcept {
   auto* c = static_cast<Capture*>(part);
   c->~Capture();
@@ -254,7 +260,13 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   auto* c = new (mem_alloc(sizeof(Capture))) Capture{};
   c->destroy_fn = destroy;
   c->draw = draw_numbers;
+  c->launch = run_as_ever;
+  c->read = note_read;
+  c->write = [](WorkObserver&, const Tensor&) {};
+  c->check = [](WorkObserver&, const Tensor&, int64_t) {};
   ctx.graph = c;
+  ctx.work = static_cast<WorkObserver*>(c);
+  ctx.watched |= kWatchWork;
   try {
     c->graph = new_graph();
     c->options = options;
@@ -277,6 +289,8 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
 
 void drop_capture(Ctx& c) noexcept {
   c.include &= ~bit(kKeyCapture);
+  c.watched &= uint8_t(~kWatchWork);
+  c.work = nullptr;
   if (GraphHooks* hooks = std::exchange(c.graph, nullptr)) hooks->destroy_fn(hooks);
 }
 

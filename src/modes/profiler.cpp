@@ -11,7 +11,8 @@
 
 namespace TT_NS {
 
-static_assert(kWatchKeys == (bit(kKeyTrace) | bit(kKeyProfile)));
+static_assert(kLastingKeys == (bit(kKeyCapture) | bit(kKeyTrace) | bit(kKeyProfile)));
+static_assert(kKeptKeys == (kLastingKeys | bit(kKeyAutocast)));
 
 namespace {
 

@@ -75,7 +75,7 @@ struct Frame {
 static TensorList run_forward(Module& m, TensorSpan inputs) {
   const Ctx& c = ctx();
   const bool alone =
-      !c.watched && !(c.include & kWatchKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());
+      !c.watched && !(c.include & kLastingKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());
   if (TT_LIKELY(alone)) return m.type->forward(m, inputs);
   const ModuleKeepAlive kept(m);
   EventScope event(EventKind::kModule, m.type->name, &m);

@@ -85,6 +85,7 @@ Shape batch_sizes_of(const Tensor* t) {
     fail_arg(TT_INVALID_ARG, "batch_sizes",
              "batch_sizes is {} {} on {}: must be int64, not empty, of 1 dimension and on the CPU",
              fmt(t->dtype), t->sizes(), fmt(t->device));
+  note_host_read(*t);
   for (int64_t i = 0; i < t->numel; i++) sizes.push_back(t->as<int64_t>()[i * t->stride(0)]);
   return sizes;
 }

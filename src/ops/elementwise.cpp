@@ -225,7 +225,7 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
     if (!number) {
       ops[n] = {o.t->data, o.t->sizes_ptr(), o.t->strides_ptr(), o.t->ndim, int32_t(o.t->dtype)};
     } else {
-      Scalar s = o.s ? *o.s : load_scalar(o.t->data, o.t->dtype);
+      Scalar s = o.s ? *o.s : read_scalar(*o.t);
       store_scalar(plan.scalar[n], types.compute, s);
       ops[n] = {on_cpu ? plan.scalar[n] : nullptr, nullptr, nullptr, 0, int32_t(types.compute)};
     }

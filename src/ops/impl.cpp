@@ -161,6 +161,11 @@ void check_readable(const Tensor& t) {
 }
 
 Scalar read_scalar(const Tensor& t) {
+  note_host_read(t);
+  return load_element(t);
+}
+
+Scalar load_element(const Tensor& t) {
   check_readable(t);
   if (t.device.type == TT_META) fail(TT_DEVICE, "a meta tensor has no data");
   if (t.is_cpu()) return load_scalar(t.data, t.dtype);

@@ -68,8 +68,11 @@ class Workspace {
   TensorRef t_;
 };
 
-// Reads one element of a tensor on any device.
+// Reads one element of a tensor on any device. Implementations read through it, or call
+// note_host_read, where a value decides what they do.
 Scalar read_scalar(const Tensor& t);
+// The same for a value that decides nothing but whether the call fails.
+Scalar load_element(const Tensor& t);
 // Fails for a sample inside vmap, whose elements have no place of their own.
 void check_readable(const Tensor& t);
 

@@ -93,6 +93,7 @@ static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align
       w->as<double>()[o * in + inside] += cubic(at - double(i));
     }
   }
+  note_host_write(*w);
   MaskGuard no_grad(bit(kKeyAutograd));
   return op::to(*w, like.dtype, Opt<Device>(like.device));
 }
@@ -128,6 +129,7 @@ static TensorRef smooth_weights(int64_t in, int64_t out, double scale, bool bicu
     }
     for (int64_t i = begin; total != 0 && i < end; i++) row[i] /= total;
   }
+  note_host_write(*w);
   MaskGuard no_grad(bit(kKeyAutograd));
   return op::to(*w, like.dtype, Opt<Device>(like.device));
 }

@@ -8,6 +8,8 @@
 #include "ops/undo.h"
 #include "optim/optimizer.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 static TensorList gradients(TensorSpan params) {
@@ -41,11 +43,24 @@ class Clip {
   TensorRef total_;
   TensorList copies_;  // dense copies of gradients that are not dense
   SmallVec<ClipItem, 8> items_;
+  TensorRef stored_;  // items_, for the plan
 };
 
 static int64_t grain_of(int64_t units, int64_t elements) {
   const int64_t grain = elements ? kParallelGrain * units / elements : 1;
   return grain < 1 ? 1 : grain;
+}
+
+// The items in memory of their own, which outlasts the call for those that record its launches.
+static TensorRef stored(Span<const ClipItem> items) {
+  const int64_t bytes = items.n * int64_t(sizeof(ClipItem));
+  TensorRef t = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+  memcpy(t->data, items.ptr, size_t(bytes));
+  note_host_write(*t);
+  return t;
+}
+static const ClipItem* items_in(const Tensor& t) {
+  return reinterpret_cast<const ClipItem*>(t.data);
 }
 
 int64_t Clip::add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units) {
@@ -93,7 +108,8 @@ TensorRef Clip::norm() {
   plan_.total_dtype = int32_t(dtype);
   plan_.total = total_->data;
   plan_.n_items = read.size();
-  plan_.items = read.data();
+  const TensorRef kept = stored(read);
+  plan_.items = items_in(*kept);
   plan_.n_partial = units;
   plan_.partial = reinterpret_cast<double*>(partial.data());
   plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
@@ -101,7 +117,8 @@ TensorRef Clip::norm() {
   const ClipItem& last = items_.back();
   const int64_t all = last.first_unit + optim_units(last.n);
   plan_.n_items = items_.size();
-  plan_.items = items_.data();
+  stored_ = stored(items_);
+  plan_.items = items_in(*stored_);
   plan_.run = {{all, 0}, {grain_of(all, elements), 1}, 1, 0};
   return total_;
 }
@@ -130,7 +147,8 @@ bool Clip::unscale() {
   plan_.total_dtype = TT_F32;
   plan_.total = total_->data;
   plan_.n_items = items_.size();
-  plan_.items = items_.data();
+  stored_ = stored(items_);
+  plan_.items = items_in(*stored_);
   plan_.n_partial = units;
   plan_.partial = reinterpret_cast<double*>(partial.data());
   plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};

@@ -29,4 +29,12 @@ struct ElementPlan {
   int64_t stride[kMaxOperands][kMaxPlanDims];  // bytes
 };
 
+// Kernel::rebase: numbers as operands of a copied plan are its own.
+inline void rebase_element_plan(void* plan, const void* from) noexcept {
+  auto* p = static_cast<ElementPlan*>(plan);
+  const auto* old = static_cast<const ElementPlan*>(from);
+  for (int32_t k = 0; k < p->n_operands; k++)
+    if (old->ptr[k] == old->scalar[k]) p->ptr[k] = p->scalar[k];
+}
+
 }  // namespace TT_NS

@@ -3,6 +3,7 @@ import tomllib
 
 import pytest
 from codegen.c import abi, classes
+from codegen.cxx import autograd
 from codegen.model import checks, headers, overrides, schema
 from codegen.model.checks import DeclError
 from codegen.model.expr import Emitter
@@ -82,6 +83,21 @@ def test_the_declaration_that_the_cases_change_is_accepted():
     assert ops["add_scalar"].scalar_arg == "other"
 
 
+def fields(name, variant):
+    return autograd.schema_fields(read(ADD)[name], variant)
+
+
+def test_schemas_say_what_modes_need():
+    add = fields("add", "")
+    assert (add["kind"], add["kernel"], add["leaf"]) == (
+        "OpKind::kElementwise",
+        "&kernel_add",
+        "true",
+    )
+    assert "leaf" not in fields("mul", "") and fields("mul", "")["kind"] == "OpKind::kComposite"
+    assert fields("mul", "_into")["leaf"] == "true"  # it copies without a call
+
+
 KEYS = [
     ('doc = "Adds."', 'doc = "Adds."\ntypo = 1', "unknown keys \\['typo'\\]"),
     ("factor = true", "factor = true, typo = 1", "unknown keys \\['typo'\\]"),
@@ -91,6 +107,8 @@ KEYS = [
     ('doc = "Adds."', "doc = 1", "doc must be text"),
     ('doc = "Adds."\n', "", "no doc"),
     ('samples = "binary"\n', "", "no samples"),
+    ('doc = "Adds."', 'doc = "Adds."\nkind = "view"', "kind is 'view', not one of reduce, row"),
+    ('doc = "Adds."', 'doc = "Adds."\nalias = "view"', "alias is 'view', not one of none, maybe"),
     ('symbol = "+"', 'symbol = "plus"', "unknown symbol 'plus'"),
     ('symbol = "+"', 'symbol = "*"', "has the symbol '\\*' already"),
 ]

@@ -90,7 +90,7 @@ def test_functors():
 
 
 def kernels():
-    """(name, kind, family) of kernels/kernels.txt."""
+    """(name, kind, family, plan) of kernels/kernels.txt."""
     for line in (ROOT / "kernels/kernels.txt").read_text().splitlines():
         if line and not line.startswith("#"):
             yield line.split()
@@ -101,11 +101,15 @@ def test_kernels():
     for path in (ROOT / "kernels/cpu").rglob("*.cpp"):
         for name in re.findall(r"\bTT_KERNEL\((\w+)\)", path.read_text()):
             entries[name] = path.parent.name
-    for name, kind, of in kernels():
+    plans = set(
+        re.findall(r"TT_PLAN\((\w+)\)", (ROOT / "src/plan/gen/backend_plans.inc").read_text())
+    )
+    for name, kind, of, plan in kernels():
+        assert plan in plans, f"kernels.txt: {name} has the plan {plan}, which nothing defines"
         assert of in GROUPS, f"kernels.txt: {name} has the family {of}, which nothing declares"
         if kind == "staged":
             assert entries.pop(name) == of, f"kernels.txt: {name} is not in kernels/cpu/{of}"
     driven = {
-        of for _, kind, of in kernels() if kind == "driver"
+        of for _, kind, of, _ in kernels() if kind == "driver"
     }  # these have entries of their own
     assert set(entries.values()) <= driven, f"not in kernels.txt: {sorted(entries)}"

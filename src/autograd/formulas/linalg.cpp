@@ -2,6 +2,7 @@
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
 #include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS::formula {
 
@@ -154,8 +155,7 @@ static bool has_zero(const Tensor& det) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const TensorRef zero = op::eq(det, 0);
   const TensorRef any = op::any(*zero);
-  const TensorRef here = any->is_cpu() ? any : op::to_device(*any, {TT_CPU, 0});
-  return *here->as<bool>();
+  return read_scalar(*any).i != 0;
 }
 // conj(det) A^-H
 TensorRef det_backward(const Tensor& g, const Tensor& self, const Tensor& det, const Tensor& lu,

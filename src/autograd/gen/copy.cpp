@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -42,9 +43,11 @@ static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
 }
 static constexpr ArgInfo copy__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"src", ArgType::kTensor, false, false}};
-static constexpr OpSchema copy__schema =
-    {"copy_", "copy_", "copy_(self: Tensor!, src: Tensor) -> ()", copy__args, 2, 0, true, false,
-     false, false};
+static constexpr OpSchema copy__schema = {.name = "copy_", .call = "copy_",
+                                          .text = "copy_(self: Tensor!, src: Tensor) -> ()",
+                                          .args = copy__args, .n_args = 2, .n_outs = 0,
+                                          .differentiable = true, .leaf = true,
+                                          .kind = OpKind::kCopy};
 constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&,
     const Tensor&>(&copy__schema, impl::copy_, copy__autograd);
 
@@ -77,18 +80,20 @@ static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false
                                          {"memory_format", ArgType::kMemoryFormat, false, true, 0,
                                           ArgDefault::kInt, {.i = 2}},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema clone_schema =
-    {"clone", "clone", "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
-     clone_args, 2, 1, true, false, false, false};
+static constexpr OpSchema clone_schema = {.name = "clone", .call = "clone",
+    .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
+    .args = clone_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&,
     int64_t>(&clone_schema, impl::clone, clone_autograd);
 static void clone_into_autograd(Call c, const Tensor& self, int64_t memory_format, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_clone_into, c.keys & kBelowAutograd, self, memory_format, dst);
 }
-static constexpr OpSchema clone_into_schema = {"clone_into", "clone_into",
-    "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor", clone_args, 3, 0, true,
-    false, false, false};
+static constexpr OpSchema clone_into_schema = {.name = "clone_into", .call = "clone_into",
+    .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
+    .args = clone_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kCopy};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&clone_into_schema, clone_into_impl, clone_into_autograd);
 
@@ -122,9 +127,9 @@ static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema to_dtype_schema = {"to_dtype", "to_dtype",
-                                             "to_dtype(self: Tensor, dtype: DType) -> Tensor",
-                                             to_dtype_args, 2, 1, true, false, true, false};
+static constexpr OpSchema to_dtype_schema = {.name = "to_dtype", .call = "to_dtype",
+    .text = "to_dtype(self: Tensor, dtype: DType) -> Tensor", .args = to_dtype_args, .n_args = 2,
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_to_dtype = make_op<TensorRef, const Tensor&,
     Dtype>(&to_dtype_schema, impl::to_dtype, to_dtype_autograd);
 
@@ -158,9 +163,10 @@ static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
 }
 static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"device", ArgType::kDevice, false, false}};
-static constexpr OpSchema to_device_schema = {"to_device", "to_device",
-                                              "to_device(self: Tensor, device: Device) -> Tensor",
-                                              to_device_args, 2, 1, true, false, true, true};
+static constexpr OpSchema to_device_schema = {.name = "to_device", .call = "to_device",
+    .text = "to_device(self: Tensor, device: Device) -> Tensor", .args = to_device_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .structural = true,
+    .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&,
     Device>(&to_device_schema, impl::to_device, to_device_autograd);
 
@@ -171,21 +177,20 @@ static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"copy", ArgType::kBool, false, true, 0, ArgDefault::kBool,
                                        {.i = 0}}, {"memory_format", ArgType::kMemoryFormat, false,
                                                    true, 0, ArgDefault::kInt, {.i = 2}}};
-static constexpr OpSchema to_schema =
-    {"to", "to",
-    "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, "
-    "memory_format: MemoryFormat = preserve) -> Tensor", to_args, 5, 1, false, false, false, true,
-    nullptr, OpKind::kComposite};
+static constexpr OpSchema to_schema = {.name = "to", .call = "to",
+    .text = "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, "
+    "memory_format: MemoryFormat = preserve) -> Tensor", .args = to_args, .n_args = 5, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to,
     nullptr);
 
 // ---- contiguous ----
 static constexpr ArgInfo contiguous_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema contiguous_schema = {"contiguous", "contiguous",
-                                               "contiguous(self: Tensor) -> Tensor",
-                                               contiguous_args, 1, 1, false, false, false, true,
-                                               nullptr, OpKind::kComposite};
+static constexpr OpSchema contiguous_schema = {.name = "contiguous", .call = "contiguous",
+                                               .text = "contiguous(self: Tensor) -> Tensor",
+                                               .args = contiguous_args, .n_args = 1, .n_outs = 1,
+                                               .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_contiguous =
     make_op<TensorRef, const Tensor&>(&contiguous_schema, impl::contiguous, nullptr);
 
@@ -216,8 +221,10 @@ static void zero__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo zero__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema zero__schema = {"zero_", "zero_", "zero_(self: Tensor!) -> ()",
-                                          zero__args, 1, 0, true, false, false, false};
+static constexpr OpSchema zero__schema = {.name = "zero_", .call = "zero_",
+                                          .text = "zero_(self: Tensor!) -> ()", .args = zero__args,
+                                          .n_args = 1, .n_outs = 0, .differentiable = true,
+                                          .leaf = true, .kind = OpKind::kCopy};
 constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, impl::zero_,
     zero__autograd);
 
@@ -249,9 +256,11 @@ static void fill__autograd(Call c, Tensor& self, const Scalar& value) {
 }
 static constexpr ArgInfo fill__args[] = {{"self", ArgType::kTensor, true, false},
                                          {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema fill__schema =
-    {"fill_", "fill_", "fill_(self: Tensor!, value: Scalar) -> ()", fill__args, 2, 0, true, false,
-     false, false};
+static constexpr OpSchema fill__schema = {.name = "fill_", .call = "fill_",
+                                          .text = "fill_(self: Tensor!, value: Scalar) -> ()",
+                                          .args = fill__args, .n_args = 2, .n_outs = 0,
+                                          .differentiable = true, .leaf = true,
+                                          .kind = OpKind::kCopy};
 constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&,
     const Scalar&>(&fill__schema, impl::fill_, fill__autograd);
 
@@ -282,9 +291,11 @@ static TensorRef fill_autograd(Call c, const Tensor& self, const Scalar& value) 
 }
 static constexpr ArgInfo fill_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"value", ArgType::kScalar, false, false}};
-static constexpr OpSchema fill_schema =
-    {"fill", "fill", "fill(self: Tensor, value: Scalar) -> Tensor", fill_args, 2, 1, true, false,
-     false, false};
+static constexpr OpSchema fill_schema = {.name = "fill", .call = "fill",
+                                         .text = "fill(self: Tensor, value: Scalar) -> Tensor",
+                                         .args = fill_args, .n_args = 2, .n_outs = 1,
+                                         .differentiable = true, .leaf = true,
+                                         .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fill = make_op<TensorRef, const Tensor&,
     const Scalar&>(&fill_schema, impl::fill, fill_autograd);
 
@@ -324,9 +335,9 @@ static TensorRef fill_tensor_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr ArgInfo fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"value", ArgType::kTensor, false, false}};
-static constexpr OpSchema fill_tensor_schema = {"fill_tensor", "fill_tensor",
-    "fill_tensor(self: Tensor, value: Tensor) -> Tensor", fill_tensor_args, 2, 1, true, false,
-    false, false};
+static constexpr OpSchema fill_tensor_schema = {.name = "fill_tensor", .call = "fill_tensor",
+    .text = "fill_tensor(self: Tensor, value: Tensor) -> Tensor", .args = fill_tensor_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&fill_tensor_schema, impl::fill_tensor,
                                                      fill_tensor_autograd);

@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -56,9 +57,10 @@ static constexpr ArgInfo im2col_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dilation", ArgType::kSize, false, true},
                                           {"padding", ArgType::kSize, false, true},
                                           {"stride", ArgType::kSize, false, true}};
-static constexpr OpSchema im2col_schema = {"im2col", "im2col",
-    "im2col(self: Tensor, kernel_size: Int[], dilation: Int[] = 1, padding: Int[] = 0, stride: "
-    "Int[] = 1) -> Tensor", im2col_args, 5, 1, true, false, false, false};
+static constexpr OpSchema im2col_schema = {.name = "im2col", .call = "im2col",
+    .text = "im2col(self: Tensor, kernel_size: Int[], dilation: Int[] = 1, padding: Int[] = 0, "
+    "stride: Int[] = 1) -> Tensor", .args = im2col_args, .n_args = 5, .n_outs = 1,
+    .differentiable = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints)> op_im2col =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints>(&im2col_schema, impl::im2col,
     im2col_autograd);
@@ -109,9 +111,10 @@ static constexpr ArgInfo col2im_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dilation", ArgType::kSize, false, true},
                                           {"padding", ArgType::kSize, false, true},
                                           {"stride", ArgType::kSize, false, true}};
-static constexpr OpSchema col2im_schema = {"col2im", "col2im",
-    "col2im(self: Tensor, output_size: Int[], kernel_size: Int[], dilation: Int[] = 1, padding: "
-    "Int[] = 0, stride: Int[] = 1) -> Tensor", col2im_args, 6, 1, true, false, false, false};
+static constexpr OpSchema col2im_schema = {.name = "col2im", .call = "col2im",
+    .text = "col2im(self: Tensor, output_size: Int[], kernel_size: Int[], dilation: Int[] = 1, "
+    "padding: Int[] = 0, stride: Int[] = 1) -> Tensor", .args = col2im_args, .n_args = 6,
+    .n_outs = 1, .differentiable = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, Ints)> op_col2im =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, Ints>(&col2im_schema, impl::col2im,
     col2im_autograd);

@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -54,10 +55,12 @@ static TensorRef absolute_difference_autograd(Call c, const Tensor& self, const 
 }
 static constexpr ArgInfo absolute_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema absolute_difference_schema = {"absolute_difference",
-                                                        "absolute_difference",
-    "absolute_difference(self: Tensor, other: Tensor) -> Tensor", absolute_difference_args, 2, 1,
-    true, false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema absolute_difference_schema = {.name = "absolute_difference",
+                                                        .call = "absolute_difference",
+    .text = "absolute_difference(self: Tensor, other: Tensor) -> Tensor",
+    .args = absolute_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_absolute_difference};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema,
                                                      absolute_difference_impl,
@@ -116,11 +119,12 @@ static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& gra
 static constexpr ArgInfo absolute_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema absolute_difference_backward_schema = {"absolute_difference_backward",
-    "absolute_difference_backward",
-    "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
-    absolute_difference_backward_args, 3, 1, true, false, true, false, nullptr,
-    OpKind::kElementwise};
+static constexpr OpSchema absolute_difference_backward_schema =
+    {.name = "absolute_difference_backward", .call = "absolute_difference_backward",
+     .text = "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
+     .args = absolute_difference_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+     .kernel = &kernel_absolute_difference_backward};
 constinit Op<TensorRef(const Tensor&, const Tensor&,
                        const Tensor&)> op_absolute_difference_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
@@ -173,9 +177,12 @@ static TensorRef squared_difference_autograd(Call c, const Tensor& self, const T
 }
 static constexpr ArgInfo squared_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema squared_difference_schema = {"squared_difference", "squared_difference",
-    "squared_difference(self: Tensor, other: Tensor) -> Tensor", squared_difference_args, 2, 1,
-    true, false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema squared_difference_schema = {.name = "squared_difference",
+                                                       .call = "squared_difference",
+    .text = "squared_difference(self: Tensor, other: Tensor) -> Tensor",
+    .args = squared_difference_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_squared_difference};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema,
                                                      squared_difference_impl,
@@ -234,9 +241,11 @@ static TensorRef smooth_difference_autograd(Call c, const Tensor& self, const Te
 static constexpr ArgInfo smooth_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"other", ArgType::kTensor, false, false},
                                                      {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_schema = {"smooth_difference", "smooth_difference",
-    "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor", smooth_difference_args,
-    3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema smooth_difference_schema = {.name = "smooth_difference",
+                                                      .call = "smooth_difference",
+    .text = "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor",
+    .args = smooth_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_smooth_l1};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema,
     smooth_difference_impl, smooth_difference_autograd);
@@ -313,10 +322,12 @@ static TensorRef smooth_difference_backward_autograd(Call c, const Tensor& grad,
 static constexpr ArgInfo smooth_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
-static constexpr OpSchema smooth_difference_backward_schema = {"smooth_difference_backward",
-    "smooth_difference_backward",
-    "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) -> Tensor",
-    smooth_difference_backward_args, 4, 1, true, false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema smooth_difference_backward_schema = {.name = "smooth_difference_backward",
+    .call = "smooth_difference_backward",
+    .text = "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) "
+    "-> Tensor", .args = smooth_difference_backward_args, .n_args = 4, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_smooth_l1_backward};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema,
@@ -375,9 +386,11 @@ static TensorRef huber_difference_autograd(Call c, const Tensor& self, const Ten
 static constexpr ArgInfo huber_difference_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"other", ArgType::kTensor, false, false},
                                                     {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_schema = {"huber_difference", "huber_difference",
-    "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor", huber_difference_args,
-    3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema huber_difference_schema = {.name = "huber_difference",
+                                                     .call = "huber_difference",
+    .text = "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor",
+    .args = huber_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_huber};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema,
     huber_difference_impl, huber_difference_autograd);
@@ -454,10 +467,12 @@ static TensorRef huber_difference_backward_autograd(Call c, const Tensor& grad, 
 static constexpr ArgInfo huber_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
-static constexpr OpSchema huber_difference_backward_schema = {"huber_difference_backward",
-    "huber_difference_backward",
-    "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) -> Tensor",
-    huber_difference_backward_args, 4, 1, true, false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema huber_difference_backward_schema = {.name = "huber_difference_backward",
+    .call = "huber_difference_backward",
+    .text = "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) "
+    "-> Tensor", .args = huber_difference_backward_args, .n_args = 4, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_huber_backward};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&huber_difference_backward_schema,
@@ -508,9 +523,12 @@ static TensorRef bernoulli_entropy_autograd(Call c, const Tensor& self, const Te
 }
 static constexpr ArgInfo bernoulli_entropy_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_schema = {"bernoulli_entropy", "bernoulli_entropy",
-    "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor", bernoulli_entropy_args, 2, 1, true,
-    false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema bernoulli_entropy_schema = {.name = "bernoulli_entropy",
+                                                      .call = "bernoulli_entropy",
+    .text = "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor",
+    .args = bernoulli_entropy_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_binary_cross_entropy};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema,
                                                      bernoulli_entropy_impl,
@@ -580,10 +598,12 @@ static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad,
 static constexpr ArgInfo bernoulli_entropy_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"target", ArgType::kTensor, false, false}};
-static constexpr OpSchema bernoulli_entropy_backward_schema = {"bernoulli_entropy_backward",
-    "bernoulli_entropy_backward",
-    "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
-    bernoulli_entropy_backward_args, 3, 1, true, false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema bernoulli_entropy_backward_schema = {.name = "bernoulli_entropy_backward",
+    .call = "bernoulli_entropy_backward",
+    .text = "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
+    .args = bernoulli_entropy_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_binary_cross_entropy_backward};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
             const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl,
@@ -595,10 +615,10 @@ static constexpr ArgInfo l1_loss_args[] = {{"input", ArgType::kTensor, false, fa
                                            {"reduction", ArgType::kEnum, false, true,
                                             kReductionValues, ArgDefault::kInt, {.i = 1}},
                                            {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema l1_loss_schema = {"l1_loss", "l1_loss",
-    "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: "
-    "Tensor? = None) -> Tensor", l1_loss_args, 4, 1, false, false, false, true, nullptr,
-    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema l1_loss_schema = {.name = "l1_loss", .call = "l1_loss",
+    .text = "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
+    "weight: Tensor? = None) -> Tensor", .args = l1_loss_args, .n_args = 4, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema,
     impl::l1_loss, nullptr);
@@ -609,10 +629,10 @@ static constexpr ArgInfo mse_loss_args[] = {{"input", ArgType::kTensor, false, f
                                             {"reduction", ArgType::kEnum, false, true,
                                              kReductionValues, ArgDefault::kInt, {.i = 1}},
                                             {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema mse_loss_schema = {"mse_loss", "mse_loss",
-    "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", weight: "
-    "Tensor? = None) -> Tensor", mse_loss_args, 4, 1, false, false, false, true, nullptr,
-    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema mse_loss_schema = {.name = "mse_loss", .call = "mse_loss",
+    .text = "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
+    "weight: Tensor? = None) -> Tensor", .args = mse_loss_args, .n_args = 4, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema,
     impl::mse_loss, nullptr);
@@ -624,10 +644,11 @@ static constexpr ArgInfo smooth_l1_loss_args[] = {{"input", ArgType::kTensor, fa
                                                    kReductionValues, ArgDefault::kInt, {.i = 1}},
                                                   {"beta", ArgType::kFloat, false, true, 0,
                                                    ArgDefault::kFloat, {.f = 1.0}}};
-static constexpr OpSchema smooth_l1_loss_schema = {"smooth_l1_loss", "smooth_l1_loss",
-    "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", beta: "
-    "Float = 1.0) -> Tensor", smooth_l1_loss_args, 4, 1, false, false, false, true, nullptr,
-    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema smooth_l1_loss_schema = {.name = "smooth_l1_loss",
+                                                   .call = "smooth_l1_loss",
+    .text = "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
+    "beta: Float = 1.0) -> Tensor", .args = smooth_l1_loss_args, .n_args = 4, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema,
     impl::smooth_l1_loss, nullptr);
@@ -640,10 +661,11 @@ static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTensor, false,
                                               {"delta", ArgType::kFloat, false, true, 0,
                                                ArgDefault::kFloat, {.f = 1.0}},
                                               {"weight", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema huber_loss_schema = {"huber_loss", "huber_loss",
-    "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", delta: "
-    "Float = 1.0, weight: Tensor? = None) -> Tensor", huber_loss_args, 5, 1, false, false, false,
-    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema huber_loss_schema = {.name = "huber_loss", .call = "huber_loss",
+    .text = "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
+    "delta: Float = 1.0, weight: Tensor? = None) -> Tensor", .args = huber_loss_args, .n_args = 5,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
                        const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
@@ -654,11 +676,12 @@ static constexpr ArgInfo binary_cross_entropy_args[] = {{"input", ArgType::kTens
                                                         {"weight", ArgType::kOptTensor, false,
     true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt,
             {.i = 1}}};
-static constexpr OpSchema binary_cross_entropy_schema = {"binary_cross_entropy",
-    "binary_cross_entropy",
-    "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: "
-    "Enum<Reduction> = \"mean\") -> Tensor", binary_cross_entropy_args, 4, 1, false, false, false,
-    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kNone}};
+static constexpr OpSchema binary_cross_entropy_schema = {.name = "binary_cross_entropy",
+    .call = "binary_cross_entropy",
+    .text = "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, "
+    "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = binary_cross_entropy_args,
+    .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .autocast = {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy,
@@ -671,11 +694,11 @@ static constexpr ArgInfo binary_cross_entropy_with_logits_args[] =
                                                     kReductionValues, ArgDefault::kInt, {.i = 1}},
      {"pos_weight", ArgType::kOptTensor, false, true}};
 static constexpr OpSchema binary_cross_entropy_with_logits_schema =
-    {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits",
-    "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = None, "
-    "reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
-    binary_cross_entropy_with_logits_args, 5, 1, false, false, false, true, nullptr,
-    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+    {.name = "binary_cross_entropy_with_logits", .call = "binary_cross_entropy_with_logits",
+    .text = "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = "
+    "None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
+    .args = binary_cross_entropy_with_logits_args, .n_args = 5, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
                        const Tensor*)> op_binary_cross_entropy_with_logits =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
@@ -689,10 +712,10 @@ static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor, false, fal
                                            kKlReductionValues, ArgDefault::kInt, {.i = 1}},
                                           {"log_target", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema kl_div_schema = {"kl_div", "kl_div",
-    "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", log_target: "
-    "Bool = false) -> Tensor", kl_div_args, 4, 1, false, false, false, true, nullptr,
-    OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema kl_div_schema = {.name = "kl_div", .call = "kl_div",
+    .text = "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", "
+    "log_target: Bool = false) -> Tensor", .args = kl_div_args, .n_args = 4, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div,
     nullptr);
@@ -705,10 +728,11 @@ static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTensor, false, f
                                              ArgDefault::kInt, {.i = -100}},
                                             {"reduction", ArgType::kEnum, false, true,
                                              kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema nll_loss_schema = {"nll_loss", "nll_loss",
-    "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = -100, "
-    "reduction: Enum<Reduction> = \"mean\") -> Tensor", nll_loss_args, 5, 1, false, false, false,
-    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema nll_loss_schema = {.name = "nll_loss", .call = "nll_loss",
+    .text = "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
+    "-100, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = nll_loss_args, .n_args = 5,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
             int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
@@ -766,10 +790,12 @@ static constexpr ArgInfo native_nll_loss_args[] = {{"input", ArgType::kTensor, f
                                                    {"ignore_index", ArgType::kInt, false, false},
                                                    {"reduction", ArgType::kEnum, false, false,
                                                     kReductionValues}};
-static constexpr OpSchema native_nll_loss_schema = {"native_nll_loss", "native_nll_loss",
-    "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, "
-    "reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)", native_nll_loss_args,
-    5, 2, true, false, true, false};
+static constexpr OpSchema native_nll_loss_schema = {.name = "native_nll_loss",
+                                                    .call = "native_nll_loss",
+    .text = "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, "
+    "reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)",
+    .args = native_nll_loss_args, .n_args = 5, .n_outs = 2, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t,
                         int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, impl::native_nll_loss,
@@ -829,9 +855,11 @@ static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"target", ArgType::kTensor, false, false},
                                                      {"row_weight", ArgType::kTensor, false, false},
                                                      {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema nll_loss_backward_schema = {"nll_loss_backward", "nll_loss_backward",
-    "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, "
-    "ignore_index: Int) -> Tensor", nll_loss_backward_args, 5, 1, true, false, true, false};
+static constexpr OpSchema nll_loss_backward_schema = {.name = "nll_loss_backward",
+                                                      .call = "nll_loss_backward",
+    .text = "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, "
+    "ignore_index: Int) -> Tensor", .args = nll_loss_backward_args, .n_args = 5, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema,
@@ -847,11 +875,11 @@ static constexpr ArgInfo cross_entropy_args[] = {{"input", ArgType::kTensor, fal
                                                   kReductionValues, ArgDefault::kInt, {.i = 1}},
                                                  {"label_smoothing", ArgType::kFloat, false, true,
                                                   0, ArgDefault::kFloat, {.f = 0.0}}};
-static constexpr OpSchema cross_entropy_schema = {"cross_entropy", "cross_entropy",
-    "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
-    "-100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
-    cross_entropy_args, 6, 1, false, false, false, true, nullptr, OpKind::kComposite,
-    {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema cross_entropy_schema = {.name = "cross_entropy", .call = "cross_entropy",
+    .text = "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: "
+    "Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
+    .args = cross_entropy_args, .n_args = 6, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
                        double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
@@ -913,11 +941,12 @@ static constexpr ArgInfo native_cross_entropy_args[] = {{"input", ArgType::kTens
     false}, {"ignore_index", ArgType::kInt, false, false},
                                                         {"reduction", ArgType::kEnum, false, false,
     kReductionValues}};
-static constexpr OpSchema native_cross_entropy_schema = {"native_cross_entropy",
-    "native_cross_entropy",
-    "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, "
-    "reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)",
-    native_cross_entropy_args, 5, 3, true, false, true, false};
+static constexpr OpSchema native_cross_entropy_schema = {.name = "native_cross_entropy",
+    .call = "native_cross_entropy",
+    .text = "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: "
+    "Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)",
+    .args = native_cross_entropy_args, .n_args = 5, .n_outs = 3, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t,
                           int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema,
@@ -991,11 +1020,12 @@ static constexpr ArgInfo cross_entropy_backward_args[] = {{"grad", ArgType::kTen
     {"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
     {"lse", ArgType::kTensor, false, false}, {"row_weight", ArgType::kTensor, false, false},
     {"ignore_index", ArgType::kInt, false, false}};
-static constexpr OpSchema cross_entropy_backward_schema = {"cross_entropy_backward",
-    "cross_entropy_backward",
-    "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, row_weight: "
-    "Tensor, ignore_index: Int) -> Tensor", cross_entropy_backward_args, 6, 1, true, false, true,
-    false};
+static constexpr OpSchema cross_entropy_backward_schema = {.name = "cross_entropy_backward",
+    .call = "cross_entropy_backward",
+    .text = "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, "
+    "row_weight: Tensor, ignore_index: Int) -> Tensor", .args = cross_entropy_backward_args,
+    .n_args = 6, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    .kind = OpKind::kRow};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        int64_t)> op_cross_entropy_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -1013,10 +1043,12 @@ static constexpr ArgInfo poisson_nll_loss_args[] = {{"input", ArgType::kTensor, 
                                                      ArgDefault::kFloat, {.f = 1e-08}},
                                                     {"reduction", ArgType::kEnum, false, true,
                                                      kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema poisson_nll_loss_schema = {"poisson_nll_loss", "poisson_nll_loss",
-    "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = false, "
-    "eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor", poisson_nll_loss_args, 6,
-    1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema poisson_nll_loss_schema = {.name = "poisson_nll_loss",
+                                                     .call = "poisson_nll_loss",
+    .text = "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = "
+    "false, eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor",
+    .args = poisson_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
                        int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
@@ -1033,10 +1065,12 @@ static constexpr ArgInfo gaussian_nll_loss_args[] = {{"input", ArgType::kTensor,
                                                      {"reduction", ArgType::kEnum, false, true,
                                                       kReductionValues, ArgDefault::kInt,
                                                       {.i = 1}}};
-static constexpr OpSchema gaussian_nll_loss_schema = {"gaussian_nll_loss", "gaussian_nll_loss",
-    "gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, eps: Float "
-    "= 1e-6, reduction: Enum<Reduction> = \"mean\") -> Tensor", gaussian_nll_loss_args, 6, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema gaussian_nll_loss_schema = {.name = "gaussian_nll_loss",
+                                                      .call = "gaussian_nll_loss",
+    .text = "gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, "
+    "eps: Float = 1e-6, reduction: Enum<Reduction> = \"mean\") -> Tensor",
+    .args = gaussian_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, double,
                        int64_t)> op_gaussian_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, bool, double, int64_t>(&gaussian_nll_loss_schema,
@@ -1048,11 +1082,11 @@ static constexpr ArgInfo hinge_embedding_loss_args[] = {{"input", ArgType::kTens
                                                         {"margin", ArgType::kFloat, false, true, 0,
     ArgDefault::kFloat, {.f = 1.0}}, {"reduction", ArgType::kEnum, false, true, kReductionValues,
                                       ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema hinge_embedding_loss_schema = {"hinge_embedding_loss",
-    "hinge_embedding_loss",
-    "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
-    "Enum<Reduction> = \"mean\") -> Tensor", hinge_embedding_loss_args, 4, 1, false, false, false,
-    true, nullptr, OpKind::kComposite};
+static constexpr OpSchema hinge_embedding_loss_schema = {.name = "hinge_embedding_loss",
+    .call = "hinge_embedding_loss",
+    .text = "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
+    "Enum<Reduction> = \"mean\") -> Tensor", .args = hinge_embedding_loss_args, .n_args = 4,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
     impl::hinge_embedding_loss, nullptr);
@@ -1062,11 +1096,11 @@ static constexpr ArgInfo cosine_embedding_loss_args[] = {{"input1", ArgType::kTe
     {"input2", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
     {"margin", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}},
     {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema cosine_embedding_loss_schema = {"cosine_embedding_loss",
-    "cosine_embedding_loss",
-    "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, "
-    "reduction: Enum<Reduction> = \"mean\") -> Tensor", cosine_embedding_loss_args, 5, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema cosine_embedding_loss_schema = {.name = "cosine_embedding_loss",
+    .call = "cosine_embedding_loss",
+    .text = "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float "
+    "= 0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = cosine_embedding_loss_args,
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
@@ -1081,11 +1115,11 @@ static constexpr ArgInfo margin_ranking_loss_args[] = {{"input1", ArgType::kTens
                                                        {"reduction", ArgType::kEnum, false, true,
                                                         kReductionValues, ArgDefault::kInt,
                                                         {.i = 1}}};
-static constexpr OpSchema margin_ranking_loss_schema = {"margin_ranking_loss",
-                                                        "margin_ranking_loss",
-    "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = 0.0, "
-    "reduction: Enum<Reduction> = \"mean\") -> Tensor", margin_ranking_loss_args, 5, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema margin_ranking_loss_schema = {.name = "margin_ranking_loss",
+                                                        .call = "margin_ranking_loss",
+    .text = "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = "
+    "0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = margin_ranking_loss_args,
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
@@ -1122,9 +1156,11 @@ static TensorRef log1p_exp_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo log1p_exp_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema log1p_exp_schema = {"log1p_exp", "log1p_exp",
-                                              "log1p_exp(self: Tensor) -> Tensor", log1p_exp_args,
-                                              1, 1, true, false, true, false};
+static constexpr OpSchema log1p_exp_schema = {.name = "log1p_exp", .call = "log1p_exp",
+                                              .text = "log1p_exp(self: Tensor) -> Tensor",
+                                              .args = log1p_exp_args, .n_args = 1, .n_outs = 1,
+                                              .differentiable = true, .internal = true,
+                                              .leaf = true};
 constinit Op<TensorRef(const Tensor&)> op_log1p_exp =
     make_op<TensorRef, const Tensor&>(&log1p_exp_schema, impl::log1p_exp, log1p_exp_autograd);
 
@@ -1133,9 +1169,11 @@ static constexpr ArgInfo soft_margin_loss_args[] = {{"input", ArgType::kTensor, 
                                                     {"target", ArgType::kTensor, false, false},
                                                     {"reduction", ArgType::kEnum, false, true,
                                                      kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema soft_margin_loss_schema = {"soft_margin_loss", "soft_margin_loss",
-    "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\") -> "
-    "Tensor", soft_margin_loss_args, 3, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema soft_margin_loss_schema = {.name = "soft_margin_loss",
+                                                     .call = "soft_margin_loss",
+    .text = "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
+    "\"mean\") -> Tensor", .args = soft_margin_loss_args, .n_args = 3, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
     impl::soft_margin_loss, nullptr);
@@ -1155,12 +1193,12 @@ static constexpr ArgInfo triplet_margin_loss_args[] = {{"anchor", ArgType::kTens
                                                        {"reduction", ArgType::kEnum, false, true,
                                                         kReductionValues, ArgDefault::kInt,
                                                         {.i = 1}}};
-static constexpr OpSchema triplet_margin_loss_schema = {"triplet_margin_loss",
-                                                        "triplet_margin_loss",
-    "triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: Float = 1.0, "
-    "p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: Enum<Reduction> = "
-    "\"mean\") -> Tensor", triplet_margin_loss_args, 8, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema triplet_margin_loss_schema = {.name = "triplet_margin_loss",
+                                                        .call = "triplet_margin_loss",
+    .text = "triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: "
+    "Float = 1.0, p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: "
+    "Enum<Reduction> = \"mean\") -> Tensor", .args = triplet_margin_loss_args, .n_args = 8,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
                        int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, double, double, bool,
@@ -1177,10 +1215,12 @@ static constexpr ArgInfo multi_margin_loss_args[] = {{"input", ArgType::kTensor,
                                                      {"reduction", ArgType::kEnum, false, true,
                                                       kReductionValues, ArgDefault::kInt,
                                                       {.i = 1}}};
-static constexpr OpSchema multi_margin_loss_schema = {"multi_margin_loss", "multi_margin_loss",
-    "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, weight: "
-    "Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor", multi_margin_loss_args, 6,
-    1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema multi_margin_loss_schema = {.name = "multi_margin_loss",
+                                                      .call = "multi_margin_loss",
+    .text = "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, "
+    "weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor",
+    .args = multi_margin_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
                        int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
@@ -1190,11 +1230,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tens
 static constexpr ArgInfo multilabel_margin_loss_args[] = {{"input", ArgType::kTensor, false, false},
     {"target", ArgType::kTensor, false, false}, {"reduction", ArgType::kEnum, false, true,
                                                  kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema multilabel_margin_loss_schema = {"multilabel_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\") "
-    "-> Tensor", multilabel_margin_loss_args, 3, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema multilabel_margin_loss_schema = {.name = "multilabel_margin_loss",
+    .call = "multilabel_margin_loss",
+    .text = "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
+    "\"mean\") -> Tensor", .args = multilabel_margin_loss_args, .n_args = 3, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
     impl::multilabel_margin_loss, nullptr);
@@ -1204,11 +1244,11 @@ static constexpr ArgInfo multilabel_soft_margin_loss_args[] =
     {{"input", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false},
      {"weight", ArgType::kOptTensor, false, true}, {"reduction", ArgType::kEnum, false, true,
                                                     kReductionValues, ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema multilabel_soft_margin_loss_schema = {"multilabel_soft_margin_loss",
-    "multilabel_soft_margin_loss",
-    "multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, "
-    "reduction: Enum<Reduction> = \"mean\") -> Tensor", multilabel_soft_margin_loss_args, 4, 1,
-    false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema multilabel_soft_margin_loss_schema =
+    {.name = "multilabel_soft_margin_loss", .call = "multilabel_soft_margin_loss",
+    .text = "multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, "
+    "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = multilabel_soft_margin_loss_args,
+    .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_multilabel_soft_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&multilabel_soft_margin_loss_schema,
@@ -1222,12 +1262,13 @@ static constexpr ArgInfo linear_cross_entropy_args[] = {{"input", ArgType::kTens
     true}, {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}},
                                                         {"label_smoothing", ArgType::kFloat, false,
     true, 0, ArgDefault::kFloat, {.f = 0.0}}};
-static constexpr OpSchema linear_cross_entropy_schema = {"linear_cross_entropy",
-    "linear_cross_entropy",
-    "linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: "
-    "Tensor? = None, weight: Tensor? = None, ignore_index: Int? = None, reduction: "
+static constexpr OpSchema linear_cross_entropy_schema = {.name = "linear_cross_entropy",
+    .call = "linear_cross_entropy",
+    .text = "linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, "
+    "linear_bias: Tensor? = None, weight: Tensor? = None, ignore_index: Int? = None, reduction: "
     "Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
-    linear_cross_entropy_args, 8, 1, false, false, false, true, nullptr, OpKind::kComposite};
+    .args = linear_cross_entropy_args, .n_args = 8, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
                        Opt<int64_t>, int64_t, double)> op_linear_cross_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
@@ -1245,10 +1286,11 @@ static constexpr ArgInfo ctc_loss_args[] = {{"log_probs", ArgType::kTensor, fals
                                              kReductionValues, ArgDefault::kInt, {.i = 1}},
                                             {"zero_infinity", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema ctc_loss_schema = {"ctc_loss", "ctc_loss",
-    "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, "
-    "blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) -> Tensor",
-    ctc_loss_args, 7, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema ctc_loss_schema = {.name = "ctc_loss", .call = "ctc_loss",
+    .text = "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: "
+    "Tensor, blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) "
+    "-> Tensor", .args = ctc_loss_args, .n_args = 7, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
                                                     const Tensor&, const Tensor&, int64_t, int64_t,
@@ -1337,10 +1379,12 @@ static constexpr ArgInfo native_ctc_loss_args[] = {{"log_probs", ArgType::kTenso
     false, false}, {"max_target", ArgType::kInt, false, false},
                                                    {"blank", ArgType::kInt, false, false},
                                                    {"zero_infinity", ArgType::kBool, false, false}};
-static constexpr OpSchema native_ctc_loss_schema = {"native_ctc_loss", "native_ctc_loss",
-    "native_ctc_loss(log_probs: Tensor, targets: Tensor, offsets: Tensor, input_lengths: Tensor, "
-    "target_lengths: Tensor, max_target: Int, blank: Int, zero_infinity: Bool) -> (loss: Tensor, "
-    "log_alpha: PlainTensor)", native_ctc_loss_args, 8, 2, true, false, true, false};
+static constexpr OpSchema native_ctc_loss_schema = {.name = "native_ctc_loss",
+                                                    .call = "native_ctc_loss",
+    .text = "native_ctc_loss(log_probs: Tensor, targets: Tensor, offsets: Tensor, input_lengths: "
+    "Tensor, target_lengths: Tensor, max_target: Int, blank: Int, zero_infinity: Bool) -> (loss: "
+    "Tensor, log_alpha: PlainTensor)", .args = native_ctc_loss_args, .n_args = 8, .n_outs = 2,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                         int64_t, int64_t, bool)> op_native_ctc_loss =
     make_op<TensorPair, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -1411,11 +1455,12 @@ static constexpr ArgInfo ctc_loss_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"blank", ArgType::kInt, false, false},
                                                      {"zero_infinity", ArgType::kBool, false,
                                                       false}};
-static constexpr OpSchema ctc_loss_backward_schema = {"ctc_loss_backward", "ctc_loss_backward",
-    "ctc_loss_backward(grad: Tensor, log_probs: Tensor, targets: Tensor, offsets: Tensor, "
+static constexpr OpSchema ctc_loss_backward_schema = {.name = "ctc_loss_backward",
+                                                      .call = "ctc_loss_backward",
+    .text = "ctc_loss_backward(grad: Tensor, log_probs: Tensor, targets: Tensor, offsets: Tensor, "
     "input_lengths: Tensor, target_lengths: Tensor, loss: Tensor, log_alpha: Tensor, max_target: "
-    "Int, blank: Int, zero_infinity: Bool) -> Tensor", ctc_loss_backward_args, 11, 1, true, false,
-    true, false};
+    "Int, blank: Int, zero_infinity: Bool) -> Tensor", .args = ctc_loss_backward_args, .n_args = 11,
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss_backward = make_op<TensorRef, const Tensor&,

@@ -5,6 +5,7 @@
 #include "dispatch/flops.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -13,20 +14,19 @@ namespace TT_NS {
 static constexpr ArgInfo matmul_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"other", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema matmul_schema = {"matmul", "matmul",
-                                           "matmul(self: Tensor, other: Tensor) -> Tensor",
-                                           matmul_args, 2, 1, false, false, false, true, nullptr,
-                                           OpKind::kComposite};
+static constexpr OpSchema matmul_schema = {.name = "matmul", .call = "matmul",
+                                           .text = "matmul(self: Tensor, other: Tensor) -> Tensor",
+                                           .args = matmul_args, .n_args = 2, .n_outs = 1,
+                                           .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&matmul_schema, impl::matmul, nullptr);
 static void matmul_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_matmul_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema matmul_into_schema = {"matmul_into", "matmul_into",
-                                                "matmul(self: Tensor, other: Tensor) -> Tensor",
-                                                matmul_args, 3, 0, false, false, false, true,
-                                                nullptr, OpKind::kComposite};
+static constexpr OpSchema matmul_into_schema = {.name = "matmul_into", .call = "matmul_into",
+    .text = "matmul(self: Tensor, other: Tensor) -> Tensor", .args = matmul_args, .n_args = 3,
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_impl,
     matmul_into_autograd);
@@ -81,9 +81,11 @@ static double matmul_stack_flops([[maybe_unused]] const Value* args,
                                  [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
-static constexpr OpSchema matmul_stack_schema = {"matmul_stack", "matmul_stack",
-    "matmul_stack(self: Tensor, other: Tensor) -> Tensor", matmul_stack_args, 2, 1, true, false,
-    true, false, matmul_stack_flops, OpKind::kOther, {Autocast::kLower, Autocast::kLower}};
+static constexpr OpSchema matmul_stack_schema = {.name = "matmul_stack", .call = "matmul_stack",
+    .text = "matmul_stack(self: Tensor, other: Tensor) -> Tensor", .args = matmul_stack_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    .flops = matmul_stack_flops, .kind = OpKind::kProduct,
+    .autocast = {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
     make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack,
                                                      matmul_stack_autograd);
@@ -92,9 +94,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
 static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, false},
                                           {"weight", ArgType::kTensor, false, false},
                                           {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema linear_schema = {"linear", "linear",
-    "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor", linear_args, 3, 1,
-    false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema linear_schema = {.name = "linear", .call = "linear",
+    .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
+    .args = linear_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear,
     nullptr);
@@ -154,10 +156,11 @@ static double linear_rows_flops([[maybe_unused]] const Value* args,
                                 [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
-static constexpr OpSchema linear_rows_schema = {"linear_rows", "linear_rows",
-    "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor", linear_rows_args, 3, 1,
-    true, false, true, false, linear_rows_flops, OpKind::kOther,
-    {Autocast::kLower, Autocast::kLower}};
+static constexpr OpSchema linear_rows_schema = {.name = "linear_rows", .call = "linear_rows",
+    .text = "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor",
+    .args = linear_rows_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
+    .leaf = true, .flops = linear_rows_flops, .kind = OpKind::kProduct,
+    .autocast = {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema,
     impl::linear_rows, linear_rows_autograd);
@@ -228,11 +231,11 @@ static double addmm_flops([[maybe_unused]] const Value* args,
                           [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema addmm_schema =
-    {"addmm", "addmm",
-    "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addmm_args, 5, 1, true, false, false, false, addmm_flops, OpKind::kOther,
-    {Autocast::kLower, Autocast::kLower}};
+static constexpr OpSchema addmm_schema = {.name = "addmm", .call = "addmm",
+    .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addmm_args, .n_args = 5, .n_outs = 1, .differentiable = true, .leaf = true,
+    .flops = addmm_flops, .kind = OpKind::kProduct,
+    .autocast = {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, addmm_autograd);
@@ -270,9 +273,10 @@ static double addmm__flops([[maybe_unused]] const Value* args,
                            [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema addmm__schema = {"addmm_", "addmm_",
-    "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addmm__args, 5, 0, true, false, false, false, addmm__flops};
+static constexpr OpSchema addmm__schema = {.name = "addmm_", .call = "addmm_",
+    .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addmm__args, .n_args = 5, .n_outs = 0, .differentiable = true,
+    .leaf = true, .flops = addmm__flops, .kind = OpKind::kProduct};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmm__schema, addmm__impl, addmm__autograd);
@@ -281,9 +285,10 @@ static void addmm_into_autograd(Call c, const Tensor& self, const Tensor& mat1, 
   if (needs_grad(self) || needs_grad(mat1) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addmm_into, c.keys & kBelowAutograd, self, mat1, mat2, beta, alpha, dst);
 }
-static constexpr OpSchema addmm_into_schema = {"addmm_into", "addmm_into",
-    "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addmm_args, 6, 0, true, false, false, false};
+static constexpr OpSchema addmm_into_schema = {.name = "addmm_into", .call = "addmm_into",
+    .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addmm_args, .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kProduct};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -359,10 +364,11 @@ static double baddbmm_flops([[maybe_unused]] const Value* args,
                             [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema baddbmm_schema = {"baddbmm", "baddbmm",
-    "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", baddbmm_args, 5, 1, true, false, false, false, baddbmm_flops, OpKind::kOther,
-    {Autocast::kLower, Autocast::kLower}};
+static constexpr OpSchema baddbmm_schema = {.name = "baddbmm", .call = "baddbmm",
+    .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
+    "Scalar = 1) -> Tensor", .args = baddbmm_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+    .leaf = true, .flops = baddbmm_flops, .kind = OpKind::kProduct,
+    .autocast = {Autocast::kLower, Autocast::kLower}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, baddbmm_autograd);
@@ -400,9 +406,10 @@ static double baddbmm__flops([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
-static constexpr OpSchema baddbmm__schema = {"baddbmm_", "baddbmm_",
-    "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", baddbmm__args, 5, 0, true, false, false, false, baddbmm__flops};
+static constexpr OpSchema baddbmm__schema = {.name = "baddbmm_", .call = "baddbmm_",
+    .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
+    "Scalar = 1) -> Tensor", .args = baddbmm__args, .n_args = 5, .n_outs = 0,
+    .differentiable = true, .leaf = true, .flops = baddbmm__flops, .kind = OpKind::kProduct};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&,
                                                         const Scalar&,
@@ -415,9 +422,10 @@ static void baddbmm_into_autograd(Call c, const Tensor& self, const Tensor& batc
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_baddbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
 }
-static constexpr OpSchema baddbmm_into_schema = {"baddbmm_into", "baddbmm_into",
-    "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", baddbmm_args, 6, 0, true, false, false, false};
+static constexpr OpSchema baddbmm_into_schema = {.name = "baddbmm_into", .call = "baddbmm_into",
+    .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
+    "Scalar = 1) -> Tensor", .args = baddbmm_args, .n_args = 6, .n_outs = 0, .differentiable = true,
+    .leaf = true, .kind = OpKind::kProduct};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_baddbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&, const Scalar&,
@@ -428,19 +436,21 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, co
 static constexpr ArgInfo mm_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"mat2", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mm_schema = {"mm", "mm", "mm(self: Tensor, mat2: Tensor) -> Tensor",
-                                       mm_args, 2, 1, false, false, false, true, nullptr,
-                                       OpKind::kComposite};
+static constexpr OpSchema mm_schema = {.name = "mm", .call = "mm",
+                                       .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
+                                       .args = mm_args, .n_args = 2, .n_outs = 1,
+                                       .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mm_schema, impl::mm, nullptr);
 static void mm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr OpSchema mm_into_schema = {"mm_into", "mm_into",
-                                            "mm(self: Tensor, mat2: Tensor) -> Tensor", mm_args, 3,
-                                            0, false, false, false, true, nullptr,
-                                            OpKind::kComposite};
+static constexpr OpSchema mm_into_schema = {.name = "mm_into", .call = "mm_into",
+                                            .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
+                                            .args = mm_args, .n_args = 3, .n_outs = 0,
+                                            .structural = true, .leaf = true,
+                                            .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mm_into_schema, mm_into_impl, mm_into_autograd);
 
@@ -448,19 +458,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<v
 static constexpr ArgInfo bmm_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"mat2", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bmm_schema = {"bmm", "bmm", "bmm(self: Tensor, mat2: Tensor) -> Tensor",
-                                        bmm_args, 2, 1, false, false, false, true, nullptr,
-                                        OpKind::kComposite};
+static constexpr OpSchema bmm_schema = {.name = "bmm", .call = "bmm",
+                                        .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
+                                        .args = bmm_args, .n_args = 2, .n_outs = 1,
+                                        .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&bmm_schema, impl::bmm, nullptr);
 static void bmm_into_autograd(Call c, const Tensor& self, const Tensor& mat2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(mat2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bmm_into, c.keys & kBelowAutograd, self, mat2, dst);
 }
-static constexpr OpSchema bmm_into_schema = {"bmm_into", "bmm_into",
-                                             "bmm(self: Tensor, mat2: Tensor) -> Tensor", bmm_args,
-                                             3, 0, false, false, false, true, nullptr,
-                                             OpKind::kComposite};
+static constexpr OpSchema bmm_into_schema = {.name = "bmm_into", .call = "bmm_into",
+                                             .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
+                                             .args = bmm_args, .n_args = 3, .n_outs = 0,
+                                             .structural = true, .leaf = true,
+                                             .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_impl, bmm_into_autograd);
 
@@ -468,19 +480,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<
 static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"vec", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mv_schema = {"mv", "mv", "mv(self: Tensor, vec: Tensor) -> Tensor",
-                                       mv_args, 2, 1, false, false, false, true, nullptr,
-                                       OpKind::kComposite};
+static constexpr OpSchema mv_schema = {.name = "mv", .call = "mv",
+                                       .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
+                                       .args = mv_args, .n_args = 2, .n_outs = 1,
+                                       .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mv_schema, impl::mv, nullptr);
 static void mv_into_autograd(Call c, const Tensor& self, const Tensor& vec, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mv_into, c.keys & kBelowAutograd, self, vec, dst);
 }
-static constexpr OpSchema mv_into_schema = {"mv_into", "mv_into",
-                                            "mv(self: Tensor, vec: Tensor) -> Tensor", mv_args, 3,
-                                            0, false, false, false, true, nullptr,
-                                            OpKind::kComposite};
+static constexpr OpSchema mv_into_schema = {.name = "mv_into", .call = "mv_into",
+                                            .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
+                                            .args = mv_args, .n_args = 3, .n_outs = 0,
+                                            .structural = true, .leaf = true,
+                                            .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mv_into_schema, mv_into_impl, mv_into_autograd);
 
@@ -488,19 +502,21 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<v
 static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"tensor", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema dot_schema = {"dot", "dot", "dot(self: Tensor, tensor: Tensor) -> Tensor",
-                                        dot_args, 2, 1, false, false, false, true, nullptr,
-                                        OpKind::kComposite};
+static constexpr OpSchema dot_schema = {.name = "dot", .call = "dot",
+                                        .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
+                                        .args = dot_args, .n_args = 2, .n_outs = 1,
+                                        .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&dot_schema, impl::dot, nullptr);
 static void dot_into_autograd(Call c, const Tensor& self, const Tensor& tensor, Tensor& dst) {
   if (needs_grad(self) || needs_grad(tensor) || needs_grad(dst)) fail_into_grad();
   redispatch(op_dot_into, c.keys & kBelowAutograd, self, tensor, dst);
 }
-static constexpr OpSchema dot_into_schema = {"dot_into", "dot_into",
-                                             "dot(self: Tensor, tensor: Tensor) -> Tensor",
-                                             dot_args, 3, 0, false, false, false, true, nullptr,
-                                             OpKind::kComposite};
+static constexpr OpSchema dot_into_schema = {.name = "dot_into", .call = "dot_into",
+                                             .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
+                                             .args = dot_args, .n_args = 3, .n_outs = 0,
+                                             .structural = true, .leaf = true,
+                                             .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&dot_into_schema, dot_into_impl, dot_into_autograd);
 
@@ -508,19 +524,19 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<
 static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"vec2", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema outer_schema =
-    {"outer", "outer", "outer(self: Tensor, vec2: Tensor) -> Tensor", outer_args, 2, 1, false,
-     false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema outer_schema = {.name = "outer", .call = "outer",
+                                          .text = "outer(self: Tensor, vec2: Tensor) -> Tensor",
+                                          .args = outer_args, .n_args = 2, .n_outs = 1,
+                                          .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&,
     const Tensor&>(&outer_schema, impl::outer, nullptr);
 static void outer_into_autograd(Call c, const Tensor& self, const Tensor& vec2, Tensor& dst) {
   if (needs_grad(self) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_outer_into, c.keys & kBelowAutograd, self, vec2, dst);
 }
-static constexpr OpSchema outer_into_schema = {"outer_into", "outer_into",
-                                               "outer(self: Tensor, vec2: Tensor) -> Tensor",
-                                               outer_args, 3, 0, false, false, false, true, nullptr,
-                                               OpKind::kComposite};
+static constexpr OpSchema outer_into_schema = {.name = "outer_into", .call = "outer_into",
+    .text = "outer(self: Tensor, vec2: Tensor) -> Tensor", .args = outer_args, .n_args = 3,
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_impl,
     outer_into_autograd);
@@ -528,10 +544,9 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
 // ---- einsum ----
 static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr, false, false},
                                           {"operands", ArgType::kTensorList, false, false}};
-static constexpr OpSchema einsum_schema = {"einsum", "einsum",
-                                           "einsum(equation: Str, operands: Tensor[]) -> Tensor",
-                                           einsum_args, 2, 1, false, false, false, true, nullptr,
-                                           OpKind::kComposite};
+static constexpr OpSchema einsum_schema = {.name = "einsum", .call = "einsum",
+    .text = "einsum(equation: Str, operands: Tensor[]) -> Tensor", .args = einsum_args, .n_args = 2,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str,
     TensorSpan>(&einsum_schema, impl::einsum, nullptr);
 
@@ -544,10 +559,10 @@ static constexpr ArgInfo addmv_args[] = {{"self", ArgType::kTensor, false, false
                                          {"alpha", ArgType::kScalar, false, true, 0,
                                           ArgDefault::kInt, {.i = 1}},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addmv_schema =
-    {"addmv", "addmv",
-     "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-     addmv_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addmv_schema = {.name = "addmv", .call = "addmv",
+    .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addmv_args, .n_args = 5, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmv = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmv_schema, impl::addmv, nullptr);
@@ -558,9 +573,10 @@ static constexpr ArgInfo addmv__args[] = {{"self", ArgType::kTensor, true, false
                                            ArgDefault::kInt, {.i = 1}},
                                           {"alpha", ArgType::kScalar, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addmv__schema = {"addmv_", "addmv_",
-    "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addmv__args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addmv__schema = {.name = "addmv_", .call = "addmv_",
+    .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addmv__args, .n_args = 5, .n_outs = 0, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmv__schema, addmv__impl, nullptr);
@@ -569,9 +585,10 @@ static void addmv_into_autograd(Call c, const Tensor& self, const Tensor& mat, c
   if (needs_grad(self) || needs_grad(mat) || needs_grad(vec) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addmv_into, c.keys & kBelowAutograd, self, mat, vec, beta, alpha, dst);
 }
-static constexpr OpSchema addmv_into_schema = {"addmv_into", "addmv_into",
-    "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addmv_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addmv_into_schema = {.name = "addmv_into", .call = "addmv_into",
+    .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addmv_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmv_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -586,10 +603,10 @@ static constexpr ArgInfo addr_args[] = {{"self", ArgType::kTensor, false, false}
                                          {.i = 1}}, {"alpha", ArgType::kScalar, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addr_schema =
-    {"addr", "addr",
-    "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addr_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addr_schema = {.name = "addr", .call = "addr",
+    .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addr_args, .n_args = 5, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addr = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addr_schema, impl::addr, nullptr);
@@ -600,10 +617,10 @@ static constexpr ArgInfo addr__args[] = {{"self", ArgType::kTensor, true, false}
                                           ArgDefault::kInt, {.i = 1}},
                                          {"alpha", ArgType::kScalar, false, true, 0,
                                           ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addr__schema =
-    {"addr_", "addr_",
-    "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addr__args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addr__schema = {.name = "addr_", .call = "addr_",
+    .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addr__args, .n_args = 5, .n_outs = 0, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addr_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addr__schema, addr__impl, nullptr);
@@ -612,9 +629,10 @@ static void addr_into_autograd(Call c, const Tensor& self, const Tensor& vec1, c
   if (needs_grad(self) || needs_grad(vec1) || needs_grad(vec2) || needs_grad(dst)) fail_into_grad();
   redispatch(op_addr_into, c.keys & kBelowAutograd, self, vec1, vec2, beta, alpha, dst);
 }
-static constexpr OpSchema addr_into_schema = {"addr_into", "addr_into",
-    "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-    addr_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addr_into_schema = {.name = "addr_into", .call = "addr_into",
+    .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
+    "-> Tensor", .args = addr_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addr_into = make_op<void, const Tensor&, const Tensor&,
                                                    const Tensor&, const Scalar&, const Scalar&,
@@ -630,9 +648,10 @@ static constexpr ArgInfo addbmm_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"alpha", ArgType::kScalar, false, true, 0,
                                            ArgDefault::kInt, {.i = 1}},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema addbmm_schema = {"addbmm", "addbmm",
-    "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addbmm_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addbmm_schema = {.name = "addbmm", .call = "addbmm",
+    .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
+    "= 1) -> Tensor", .args = addbmm_args, .n_args = 5, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addbmm_schema, impl::addbmm, nullptr);
@@ -643,9 +662,10 @@ static constexpr ArgInfo addbmm__args[] = {{"self", ArgType::kTensor, true, fals
                                             ArgDefault::kInt, {.i = 1}},
                                            {"alpha", ArgType::kScalar, false, true, 0,
                                             ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema addbmm__schema = {"addbmm_", "addbmm_",
-    "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addbmm__args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addbmm__schema = {.name = "addbmm_", .call = "addbmm_",
+    .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
+    "= 1) -> Tensor", .args = addbmm__args, .n_args = 5, .n_outs = 0, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addbmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addbmm__schema, addbmm__impl, nullptr);
@@ -656,9 +676,10 @@ static void addbmm_into_autograd(Call c, const Tensor& self, const Tensor& batch
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_addbmm_into, c.keys & kBelowAutograd, self, batch1, batch2, beta, alpha, dst);
 }
-static constexpr OpSchema addbmm_into_schema = {"addbmm_into", "addbmm_into",
-    "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> "
-    "Tensor", addbmm_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema addbmm_into_schema = {.name = "addbmm_into", .call = "addbmm_into",
+    .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
+    "= 1) -> Tensor", .args = addbmm_args, .n_args = 6, .n_outs = 0, .structural = true,
+    .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                      const Tensor&, const Scalar&, const Scalar&,
@@ -669,19 +690,21 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, co
 static constexpr ArgInfo vdot_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema vdot_schema =
-    {"vdot", "vdot", "vdot(self: Tensor, other: Tensor) -> Tensor", vdot_args, 2, 1, false, false,
-     false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema vdot_schema = {.name = "vdot", .call = "vdot",
+                                         .text = "vdot(self: Tensor, other: Tensor) -> Tensor",
+                                         .args = vdot_args, .n_args = 2, .n_outs = 1,
+                                         .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_vdot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&vdot_schema, impl::vdot, nullptr);
 static void vdot_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_vdot_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema vdot_into_schema = {"vdot_into", "vdot_into",
-                                              "vdot(self: Tensor, other: Tensor) -> Tensor",
-                                              vdot_args, 3, 0, false, false, false, true, nullptr,
-                                              OpKind::kComposite};
+static constexpr OpSchema vdot_into_schema = {.name = "vdot_into", .call = "vdot_into",
+                                              .text = "vdot(self: Tensor, other: Tensor) -> Tensor",
+                                              .args = vdot_args, .n_args = 3, .n_outs = 0,
+                                              .structural = true, .leaf = true,
+                                              .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&vdot_into_schema, vdot_into_impl,
     vdot_into_autograd);
@@ -690,19 +713,19 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
 static constexpr ArgInfo inner_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema inner_schema =
-    {"inner", "inner", "inner(self: Tensor, other: Tensor) -> Tensor", inner_args, 2, 1, false,
-     false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema inner_schema = {.name = "inner", .call = "inner",
+                                          .text = "inner(self: Tensor, other: Tensor) -> Tensor",
+                                          .args = inner_args, .n_args = 2, .n_outs = 1,
+                                          .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_inner = make_op<TensorRef, const Tensor&,
     const Tensor&>(&inner_schema, impl::inner, nullptr);
 static void inner_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_inner_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema inner_into_schema = {"inner_into", "inner_into",
-                                               "inner(self: Tensor, other: Tensor) -> Tensor",
-                                               inner_args, 3, 0, false, false, false, true, nullptr,
-                                               OpKind::kComposite};
+static constexpr OpSchema inner_into_schema = {.name = "inner_into", .call = "inner_into",
+    .text = "inner(self: Tensor, other: Tensor) -> Tensor", .args = inner_args, .n_args = 3,
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_inner_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&inner_into_schema, inner_into_impl,
     inner_into_autograd);
@@ -713,9 +736,10 @@ static constexpr ArgInfo tensordot_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dims_self", ArgType::kDims, false, false},
                                              {"dims_other", ArgType::kDims, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema tensordot_schema = {"tensordot", "tensordot",
-    "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
-    tensordot_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema tensordot_schema = {.name = "tensordot", .call = "tensordot",
+    .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
+    .args = tensordot_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints)> op_tensordot =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints>(&tensordot_schema, impl::tensordot,
     nullptr);
@@ -724,9 +748,11 @@ static void tensordot_into_autograd(Call c, const Tensor& self, const Tensor& ot
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_tensordot_into, c.keys & kBelowAutograd, self, other, dims_self, dims_other, dst);
 }
-static constexpr OpSchema tensordot_into_schema = {"tensordot_into", "tensordot_into",
-    "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
-    tensordot_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema tensordot_into_schema = {.name = "tensordot_into",
+                                                   .call = "tensordot_into",
+    .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
+    .args = tensordot_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensordot_into =
     make_op<void, const Tensor&, const Tensor&, Ints, Ints, Tensor&>(&tensordot_into_schema,
     tensordot_into_impl, tensordot_into_autograd);
@@ -735,19 +761,21 @@ constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensord
 static constexpr ArgInfo kron_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema kron_schema =
-    {"kron", "kron", "kron(self: Tensor, other: Tensor) -> Tensor", kron_args, 2, 1, false, false,
-     false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema kron_schema = {.name = "kron", .call = "kron",
+                                         .text = "kron(self: Tensor, other: Tensor) -> Tensor",
+                                         .args = kron_args, .n_args = 2, .n_outs = 1,
+                                         .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_kron = make_op<TensorRef, const Tensor&,
     const Tensor&>(&kron_schema, impl::kron, nullptr);
 static void kron_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_kron_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema kron_into_schema = {"kron_into", "kron_into",
-                                              "kron(self: Tensor, other: Tensor) -> Tensor",
-                                              kron_args, 3, 0, false, false, false, true, nullptr,
-                                              OpKind::kComposite};
+static constexpr OpSchema kron_into_schema = {.name = "kron_into", .call = "kron_into",
+                                              .text = "kron(self: Tensor, other: Tensor) -> Tensor",
+                                              .args = kron_args, .n_args = 3, .n_outs = 0,
+                                              .structural = true, .leaf = true,
+                                              .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&kron_into_schema, kron_into_impl,
     kron_into_autograd);
@@ -757,9 +785,9 @@ static constexpr ArgInfo cross_args[] = {{"self", ArgType::kTensor, false, false
                                          {"other", ArgType::kTensor, false, false},
                                          {"dim", ArgType::kOptDim, false, true},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cross_schema =
-    {"cross", "cross", "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", cross_args,
-     3, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema cross_schema = {.name = "cross", .call = "cross",
+    .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", .args = cross_args,
+    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&cross_schema, impl::cross,
     nullptr);
@@ -768,19 +796,18 @@ static void cross_into_autograd(Call c, const Tensor& self, const Tensor& other,
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cross_into, c.keys & kBelowAutograd, self, other, dim, dst);
 }
-static constexpr OpSchema cross_into_schema = {"cross_into", "cross_into",
-    "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", cross_args, 4, 0, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema cross_into_schema = {.name = "cross_into", .call = "cross_into",
+    .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor", .args = cross_args,
+    .n_args = 4, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&cross_into_schema,
     cross_into_impl, cross_into_autograd);
 
 // ---- chain_matmul ----
 static constexpr ArgInfo chain_matmul_args[] = {{"matrices", ArgType::kTensorList, false, false}};
-static constexpr OpSchema chain_matmul_schema = {"chain_matmul", "chain_matmul",
-                                                 "chain_matmul(matrices: Tensor[]) -> Tensor",
-                                                 chain_matmul_args, 1, 1, false, false, false, true,
-                                                 nullptr, OpKind::kComposite};
+static constexpr OpSchema chain_matmul_schema = {.name = "chain_matmul", .call = "chain_matmul",
+    .text = "chain_matmul(matrices: Tensor[]) -> Tensor", .args = chain_matmul_args, .n_args = 1,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(TensorSpan)> op_chain_matmul =
     make_op<TensorRef, TensorSpan>(&chain_matmul_schema, impl::chain_matmul, nullptr);
 
@@ -789,9 +816,10 @@ static constexpr ArgInfo bilinear_args[] = {{"input1", ArgType::kTensor, false, 
                                             {"input2", ArgType::kTensor, false, false},
                                             {"weight", ArgType::kTensor, false, false},
                                             {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema bilinear_schema = {"bilinear", "bilinear",
-    "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
-    bilinear_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema bilinear_schema = {.name = "bilinear", .call = "bilinear",
+    .text = "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> "
+    "Tensor", .args = bilinear_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*)> op_bilinear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*>(&bilinear_schema,
     impl::bilinear, nullptr);

@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -16,10 +17,10 @@ static constexpr ArgInfo max_pool1d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dilation", ArgType::kSize, false, true},
                                               {"ceil_mode", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool1d_schema = {"max_pool1d", "max_pool1d",
-    "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
-    "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool1d_args, 6, 1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema max_pool1d_schema = {.name = "max_pool1d", .call = "max_pool1d",
+    .text = "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool1d_args,
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema,
     impl::max_pool1d, nullptr);
@@ -29,12 +30,12 @@ static constexpr ArgInfo max_pool1d_with_indices_args[] = {{"self", ArgType::kTe
     {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
     {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
     {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool1d_with_indices_schema = {"max_pool1d_with_indices",
-    "max_pool1d_with_indices",
-    "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
-    "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", max_pool1d_with_indices_args, 6, 2, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema max_pool1d_with_indices_schema = {.name = "max_pool1d_with_indices",
+    .call = "max_pool1d_with_indices",
+    .text = "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
+    "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = max_pool1d_with_indices_args, .n_args = 6, .n_outs = 2,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
@@ -94,10 +95,10 @@ static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dilation", ArgType::kSize, false, true},
                                               {"ceil_mode", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool2d_schema = {"max_pool2d", "max_pool2d",
-    "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
-    "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool2d_args, 6, 1, true, false,
-    false, false};
+static constexpr OpSchema max_pool2d_schema = {.name = "max_pool2d", .call = "max_pool2d",
+    .text = "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool2d_args,
+    .n_args = 6, .n_outs = 1, .differentiable = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_schema,
     impl::max_pool2d, max_pool2d_autograd);
@@ -156,11 +157,12 @@ static constexpr ArgInfo max_pool2d_with_indices_args[] = {{"self", ArgType::kTe
     {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
     {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
     {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool2d_with_indices_schema = {"max_pool2d_with_indices",
-    "max_pool2d_with_indices",
-    "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
-    "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", max_pool2d_with_indices_args, 6, 2, true, false, false, false};
+static constexpr OpSchema max_pool2d_with_indices_schema = {.name = "max_pool2d_with_indices",
+    .call = "max_pool2d_with_indices",
+    .text = "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
+    "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = max_pool2d_with_indices_args, .n_args = 6, .n_outs = 2,
+    .differentiable = true, .leaf = true};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool2d_with_indices_schema, impl::max_pool2d_with_indices,
@@ -228,11 +230,11 @@ static constexpr ArgInfo max_pool2d_backward_args[] = {{"grad", ArgType::kTensor
                                                         false}, {"stride", ArgType::kSize, false,
     false}, {"padding", ArgType::kSize, false, false}, {"dilation", ArgType::kSize, false, false},
                                                        {"ceil_mode", ArgType::kBool, false, false}};
-static constexpr OpSchema max_pool2d_backward_schema = {"max_pool2d_backward",
-                                                        "max_pool2d_backward",
-    "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: "
-    "Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", max_pool2d_backward_args, 7, 1, true,
-    false, true, false};
+static constexpr OpSchema max_pool2d_backward_schema = {.name = "max_pool2d_backward",
+                                                        .call = "max_pool2d_backward",
+    .text = "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], "
+    "padding: Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", .args = max_pool2d_backward_args,
+    .n_args = 7, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
                        bool)> op_max_pool2d_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_backward_schema,
@@ -243,10 +245,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
 static constexpr ArgInfo adaptive_max_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_max_pool1d_schema = {"adaptive_max_pool1d",
-                                                        "adaptive_max_pool1d",
-    "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
-    adaptive_max_pool1d_args, 2, 2, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema adaptive_max_pool1d_schema = {.name = "adaptive_max_pool1d",
+                                                        .call = "adaptive_max_pool1d",
+    .text = "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = adaptive_max_pool1d_args, .n_args = 2, .n_outs = 2, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, impl::adaptive_max_pool1d,
                                              nullptr);
@@ -287,10 +290,11 @@ static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints 
 static constexpr ArgInfo adaptive_max_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_max_pool2d_schema = {"adaptive_max_pool2d",
-                                                        "adaptive_max_pool2d",
-    "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
-    adaptive_max_pool2d_args, 2, 2, true, false, false, false};
+static constexpr OpSchema adaptive_max_pool2d_schema = {.name = "adaptive_max_pool2d",
+                                                        .call = "adaptive_max_pool2d",
+    .text = "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = adaptive_max_pool2d_args, .n_args = 2, .n_outs = 2,
+    .differentiable = true, .leaf = true};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool2d_schema, impl::adaptive_max_pool2d,
                                              adaptive_max_pool2d_autograd);
@@ -341,10 +345,11 @@ static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& gra
 static constexpr ArgInfo adaptive_max_pool2d_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_max_pool2d_backward_schema = {"adaptive_max_pool2d_backward",
-    "adaptive_max_pool2d_backward",
-    "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor",
-    adaptive_max_pool2d_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema adaptive_max_pool2d_backward_schema =
+    {.name = "adaptive_max_pool2d_backward", .call = "adaptive_max_pool2d_backward",
+    .text = "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> "
+    "Tensor", .args = adaptive_max_pool2d_backward_args, .n_args = 3, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_max_pool2d_backward_schema,
     impl::adaptive_max_pool2d_backward, adaptive_max_pool2d_backward_autograd);
@@ -358,10 +363,11 @@ static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTensor, false, 
                                                ArgDefault::kBool, {.i = 0}},
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}}};
-static constexpr OpSchema avg_pool1d_schema = {"avg_pool1d", "avg_pool1d",
-    "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
-    "ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor", avg_pool1d_args, 6, 1,
-    false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema avg_pool1d_schema = {.name = "avg_pool1d", .call = "avg_pool1d",
+    .text = "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor",
+    .args = avg_pool1d_args, .n_args = 6, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema,
     impl::avg_pool1d, nullptr);
@@ -428,10 +434,11 @@ static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"divisor_override", ArgType::kOptInt, false, true}};
-static constexpr OpSchema avg_pool2d_schema = {"avg_pool2d", "avg_pool2d",
-    "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
-    "ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> "
-    "Tensor", avg_pool2d_args, 7, 1, true, false, false, false};
+static constexpr OpSchema avg_pool2d_schema = {.name = "avg_pool2d", .call = "avg_pool2d",
+    .text = "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
+    "-> Tensor", .args = avg_pool2d_args, .n_args = 7, .n_outs = 1, .differentiable = true,
+    .leaf = true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool2d_schema, impl::avg_pool2d, avg_pool2d_autograd);
@@ -501,11 +508,12 @@ static constexpr ArgInfo avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor
                                                        {"count_include_pad", ArgType::kBool, false,
                                                         false}, {"divisor_override",
     ArgType::kOptInt, false, false}};
-static constexpr OpSchema avg_pool2d_backward_schema = {"avg_pool2d_backward",
-                                                        "avg_pool2d_backward",
-    "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding: "
-    "Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor",
-    avg_pool2d_backward_args, 8, 1, true, false, true, false};
+static constexpr OpSchema avg_pool2d_backward_schema = {.name = "avg_pool2d_backward",
+                                                        .call = "avg_pool2d_backward",
+    .text = "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], "
+    "padding: Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor",
+    .args = avg_pool2d_backward_args, .n_args = 8, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool,
                        Opt<int64_t>)> op_avg_pool2d_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_backward_schema,
@@ -515,10 +523,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, boo
 static constexpr ArgInfo adaptive_avg_pool1d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_avg_pool1d_schema = {"adaptive_avg_pool1d",
-                                                        "adaptive_avg_pool1d",
-    "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool1d_args, 2,
-    1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema adaptive_avg_pool1d_schema = {.name = "adaptive_avg_pool1d",
+                                                        .call = "adaptive_avg_pool1d",
+    .text = "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor",
+    .args = adaptive_avg_pool1d_args, .n_args = 2, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool1d_schema, impl::adaptive_avg_pool1d,
                                             nullptr);
@@ -559,10 +568,11 @@ static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints o
 static constexpr ArgInfo adaptive_avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_avg_pool2d_schema = {"adaptive_avg_pool2d",
-                                                        "adaptive_avg_pool2d",
-    "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool2d_args, 2,
-    1, true, false, false, false};
+static constexpr OpSchema adaptive_avg_pool2d_schema = {.name = "adaptive_avg_pool2d",
+                                                        .call = "adaptive_avg_pool2d",
+    .text = "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor",
+    .args = adaptive_avg_pool2d_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+    .leaf = true};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool2d_schema, impl::adaptive_avg_pool2d,
                                             adaptive_avg_pool2d_autograd);
@@ -609,10 +619,11 @@ static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& gra
 static constexpr ArgInfo adaptive_avg_pool2d_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"output_size", ArgType::kSize, false, false}};
-static constexpr OpSchema adaptive_avg_pool2d_backward_schema = {"adaptive_avg_pool2d_backward",
-    "adaptive_avg_pool2d_backward",
-    "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> Tensor",
-    adaptive_avg_pool2d_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema adaptive_avg_pool2d_backward_schema =
+    {.name = "adaptive_avg_pool2d_backward", .call = "adaptive_avg_pool2d_backward",
+    .text = "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> "
+    "Tensor", .args = adaptive_avg_pool2d_backward_args, .n_args = 3, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_avg_pool2d_backward_schema,
     impl::adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward_autograd);
@@ -625,10 +636,10 @@ static constexpr ArgInfo max_pool3d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dilation", ArgType::kSize, false, true},
                                               {"ceil_mode", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool3d_schema = {"max_pool3d", "max_pool3d",
-    "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
-    "dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", max_pool3d_args, 6, 1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema max_pool3d_schema = {.name = "max_pool3d", .call = "max_pool3d",
+    .text = "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = max_pool3d_args,
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
     impl::max_pool3d, nullptr);
@@ -638,12 +649,12 @@ static constexpr ArgInfo max_pool3d_with_indices_args[] = {{"self", ArgType::kTe
     {"kernel_size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, true},
     {"padding", ArgType::kSize, false, true}, {"dilation", ArgType::kSize, false, true},
     {"ceil_mode", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema max_pool3d_with_indices_schema = {"max_pool3d_with_indices",
-    "max_pool3d_with_indices",
-    "max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: "
-    "Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", max_pool3d_with_indices_args, 6, 2, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema max_pool3d_with_indices_schema = {.name = "max_pool3d_with_indices",
+    .call = "max_pool3d_with_indices",
+    .text = "max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
+    "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = max_pool3d_with_indices_args, .n_args = 6, .n_outs = 2,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool3d_with_indices_schema, impl::max_pool3d_with_indices, nullptr);
@@ -658,10 +669,11 @@ static constexpr ArgInfo avg_pool3d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"divisor_override", ArgType::kOptInt, false, true}};
-static constexpr OpSchema avg_pool3d_schema = {"avg_pool3d", "avg_pool3d",
-    "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, "
-    "ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> "
-    "Tensor", avg_pool3d_args, 7, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema avg_pool3d_schema = {.name = "avg_pool3d", .call = "avg_pool3d",
+    .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
+    "-> Tensor", .args = avg_pool3d_args, .n_args = 7, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
@@ -670,10 +682,11 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>
 static constexpr ArgInfo adaptive_max_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_max_pool3d_schema = {"adaptive_max_pool3d",
-                                                        "adaptive_max_pool3d",
-    "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)",
-    adaptive_max_pool3d_args, 2, 2, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema adaptive_max_pool3d_schema = {.name = "adaptive_max_pool3d",
+                                                        .call = "adaptive_max_pool3d",
+    .text = "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = adaptive_max_pool3d_args, .n_args = 2, .n_outs = 2, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
                                              nullptr);
@@ -682,10 +695,11 @@ constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
 static constexpr ArgInfo adaptive_avg_pool3d_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"output_size", ArgType::kSize, false,
                                                         false}};
-static constexpr OpSchema adaptive_avg_pool3d_schema = {"adaptive_avg_pool3d",
-                                                        "adaptive_avg_pool3d",
-    "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor", adaptive_avg_pool3d_args, 2,
-    1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema adaptive_avg_pool3d_schema = {.name = "adaptive_avg_pool3d",
+                                                        .call = "adaptive_avg_pool3d",
+    .text = "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor",
+    .args = adaptive_avg_pool3d_args, .n_args = 2, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool3d_schema, impl::adaptive_avg_pool3d,
                                             nullptr);
@@ -697,10 +711,10 @@ static constexpr ArgInfo lp_pool1d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"stride", ArgType::kSize, false, true},
                                              {"ceil_mode", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema lp_pool1d_schema = {"lp_pool1d", "lp_pool1d",
-    "lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", lp_pool1d_args, 5, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema lp_pool1d_schema = {.name = "lp_pool1d", .call = "lp_pool1d",
+    .text = "lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
+    "ceil_mode: Bool = false) -> Tensor", .args = lp_pool1d_args, .n_args = 5, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool1d_schema, impl::lp_pool1d,
     nullptr);
@@ -712,10 +726,10 @@ static constexpr ArgInfo lp_pool2d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"stride", ArgType::kSize, false, true},
                                              {"ceil_mode", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema lp_pool2d_schema = {"lp_pool2d", "lp_pool2d",
-    "lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", lp_pool2d_args, 5, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema lp_pool2d_schema = {.name = "lp_pool2d", .call = "lp_pool2d",
+    .text = "lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
+    "ceil_mode: Bool = false) -> Tensor", .args = lp_pool2d_args, .n_args = 5, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool2d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool2d_schema, impl::lp_pool2d,
     nullptr);
@@ -727,10 +741,10 @@ static constexpr ArgInfo lp_pool3d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"stride", ArgType::kSize, false, true},
                                              {"ceil_mode", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema lp_pool3d_schema = {"lp_pool3d", "lp_pool3d",
-    "lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", lp_pool3d_args, 5, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema lp_pool3d_schema = {.name = "lp_pool3d", .call = "lp_pool3d",
+    .text = "lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
+    "ceil_mode: Bool = false) -> Tensor", .args = lp_pool3d_args, .n_args = 5, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool3d_schema, impl::lp_pool3d,
     nullptr);
@@ -740,11 +754,12 @@ static constexpr ArgInfo fractional_max_pool2d_args[] = {{"input", ArgType::kTen
     {"kernel_size", ArgType::kSize, false, false}, {"output_size", ArgType::kSize, false, false},
     {"random_samples", ArgType::kOptTensor, false, true}, {"generator", ArgType::kGenerator, false,
     true}};
-static constexpr OpSchema fractional_max_pool2d_schema = {"fractional_max_pool2d",
-    "fractional_max_pool2d",
-    "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples: "
-    "Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)",
-    fractional_max_pool2d_args, 5, 2, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema fractional_max_pool2d_schema = {.name = "fractional_max_pool2d",
+    .call = "fractional_max_pool2d",
+    .text = "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], "
+    "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = fractional_max_pool2d_args, .n_args = 5, .n_outs = 2, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
@@ -755,11 +770,12 @@ static constexpr ArgInfo fractional_max_pool3d_args[] = {{"input", ArgType::kTen
     {"kernel_size", ArgType::kSize, false, false}, {"output_size", ArgType::kSize, false, false},
     {"random_samples", ArgType::kOptTensor, false, true}, {"generator", ArgType::kGenerator, false,
     true}};
-static constexpr OpSchema fractional_max_pool3d_schema = {"fractional_max_pool3d",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], random_samples: "
-    "Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: IndexTensor)",
-    fractional_max_pool3d_args, 5, 2, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema fractional_max_pool3d_schema = {.name = "fractional_max_pool3d",
+    .call = "fractional_max_pool3d",
+    .text = "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], "
+    "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
+    "IndexTensor)", .args = fractional_max_pool3d_args, .n_args = 5, .n_outs = 2, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
@@ -802,9 +818,9 @@ static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& 
 }
 static constexpr ArgInfo take_maxima_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"indices", ArgType::kTensor, false, false}};
-static constexpr OpSchema take_maxima_schema = {"take_maxima", "take_maxima",
-    "take_maxima(self: Tensor, indices: Tensor) -> Tensor", take_maxima_args, 2, 1, true, false,
-    true, false};
+static constexpr OpSchema take_maxima_schema = {.name = "take_maxima", .call = "take_maxima",
+    .text = "take_maxima(self: Tensor, indices: Tensor) -> Tensor", .args = take_maxima_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take_maxima =
     make_op<TensorRef, const Tensor&, const Tensor&>(&take_maxima_schema, impl::take_maxima,
                                                      take_maxima_autograd);
@@ -852,10 +868,11 @@ static constexpr ArgInfo take_maxima_backward_args[] = {{"grad", ArgType::kTenso
                                                         {"self", ArgType::kTensor, false, false},
                                                         {"indices", ArgType::kTensor, false,
     false}};
-static constexpr OpSchema take_maxima_backward_schema = {"take_maxima_backward",
-    "take_maxima_backward",
-    "take_maxima_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Tensor",
-    take_maxima_backward_args, 3, 1, true, false, true, false};
+static constexpr OpSchema take_maxima_backward_schema = {.name = "take_maxima_backward",
+    .call = "take_maxima_backward",
+    .text = "take_maxima_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Tensor",
+    .args = take_maxima_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_take_maxima_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&take_maxima_backward_schema,
     impl::take_maxima_backward, take_maxima_backward_autograd);
@@ -867,10 +884,10 @@ static constexpr ArgInfo max_unpool1d_args[] = {{"input", ArgType::kTensor, fals
                                                 {"stride", ArgType::kSize, false, true},
                                                 {"padding", ArgType::kSize, false, true},
                                                 {"output_size", ArgType::kSize, false, true}};
-static constexpr OpSchema max_unpool1d_schema = {"max_unpool1d", "max_unpool1d",
-    "max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
-    "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool1d_args, 6, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema max_unpool1d_schema = {.name = "max_unpool1d", .call = "max_unpool1d",
+    .text = "max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
+    "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool1d_args,
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool1d_schema,
     impl::max_unpool1d, nullptr);
@@ -882,10 +899,10 @@ static constexpr ArgInfo max_unpool2d_args[] = {{"input", ArgType::kTensor, fals
                                                 {"stride", ArgType::kSize, false, true},
                                                 {"padding", ArgType::kSize, false, true},
                                                 {"output_size", ArgType::kSize, false, true}};
-static constexpr OpSchema max_unpool2d_schema = {"max_unpool2d", "max_unpool2d",
-    "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
-    "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool2d_args, 6, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema max_unpool2d_schema = {.name = "max_unpool2d", .call = "max_unpool2d",
+    .text = "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
+    "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool2d_args,
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
     impl::max_unpool2d, nullptr);
@@ -897,10 +914,10 @@ static constexpr ArgInfo max_unpool3d_args[] = {{"input", ArgType::kTensor, fals
                                                 {"stride", ArgType::kSize, false, true},
                                                 {"padding", ArgType::kSize, false, true},
                                                 {"output_size", ArgType::kSize, false, true}};
-static constexpr OpSchema max_unpool3d_schema = {"max_unpool3d", "max_unpool3d",
-    "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = None, "
-    "padding: Int[] = 0, output_size: Int[] = None) -> Tensor", max_unpool3d_args, 6, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema max_unpool3d_schema = {.name = "max_unpool3d", .call = "max_unpool3d",
+    .text = "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
+    "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor", .args = max_unpool3d_args,
+    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
     impl::max_unpool3d, nullptr);

@@ -5,6 +5,7 @@
 #include "dispatch/flops.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -15,10 +16,10 @@ static constexpr ArgInfo fake_quantize_per_tensor_affine_args[] =
      {"zero_point", ArgType::kInt, false, false}, {"quant_min", ArgType::kInt, false, false},
      {"quant_max", ArgType::kInt, false, false}};
 static constexpr OpSchema fake_quantize_per_tensor_affine_schema =
-    {"fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine",
-    "fake_quantize_per_tensor_affine(input: Tensor, scale: Float, zero_point: Int, quant_min: "
-    "Int, quant_max: Int) -> Tensor", fake_quantize_per_tensor_affine_args, 5, 1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+    {.name = "fake_quantize_per_tensor_affine", .call = "fake_quantize_per_tensor_affine",
+    .text = "fake_quantize_per_tensor_affine(input: Tensor, scale: Float, zero_point: Int, "
+    "quant_min: Int, quant_max: Int) -> Tensor", .args = fake_quantize_per_tensor_affine_args,
+    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine =
     make_op<TensorRef, const Tensor&, double, int64_t, int64_t,
@@ -31,10 +32,12 @@ static constexpr ArgInfo fake_quantize_per_tensor_affine_tensor_args[] =
      {"zero_point", ArgType::kTensor, false, false}, {"quant_min", ArgType::kInt, false, false},
      {"quant_max", ArgType::kInt, false, false}};
 static constexpr OpSchema fake_quantize_per_tensor_affine_tensor_schema =
-    {"fake_quantize_per_tensor_affine_tensor", "fake_quantize_per_tensor_affine_tensor",
-    "fake_quantize_per_tensor_affine_tensor(input: Tensor, scale: Tensor, zero_point: Tensor, "
-    "quant_min: Int, quant_max: Int) -> Tensor", fake_quantize_per_tensor_affine_tensor_args, 5, 1,
-    false, false, false, true, nullptr, OpKind::kComposite};
+    {.name = "fake_quantize_per_tensor_affine_tensor",
+     .call = "fake_quantize_per_tensor_affine_tensor",
+    .text = "fake_quantize_per_tensor_affine_tensor(input: Tensor, scale: Tensor, zero_point: "
+    "Tensor, quant_min: Int, quant_max: Int) -> Tensor",
+    .args = fake_quantize_per_tensor_affine_tensor_args, .n_args = 5, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t,
@@ -47,10 +50,11 @@ static constexpr ArgInfo fake_quantize_per_channel_affine_args[] =
      {"zero_point", ArgType::kTensor, false, false}, {"axis", ArgType::kDim, false, false},
      {"quant_min", ArgType::kInt, false, false}, {"quant_max", ArgType::kInt, false, false}};
 static constexpr OpSchema fake_quantize_per_channel_affine_schema =
-    {"fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine",
-    "fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: "
-    "Dim, quant_min: Int, quant_max: Int) -> Tensor", fake_quantize_per_channel_affine_args, 6, 1,
-    false, false, false, true, nullptr, OpKind::kComposite};
+    {.name = "fake_quantize_per_channel_affine", .call = "fake_quantize_per_channel_affine",
+    .text = "fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, "
+    "axis: Dim, quant_min: Int, quant_max: Int) -> Tensor",
+    .args = fake_quantize_per_channel_affine_args, .n_args = 6, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_channel_affine =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
@@ -110,9 +114,10 @@ static constexpr ArgInfo fake_quantize_args[] = {{"input", ArgType::kTensor, fal
                                                  {"zero_point", ArgType::kTensor, false, false},
                                                  {"quant_min", ArgType::kInt, false, false},
                                                  {"quant_max", ArgType::kInt, false, false}};
-static constexpr OpSchema fake_quantize_schema = {"fake_quantize", "fake_quantize",
-    "fake_quantize(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, quant_max: "
-    "Int) -> Tensor", fake_quantize_args, 5, 1, true, false, true, false};
+static constexpr OpSchema fake_quantize_schema = {.name = "fake_quantize", .call = "fake_quantize",
+    .text = "fake_quantize(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, "
+    "quant_max: Int) -> Tensor", .args = fake_quantize_args, .n_args = 5, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, int64_t, int64_t>(&fake_quantize_schema, impl::fake_quantize,
@@ -124,9 +129,11 @@ static constexpr ArgInfo fake_quantize_mask_args[] = {{"input", ArgType::kTensor
                                                       {"zero_point", ArgType::kTensor, false,
                                                        false}, {"quant_min", ArgType::kInt, false,
     false}, {"quant_max", ArgType::kInt, false, false}};
-static constexpr OpSchema fake_quantize_mask_schema = {"fake_quantize_mask", "fake_quantize_mask",
-    "fake_quantize_mask(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, "
-    "quant_max: Int) -> BoolTensor", fake_quantize_mask_args, 5, 1, false, false, true, false};
+static constexpr OpSchema fake_quantize_mask_schema = {.name = "fake_quantize_mask",
+                                                       .call = "fake_quantize_mask",
+    .text = "fake_quantize_mask(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, "
+    "quant_max: Int) -> BoolTensor", .args = fake_quantize_mask_args, .n_args = 5, .n_outs = 1,
+    .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize_mask = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, int64_t, int64_t>(&fake_quantize_mask_schema,
@@ -139,11 +146,11 @@ static constexpr ArgInfo quantize_per_tensor_args[] = {{"input", ArgType::kTenso
                                                        {"quant_min", ArgType::kInt, false, false},
                                                        {"quant_max", ArgType::kInt, false, false},
                                                        {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema quantize_per_tensor_schema = {"quantize_per_tensor",
-                                                        "quantize_per_tensor",
-    "quantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, quant_max: "
-    "Int, dtype: DType) -> IndexTensor", quantize_per_tensor_args, 6, 1, false, false, false,
-    false};
+static constexpr OpSchema quantize_per_tensor_schema = {.name = "quantize_per_tensor",
+                                                        .call = "quantize_per_tensor",
+    .text = "quantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, "
+    "quant_max: Int, dtype: DType) -> IndexTensor", .args = quantize_per_tensor_args, .n_args = 6,
+    .n_outs = 1, .leaf = true};
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
                        Dtype)> op_quantize_per_tensor = make_op<TensorRef, const Tensor&, double,
     int64_t, int64_t, int64_t, Dtype>(&quantize_per_tensor_schema, impl::quantize_per_tensor,
@@ -154,11 +161,11 @@ static constexpr ArgInfo dequantize_per_tensor_args[] = {{"input", ArgType::kTen
     {"scale", ArgType::kFloat, false, false}, {"zero_point", ArgType::kInt, false, false},
     {"quant_min", ArgType::kInt, false, false}, {"quant_max", ArgType::kInt, false, false},
     {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema dequantize_per_tensor_schema = {"dequantize_per_tensor",
-    "dequantize_per_tensor",
-    "dequantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, "
-    "quant_max: Int, dtype: DType) -> PlainTensor", dequantize_per_tensor_args, 6, 1, false, false,
-    false, false};
+static constexpr OpSchema dequantize_per_tensor_schema = {.name = "dequantize_per_tensor",
+    .call = "dequantize_per_tensor",
+    .text = "dequantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, "
+    "quant_max: Int, dtype: DType) -> PlainTensor", .args = dequantize_per_tensor_args, .n_args = 6,
+    .n_outs = 1, .leaf = true};
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
                        Dtype)> op_dequantize_per_tensor = make_op<TensorRef, const Tensor&, double,
     int64_t, int64_t, int64_t, Dtype>(&dequantize_per_tensor_schema, impl::dequantize_per_tensor,
@@ -171,11 +178,11 @@ static constexpr ArgInfo quantize_per_channel_args[] = {{"input", ArgType::kTens
     false}, {"axis", ArgType::kDim, false, false}, {"quant_min", ArgType::kInt, false, false},
                                                         {"quant_max", ArgType::kInt, false, false},
                                                         {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema quantize_per_channel_schema = {"quantize_per_channel",
-    "quantize_per_channel",
-    "quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: Dim, "
-    "quant_min: Int, quant_max: Int, dtype: DType) -> IndexTensor", quantize_per_channel_args, 7, 1,
-    false, false, false, false};
+static constexpr OpSchema quantize_per_channel_schema = {.name = "quantize_per_channel",
+    .call = "quantize_per_channel",
+    .text = "quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: Dim, "
+    "quant_min: Int, quant_max: Int, dtype: DType) -> IndexTensor",
+    .args = quantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, int64_t,
                        Dtype)> op_quantize_per_channel = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, int64_t, int64_t, int64_t, Dtype>(&quantize_per_channel_schema,
@@ -186,11 +193,11 @@ static constexpr ArgInfo dequantize_per_channel_args[] = {{"input", ArgType::kTe
     {"scales", ArgType::kTensor, false, false}, {"zero_points", ArgType::kOptTensor, false, false},
     {"axis", ArgType::kDim, false, false}, {"quant_min", ArgType::kInt, false, false},
     {"quant_max", ArgType::kInt, false, false}, {"dtype", ArgType::kDtype, false, false}};
-static constexpr OpSchema dequantize_per_channel_schema = {"dequantize_per_channel",
-    "dequantize_per_channel",
-    "dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor?, axis: Dim, "
-    "quant_min: Int, quant_max: Int, dtype: DType) -> PlainTensor", dequantize_per_channel_args, 7,
-    1, false, false, false, false};
+static constexpr OpSchema dequantize_per_channel_schema = {.name = "dequantize_per_channel",
+    .call = "dequantize_per_channel",
+    .text = "dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor?, axis: "
+    "Dim, quant_min: Int, quant_max: Int, dtype: DType) -> PlainTensor",
+    .args = dequantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, int64_t,
                        Dtype)> op_dequantize_per_channel = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t, int64_t, Dtype>(&dequantize_per_channel_schema,
@@ -203,10 +210,9 @@ static double int_mm_flops([[maybe_unused]] const Value* args,
                            [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
-static constexpr OpSchema int_mm_schema = {"int_mm", "int_mm",
-                                           "int_mm(self: Tensor, mat2: Tensor) -> IndexTensor",
-                                           int_mm_args, 2, 1, false, false, false, false,
-                                           int_mm_flops};
+static constexpr OpSchema int_mm_schema = {.name = "int_mm", .call = "int_mm",
+    .text = "int_mm(self: Tensor, mat2: Tensor) -> IndexTensor", .args = int_mm_args, .n_args = 2,
+    .n_outs = 1, .leaf = true, .flops = int_mm_flops};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_int_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&int_mm_schema, impl::int_mm, nullptr);
 
@@ -217,10 +223,11 @@ static constexpr ArgInfo quantized_linear_args[] = {{"input", ArgType::kTensor, 
                                                      false}, {"weight", ArgType::kTensor, false,
     false}, {"weight_scale", ArgType::kTensor, false, false},
                                                     {"bias", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema quantized_linear_schema = {"quantized_linear", "quantized_linear",
-    "quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tensor, weight: "
-    "Tensor, weight_scale: Tensor, bias: Tensor? = None) -> PlainTensor", quantized_linear_args, 6,
-    1, false, false, false, false};
+static constexpr OpSchema quantized_linear_schema = {.name = "quantized_linear",
+                                                     .call = "quantized_linear",
+    .text = "quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tensor, "
+    "weight: Tensor, weight_scale: Tensor, bias: Tensor? = None) -> PlainTensor",
+    .args = quantized_linear_args, .n_args = 6, .n_outs = 1, .leaf = true};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor*)> op_quantized_linear = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -238,11 +245,12 @@ static constexpr ArgInfo quantized_conv2d_args[] = {{"input", ArgType::kTensor, 
                                                     {"dilation", ArgType::kSize, false, true},
                                                     {"groups", ArgType::kInt, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema quantized_conv2d_schema = {"quantized_conv2d", "quantized_conv2d",
-    "quantized_conv2d(input: Tensor, input_scale: Float, input_zero_point: Int, weight: Tensor, "
-    "weight_scale: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, dilation: "
-    "Int[] = 1, groups: Int = 1) -> PlainTensor", quantized_conv2d_args, 10, 1, false, false, false,
-    false};
+static constexpr OpSchema quantized_conv2d_schema = {.name = "quantized_conv2d",
+                                                     .call = "quantized_conv2d",
+    .text = "quantized_conv2d(input: Tensor, input_scale: Float, input_zero_point: Int, weight: "
+    "Tensor, weight_scale: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, "
+    "dilation: Int[] = 1, groups: Int = 1) -> PlainTensor", .args = quantized_conv2d_args,
+    .n_args = 10, .n_outs = 1, .leaf = true};
 constinit Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
                        Ints, Ints, Ints, int64_t)> op_quantized_conv2d =
     make_op<TensorRef, const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,

@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -13,10 +14,10 @@ static constexpr ArgInfo rand_args[] = {{"size", ArgType::kSize, false, false},
                                         {"dtype", ArgType::kDtype, false, true},
                                         {"device", ArgType::kDevice, false, true},
                                         {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_schema =
-    {"rand", "rand",
-    "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) "
-    "-> Tensor", rand_args, 4, 1, false, true, false, false};
+static constexpr OpSchema rand_schema = {.name = "rand", .call = "rand",
+    .text = "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator "
+    "= None) -> Tensor", .args = rand_args, .n_args = 4, .n_outs = 1, .random = true, .leaf = true,
+    .kind = OpKind::kRandom};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand = make_op<TensorRef, Ints,
     Dtype, Opt<Device>, Generator*>(&rand_schema, impl::rand, nullptr);
 
@@ -25,10 +26,10 @@ static constexpr ArgInfo randn_args[] = {{"size", ArgType::kSize, false, false},
                                          {"dtype", ArgType::kDtype, false, true},
                                          {"device", ArgType::kDevice, false, true},
                                          {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_schema =
-    {"randn", "randn",
-    "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator = None) "
-    "-> Tensor", randn_args, 4, 1, false, true, false, false};
+static constexpr OpSchema randn_schema = {.name = "randn", .call = "randn",
+    .text = "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator "
+    "= None) -> Tensor", .args = randn_args, .n_args = 4, .n_outs = 1, .random = true, .leaf = true,
+    .kind = OpKind::kRandom};
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn = make_op<TensorRef, Ints,
     Dtype, Opt<Device>, Generator*>(&randn_schema, impl::randn, nullptr);
 
@@ -37,9 +38,10 @@ static constexpr ArgInfo rand_like_args[] = {{"self", ArgType::kTensor, false, f
                                              {"dtype", ArgType::kDtype, false, true},
                                              {"device", ArgType::kDevice, false, true},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema rand_like_schema = {"rand_like", "rand_like",
-    "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator = "
-    "None) -> Tensor", rand_like_args, 4, 1, false, true, false, false};
+static constexpr OpSchema rand_like_schema = {.name = "rand_like", .call = "rand_like",
+    .text = "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: "
+    "Generator = None) -> Tensor", .args = rand_like_args, .n_args = 4, .n_outs = 1, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&rand_like_schema,
     impl::rand_like, nullptr);
@@ -49,9 +51,10 @@ static constexpr ArgInfo randn_like_args[] = {{"self", ArgType::kTensor, false, 
                                               {"dtype", ArgType::kDtype, false, true},
                                               {"device", ArgType::kDevice, false, true},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randn_like_schema = {"randn_like", "randn_like",
-    "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: Generator "
-    "= None) -> Tensor", randn_like_args, 4, 1, false, true, false, false};
+static constexpr OpSchema randn_like_schema = {.name = "randn_like", .call = "randn_like",
+    .text = "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: "
+    "Generator = None) -> Tensor", .args = randn_like_args, .n_args = 4, .n_outs = 1,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&randn_like_schema,
     impl::randn_like, nullptr);
@@ -85,18 +88,21 @@ static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* gener
 static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"generator", ArgType::kGenerator, false, true},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema bernoulli_schema = {"bernoulli", "bernoulli",
-    "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 2, 1, true,
-    true, false, false};
+static constexpr OpSchema bernoulli_schema = {.name = "bernoulli", .call = "bernoulli",
+    .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
+    .args = bernoulli_args, .n_args = 2, .n_outs = 1, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, Generator*)> op_bernoulli = make_op<TensorRef, const Tensor&,
     Generator*>(&bernoulli_schema, impl::bernoulli, bernoulli_autograd);
 static void bernoulli_into_autograd(Call c, const Tensor& self, Generator* generator, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_bernoulli_into, c.keys & kBelowAutograd, self, generator, dst);
 }
-static constexpr OpSchema bernoulli_into_schema = {"bernoulli_into", "bernoulli_into",
-    "bernoulli(self: Tensor, generator: Generator = None) -> Tensor", bernoulli_args, 3, 0, true,
-    true, false, false};
+static constexpr OpSchema bernoulli_into_schema = {.name = "bernoulli_into",
+                                                   .call = "bernoulli_into",
+    .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
+    .args = bernoulli_args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into =
     make_op<void, const Tensor&, Generator*, Tensor&>(&bernoulli_into_schema, bernoulli_into_impl,
                                                       bernoulli_into_autograd);
@@ -130,9 +136,10 @@ static TensorRef bernoulli_p_autograd(Call c, const Tensor& self, double p, Gene
 static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"p", ArgType::kFloat, false, false},
                                                {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p_schema = {"bernoulli_p", "bernoulli_p",
-    "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p_args,
-    3, 1, true, true, false, false};
+static constexpr OpSchema bernoulli_p_schema = {.name = "bernoulli_p", .call = "bernoulli_p",
+    .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
+    .args = bernoulli_p_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p =
     make_op<TensorRef, const Tensor&, double, Generator*>(&bernoulli_p_schema, impl::bernoulli_p,
     bernoulli_p_autograd);
@@ -152,9 +159,10 @@ static void bernoulli_p__autograd(Call c, Tensor& self, double p, Generator* gen
 static constexpr ArgInfo bernoulli_p__args[] = {{"self", ArgType::kTensor, true, false},
                                                 {"p", ArgType::kFloat, false, false},
                                                 {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema bernoulli_p__schema = {"bernoulli_p_", "bernoulli_p_",
-    "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor", bernoulli_p__args,
-    3, 0, true, true, false, false};
+static constexpr OpSchema bernoulli_p__schema = {.name = "bernoulli_p_", .call = "bernoulli_p_",
+    .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
+    .args = bernoulli_p__args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, double, Generator*)> op_bernoulli_p_ = make_op<void, Tensor&, double,
     Generator*>(&bernoulli_p__schema, bernoulli_p__impl, bernoulli_p__autograd);
 
@@ -165,9 +173,10 @@ static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, false, false},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"device", ArgType::kDevice, false, true},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_schema = {"randint", "randint",
-    "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = None, "
-    "generator: Generator = None) -> Tensor", randint_args, 6, 1, false, true, false, false};
+static constexpr OpSchema randint_schema = {.name = "randint", .call = "randint",
+    .text = "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = "
+    "None, generator: Generator = None) -> Tensor", .args = randint_args, .n_args = 6, .n_outs = 1,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint =
     make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema,
     impl::randint, nullptr);
@@ -179,10 +188,10 @@ static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTensor, false
                                                 {"dtype", ArgType::kDtype, false, true},
                                                 {"device", ArgType::kDevice, false, true},
                                                 {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randint_like_schema = {"randint_like", "randint_like",
-    "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: Device? = "
-    "None, generator: Generator = None) -> Tensor", randint_like_args, 6, 1, false, true, false,
-    false};
+static constexpr OpSchema randint_like_schema = {.name = "randint_like", .call = "randint_like",
+    .text = "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: "
+    "Device? = None, generator: Generator = None) -> Tensor", .args = randint_like_args,
+    .n_args = 6, .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
                        Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t,
     int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, impl::randint_like, nullptr);
@@ -219,9 +228,10 @@ static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"low", ArgType::kInt, false, true, 0, ArgDefault::kInt,
                                             {.i = 0}}, {"high", ArgType::kOptInt, false, true},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema random__schema = {"random_", "random_",
-    "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) -> ()",
-    random__args, 4, 0, true, true, false, false};
+static constexpr OpSchema random__schema = {.name = "random_", .call = "random_",
+    .text = "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) "
+    "-> ()", .args = random__args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&,
     int64_t, Opt<int64_t>, Generator*>(&random__schema, impl::random_, random__autograd);
 
@@ -261,9 +271,10 @@ static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, fals
                                           {"std", ArgType::kTensor, false, false},
                                           {"generator", ArgType::kGenerator, false, true},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_schema = {"normal", "normal",
-    "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 3, 1,
-    true, true, false, false};
+static constexpr OpSchema normal_schema = {.name = "normal", .call = "normal",
+    .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
+    .args = normal_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal =
     make_op<TensorRef, const Tensor&, const Tensor&, Generator*>(&normal_schema, impl::normal,
     normal_autograd);
@@ -272,9 +283,10 @@ static void normal_into_autograd(Call c, const Tensor& mean, const Tensor& std,
   if (needs_grad(mean) || needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_into_schema = {"normal_into", "normal_into",
-    "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor", normal_args, 4, 0,
-    true, true, false, false};
+static constexpr OpSchema normal_into_schema = {.name = "normal_into", .call = "normal_into",
+    .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
+    .args = normal_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into =
     make_op<void, const Tensor&, const Tensor&, Generator*, Tensor&>(&normal_into_schema,
     normal_into_impl, normal_into_autograd);
@@ -311,9 +323,10 @@ static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false,
                                                 ArgDefault::kFloat, {.f = 1.0}},
                                                {"generator", ArgType::kGenerator, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_mean_schema = {"normal_mean", "normal_mean",
-    "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
-    normal_mean_args, 3, 1, true, true, false, false};
+static constexpr OpSchema normal_mean_schema = {.name = "normal_mean", .call = "normal_mean",
+    .text = "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
+    .args = normal_mean_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean =
     make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, impl::normal_mean,
     normal_mean_autograd);
@@ -322,9 +335,11 @@ static void normal_mean_into_autograd(Call c, const Tensor& mean, double std, Ge
   if (needs_grad(mean) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_mean_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_mean_into_schema = {"normal_mean_into", "normal_mean_into",
-    "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
-    normal_mean_args, 4, 0, true, true, false, false};
+static constexpr OpSchema normal_mean_into_schema = {.name = "normal_mean_into",
+                                                     .call = "normal_mean_into",
+    .text = "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
+    .args = normal_mean_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into =
     make_op<void, const Tensor&, double, Generator*, Tensor&>(&normal_mean_into_schema,
     normal_mean_into_impl, normal_mean_into_autograd);
@@ -359,9 +374,10 @@ static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, f
                                               {"std", ArgType::kTensor, false, false},
                                               {"generator", ArgType::kGenerator, false, true},
                                               {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normal_std_schema = {"normal_std", "normal_std",
-    "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args,
-    3, 1, true, true, false, false};
+static constexpr OpSchema normal_std_schema = {.name = "normal_std", .call = "normal_std",
+    .text = "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor",
+    .args = normal_std_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std =
     make_op<TensorRef, double, const Tensor&, Generator*>(&normal_std_schema, impl::normal_std,
     normal_std_autograd);
@@ -370,9 +386,11 @@ static void normal_std_into_autograd(Call c, double mean, const Tensor& std, Gen
   if (needs_grad(std) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normal_std_into, c.keys & kBelowAutograd, mean, std, generator, dst);
 }
-static constexpr OpSchema normal_std_into_schema = {"normal_std_into", "normal_std_into",
-    "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor", normal_std_args,
-    4, 0, true, true, false, false};
+static constexpr OpSchema normal_std_into_schema = {.name = "normal_std_into",
+                                                    .call = "normal_std_into",
+    .text = "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor",
+    .args = normal_std_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into =
     make_op<void, double, const Tensor&, Generator*, Tensor&>(&normal_std_into_schema,
     normal_std_into_impl, normal_std_into_autograd);
@@ -384,10 +402,10 @@ static constexpr ArgInfo normal_size_args[] = {{"mean", ArgType::kFloat, false, 
                                                {"dtype", ArgType::kDtype, false, true},
                                                {"device", ArgType::kDevice, false, true},
                                                {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal_size_schema = {"normal_size", "normal_size",
-    "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: Device? = "
-    "None, generator: Generator = None) -> Tensor", normal_size_args, 6, 1, false, true, false,
-    false};
+static constexpr OpSchema normal_size_schema = {.name = "normal_size", .call = "normal_size",
+    .text = "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: "
+    "Device? = None, generator: Generator = None) -> Tensor", .args = normal_size_args, .n_args = 6,
+    .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size =
     make_op<TensorRef, double, double, Ints, Dtype, Opt<Device>, Generator*>(&normal_size_schema,
     impl::normal_size, nullptr);
@@ -425,9 +443,10 @@ static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"std", ArgType::kFloat, false, true, 0,
                                             ArgDefault::kFloat, {.f = 1.0}},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema normal__schema = {"normal_", "normal_",
-    "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = None) -> "
-    "()", normal__args, 4, 0, true, true, false, false};
+static constexpr OpSchema normal__schema = {.name = "normal_", .call = "normal_",
+    .text = "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = "
+    "None) -> ()", .args = normal__args, .n_args = 4, .n_outs = 0, .differentiable = true,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double,
     double, Generator*>(&normal__schema, impl::normal_, normal__autograd);
 
@@ -464,9 +483,10 @@ static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, fal
                                             {"high", ArgType::kFloat, false, true, 0,
                                              ArgDefault::kFloat, {.f = 1.0}},
                                             {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema uniform__schema = {"uniform_", "uniform_",
-    "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = None) -> "
-    "()", uniform__args, 4, 0, true, true, false, false};
+static constexpr OpSchema uniform__schema = {.name = "uniform_", .call = "uniform_",
+    .text = "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = "
+    "None) -> ()", .args = uniform__args, .n_args = 4, .n_outs = 0, .differentiable = true,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double,
     double, Generator*>(&uniform__schema, impl::uniform_, uniform__autograd);
 
@@ -501,9 +521,10 @@ static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true,
                                                 {"lambd", ArgType::kFloat, false, true, 0,
                                                  ArgDefault::kFloat, {.f = 1.0}},
                                                 {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema exponential__schema = {"exponential_", "exponential_",
-    "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()",
-    exponential__args, 3, 0, true, true, false, false};
+static constexpr OpSchema exponential__schema = {.name = "exponential_", .call = "exponential_",
+    .text = "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()",
+    .args = exponential__args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double,
     Generator*>(&exponential__schema, impl::exponential_, exponential__autograd);
 
@@ -541,9 +562,10 @@ static constexpr ArgInfo cauchy__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"sigma", ArgType::kFloat, false, true, 0,
                                             ArgDefault::kFloat, {.f = 1.0}},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema cauchy__schema = {"cauchy_", "cauchy_",
-    "cauchy_(self: Tensor!, median: Float = 0.0, sigma: Float = 1.0, generator: Generator = None) "
-    "-> ()", cauchy__args, 4, 0, true, true, false, false};
+static constexpr OpSchema cauchy__schema = {.name = "cauchy_", .call = "cauchy_",
+    .text = "cauchy_(self: Tensor!, median: Float = 0.0, sigma: Float = 1.0, generator: Generator "
+    "= None) -> ()", .args = cauchy__args, .n_args = 4, .n_outs = 0, .differentiable = true,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, double, double, Generator*)> op_cauchy_ = make_op<void, Tensor&, double,
     double, Generator*>(&cauchy__schema, impl::cauchy_, cauchy__autograd);
 
@@ -581,9 +603,10 @@ static constexpr ArgInfo log_normal__args[] = {{"self", ArgType::kTensor, true, 
                                                {"std", ArgType::kFloat, false, true, 0,
                                                 ArgDefault::kFloat, {.f = 2.0}},
                                                {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema log_normal__schema = {"log_normal_", "log_normal_",
-    "log_normal_(self: Tensor!, mean: Float = 1.0, std: Float = 2.0, generator: Generator = None) "
-    "-> ()", log_normal__args, 4, 0, true, true, false, false};
+static constexpr OpSchema log_normal__schema = {.name = "log_normal_", .call = "log_normal_",
+    .text = "log_normal_(self: Tensor!, mean: Float = 1.0, std: Float = 2.0, generator: Generator "
+    "= None) -> ()", .args = log_normal__args, .n_args = 4, .n_outs = 0, .differentiable = true,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, double, double, Generator*)> op_log_normal_ = make_op<void, Tensor&,
     double, double, Generator*>(&log_normal__schema, impl::log_normal_, log_normal__autograd);
 
@@ -617,9 +640,10 @@ static void geometric__autograd(Call c, Tensor& self, double p, Generator* gener
 static constexpr ArgInfo geometric__args[] = {{"self", ArgType::kTensor, true, false},
                                               {"p", ArgType::kFloat, false, false},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema geometric__schema = {"geometric_", "geometric_",
-    "geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()", geometric__args, 3, 0,
-    true, true, false, false};
+static constexpr OpSchema geometric__schema = {.name = "geometric_", .call = "geometric_",
+    .text = "geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()",
+    .args = geometric__args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(Tensor&, double, Generator*)> op_geometric_ = make_op<void, Tensor&, double,
     Generator*>(&geometric__schema, impl::geometric_, geometric__autograd);
 
@@ -659,9 +683,11 @@ static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p,
 static constexpr ArgInfo native_dropout_args[] = {{"input", ArgType::kTensor, false, false},
                                                   {"p", ArgType::kFloat, false, false},
                                                   {"rng", ArgType::kRng, false, false}};
-static constexpr OpSchema native_dropout_schema = {"native_dropout", "native_dropout",
-    "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)",
-    native_dropout_args, 3, 2, true, true, true, false};
+static constexpr OpSchema native_dropout_schema = {.name = "native_dropout",
+                                                   .call = "native_dropout",
+    .text = "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)",
+    .args = native_dropout_args, .n_args = 3, .n_outs = 2, .differentiable = true, .random = true,
+    .internal = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout =
     make_op<TensorPair, const Tensor&, double, const Rng&>(&native_dropout_schema,
     impl::native_dropout, native_dropout_autograd);
@@ -703,9 +729,10 @@ static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& m
 static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, false},
                                               {"mask", ArgType::kTensor, false, false},
                                               {"scale", ArgType::kFloat, false, false}};
-static constexpr OpSchema mask_scale_schema = {"mask_scale", "mask_scale",
-    "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor", mask_scale_args, 3, 1, true,
-    false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema mask_scale_schema = {.name = "mask_scale", .call = "mask_scale",
+    .text = "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor",
+    .args = mask_scale_args, .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true,
+    .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_mask_scale};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl,
     mask_scale_autograd);
@@ -717,9 +744,10 @@ static constexpr ArgInfo dropout_args[] = {{"input", ArgType::kTensor, false, fa
                                            {"train", ArgType::kBool, false, true, 0,
                                             ArgDefault::kBool, {.i = 1}},
                                            {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout_schema = {"dropout", "dropout",
-    "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout_schema = {.name = "dropout", .call = "dropout",
+    .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout_args, .n_args = 4, .n_outs = 1, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout,
     nullptr);
@@ -729,9 +757,10 @@ static constexpr ArgInfo dropout__args[] = {{"input", ArgType::kTensor, true, fa
                                             {"train", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 1}},
                                             {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout__schema = {"dropout_", "dropout_",
-    "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout__schema = {.name = "dropout_", .call = "dropout_",
+    .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout__args, .n_args = 4, .n_outs = 0, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
 
@@ -740,9 +769,10 @@ static constexpr ArgInfo randperm_args[] = {{"n", ArgType::kInt, false, false},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"device", ArgType::kDevice, false, true},
                                             {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema randperm_schema = {"randperm", "randperm",
-    "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator = None) "
-    "-> Tensor", randperm_args, 4, 1, false, true, false, false};
+static constexpr OpSchema randperm_schema = {.name = "randperm", .call = "randperm",
+    .text = "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator "
+    "= None) -> Tensor", .args = randperm_args, .n_args = 4, .n_outs = 1, .random = true,
+    .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm =
     make_op<TensorRef, int64_t, Dtype, Opt<Device>, Generator*>(&randperm_schema, impl::randperm,
     nullptr);
@@ -754,9 +784,10 @@ static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTensor, false,
                                                 ArgDefault::kBool, {.i = 0}},
                                                {"generator", ArgType::kGenerator, false, true},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema multinomial_schema = {"multinomial", "multinomial",
-    "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator "
-    "= None) -> IndexTensor", multinomial_args, 4, 1, false, true, false, false};
+static constexpr OpSchema multinomial_schema = {.name = "multinomial", .call = "multinomial",
+    .text = "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: "
+    "Generator = None) -> IndexTensor", .args = multinomial_args, .n_args = 4, .n_outs = 1,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial =
     make_op<TensorRef, const Tensor&, int64_t, bool, Generator*>(&multinomial_schema,
     impl::multinomial, nullptr);
@@ -766,9 +797,11 @@ static void multinomial_into_autograd(Call c, const Tensor& self, int64_t num_sa
   redispatch(op_multinomial_into, c.keys & kBelowAutograd, self, num_samples, replacement,
              generator, dst);
 }
-static constexpr OpSchema multinomial_into_schema = {"multinomial_into", "multinomial_into",
-    "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: Generator "
-    "= None) -> IndexTensor", multinomial_args, 5, 0, false, true, false, false};
+static constexpr OpSchema multinomial_into_schema = {.name = "multinomial_into",
+                                                     .call = "multinomial_into",
+    .text = "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: "
+    "Generator = None) -> IndexTensor", .args = multinomial_args, .n_args = 5, .n_outs = 0,
+    .random = true, .leaf = true, .kind = OpKind::kRandom};
 constinit Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into =
     make_op<void, const Tensor&, int64_t, bool, Generator*, Tensor&>(&multinomial_into_schema,
     multinomial_into_impl, multinomial_into_autograd);
@@ -780,9 +813,10 @@ static constexpr ArgInfo dropout1d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"train", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 1}},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout1d_schema = {"dropout1d", "dropout1d",
-    "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout1d_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout1d_schema = {.name = "dropout1d", .call = "dropout1d",
+    .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout1d_args, .n_args = 4, .n_outs = 1, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout1d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout1d_schema, impl::dropout1d,
     nullptr);
@@ -792,9 +826,10 @@ static constexpr ArgInfo dropout1d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"train", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout1d__schema = {"dropout1d_", "dropout1d_",
-    "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout1d__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout1d__schema = {.name = "dropout1d_", .call = "dropout1d_",
+    .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout1d__args, .n_args = 4, .n_outs = 0, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout1d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout1d__schema, dropout1d__impl, nullptr);
 
@@ -805,9 +840,10 @@ static constexpr ArgInfo dropout2d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"train", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 1}},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout2d_schema = {"dropout2d", "dropout2d",
-    "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout2d_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout2d_schema = {.name = "dropout2d", .call = "dropout2d",
+    .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout2d_args, .n_args = 4, .n_outs = 1, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout2d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout2d_schema, impl::dropout2d,
     nullptr);
@@ -817,9 +853,10 @@ static constexpr ArgInfo dropout2d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"train", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout2d__schema = {"dropout2d_", "dropout2d_",
-    "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout2d__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout2d__schema = {.name = "dropout2d_", .call = "dropout2d_",
+    .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout2d__args, .n_args = 4, .n_outs = 0, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout2d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout2d__schema, dropout2d__impl, nullptr);
 
@@ -830,9 +867,10 @@ static constexpr ArgInfo dropout3d_args[] = {{"input", ArgType::kTensor, false, 
                                              {"train", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 1}},
                                              {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout3d_schema = {"dropout3d", "dropout3d",
-    "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout3d_args, 4, 1, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout3d_schema = {.name = "dropout3d", .call = "dropout3d",
+    .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout3d_args, .n_args = 4, .n_outs = 1, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout3d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout3d_schema, impl::dropout3d,
     nullptr);
@@ -842,9 +880,10 @@ static constexpr ArgInfo dropout3d__args[] = {{"input", ArgType::kTensor, true, 
                                               {"train", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
                                               {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema dropout3d__schema = {"dropout3d_", "dropout3d_",
-    "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) -> "
-    "Tensor", dropout3d__args, 4, 0, false, true, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema dropout3d__schema = {.name = "dropout3d_", .call = "dropout3d_",
+    .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
+    "None) -> Tensor", .args = dropout3d__args, .n_args = 4, .n_outs = 0, .random = true,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout3d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout3d__schema, dropout3d__impl, nullptr);
 
@@ -855,10 +894,10 @@ static constexpr ArgInfo alpha_dropout_args[] = {{"input", ArgType::kTensor, fal
                                                  {"train", ArgType::kBool, false, true, 0,
                                                   ArgDefault::kBool, {.i = 1}},
                                                  {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema alpha_dropout_schema = {"alpha_dropout", "alpha_dropout",
-    "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", alpha_dropout_args, 4, 1, false, true, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema alpha_dropout_schema = {.name = "alpha_dropout", .call = "alpha_dropout",
+    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    "Generator = None) -> Tensor", .args = alpha_dropout_args, .n_args = 4, .n_outs = 1,
+    .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&alpha_dropout_schema,
     impl::alpha_dropout, nullptr);
@@ -868,10 +907,11 @@ static constexpr ArgInfo alpha_dropout__args[] = {{"input", ArgType::kTensor, tr
                                                   {"train", ArgType::kBool, false, true, 0,
                                                    ArgDefault::kBool, {.i = 1}},
                                                   {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema alpha_dropout__schema = {"alpha_dropout_", "alpha_dropout_",
-    "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", alpha_dropout__args, 4, 0, false, true, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema alpha_dropout__schema = {.name = "alpha_dropout_",
+                                                   .call = "alpha_dropout_",
+    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    "Generator = None) -> Tensor", .args = alpha_dropout__args, .n_args = 4, .n_outs = 0,
+    .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_op<void, Tensor&,
     double, bool, Generator*>(&alpha_dropout__schema, alpha_dropout__impl, nullptr);
 
@@ -880,11 +920,11 @@ static constexpr ArgInfo feature_alpha_dropout_args[] = {{"input", ArgType::kTen
     {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
     {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema feature_alpha_dropout_schema = {"feature_alpha_dropout",
-    "feature_alpha_dropout",
-    "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
-    "Generator = None) -> Tensor", feature_alpha_dropout_args, 4, 1, false, true, false, true,
-    nullptr, OpKind::kComposite};
+static constexpr OpSchema feature_alpha_dropout_schema = {.name = "feature_alpha_dropout",
+    .call = "feature_alpha_dropout",
+    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    "Generator = None) -> Tensor", .args = feature_alpha_dropout_args, .n_args = 4, .n_outs = 1,
+    .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&feature_alpha_dropout_schema,
     impl::feature_alpha_dropout, nullptr);
@@ -892,11 +932,11 @@ static constexpr ArgInfo feature_alpha_dropout__args[] = {{"input", ArgType::kTe
     {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
     {"generator", ArgType::kGenerator, false, true}};
-static constexpr OpSchema feature_alpha_dropout__schema = {"feature_alpha_dropout_",
-    "feature_alpha_dropout_",
-    "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
-    "Generator = None) -> Tensor", feature_alpha_dropout__args, 4, 0, false, true, false, true,
-    nullptr, OpKind::kComposite};
+static constexpr OpSchema feature_alpha_dropout__schema = {.name = "feature_alpha_dropout_",
+    .call = "feature_alpha_dropout_",
+    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    "Generator = None) -> Tensor", .args = feature_alpha_dropout__args, .n_args = 4, .n_outs = 0,
+    .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_ =
     make_op<void, Tensor&, double, bool, Generator*>(&feature_alpha_dropout__schema,
                                                      feature_alpha_dropout__impl, nullptr);

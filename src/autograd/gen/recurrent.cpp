@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -19,12 +20,11 @@ static constexpr ArgInfo lstm_args[] = {{"input", ArgType::kTensor, false, false
                                         {"bidirectional", ArgType::kBool, false, false},
                                         {"batch_first", ArgType::kBool, false, false},
                                         {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema lstm_schema =
-    {"lstm", "lstm",
-    "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: Bool, num_layers: Int, "
-    "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
-    "None) -> (output: Tensor, h_n: Tensor, c_n: Tensor)", lstm_args, 10, 3, false, false, false,
-    true, nullptr, OpKind::kComposite};
+static constexpr OpSchema lstm_schema = {.name = "lstm", .call = "lstm",
+    .text = "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: Bool, num_layers: "
+    "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
+    "= None) -> (output: Tensor, h_n: Tensor, c_n: Tensor)", .args = lstm_args, .n_args = 10,
+    .n_outs = 3, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
                           bool, Ints)> op_lstm = make_op<TensorTriple, const Tensor&, TensorSpan,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&lstm_schema, impl::lstm, nullptr);
@@ -40,12 +40,11 @@ static constexpr ArgInfo gru_args[] = {{"input", ArgType::kTensor, false, false}
                                        {"bidirectional", ArgType::kBool, false, false},
                                        {"batch_first", ArgType::kBool, false, false},
                                        {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema gru_schema =
-    {"gru", "gru",
-    "gru(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, dropout: "
-    "Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = None) -> "
-    "(output: Tensor, h_n: Tensor)", gru_args, 10, 2, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema gru_schema = {.name = "gru", .call = "gru",
+    .text = "gru(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
+    "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
+    "None) -> (output: Tensor, h_n: Tensor)", .args = gru_args, .n_args = 10, .n_outs = 2,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_gru = make_op<TensorPair, const Tensor&, const Tensor&,
                                                       TensorSpan, bool, int64_t, double, bool, bool,
@@ -62,11 +61,11 @@ static constexpr ArgInfo rnn_tanh_args[] = {{"input", ArgType::kTensor, false, f
                                             {"bidirectional", ArgType::kBool, false, false},
                                             {"batch_first", ArgType::kBool, false, false},
                                             {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema rnn_tanh_schema = {"rnn_tanh", "rnn_tanh",
-    "rnn_tanh(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
-    "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
-    "None) -> (output: Tensor, h_n: Tensor)", rnn_tanh_args, 10, 2, false, false, false, true,
-    nullptr, OpKind::kComposite};
+static constexpr OpSchema rnn_tanh_schema = {.name = "rnn_tanh", .call = "rnn_tanh",
+    .text = "rnn_tanh(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
+    "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
+    "= None) -> (output: Tensor, h_n: Tensor)", .args = rnn_tanh_args, .n_args = 10, .n_outs = 2,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_tanh = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_tanh_schema, impl::rnn_tanh,
@@ -83,11 +82,11 @@ static constexpr ArgInfo rnn_relu_args[] = {{"input", ArgType::kTensor, false, f
                                             {"bidirectional", ArgType::kBool, false, false},
                                             {"batch_first", ArgType::kBool, false, false},
                                             {"batch_sizes", ArgType::kSize, false, true}};
-static constexpr OpSchema rnn_relu_schema = {"rnn_relu", "rnn_relu",
-    "rnn_relu(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
-    "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
-    "None) -> (output: Tensor, h_n: Tensor)", rnn_relu_args, 10, 2, false, false, false, true,
-    nullptr, OpKind::kComposite};
+static constexpr OpSchema rnn_relu_schema = {.name = "rnn_relu", .call = "rnn_relu",
+    .text = "rnn_relu(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
+    "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
+    "= None) -> (output: Tensor, h_n: Tensor)", .args = rnn_relu_args, .n_args = 10, .n_outs = 2,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_relu = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_relu_schema, impl::rnn_relu,
@@ -100,10 +99,10 @@ static constexpr ArgInfo lstm_cell_args[] = {{"input", ArgType::kTensor, false, 
                                              {"w_hh", ArgType::kTensor, false, false},
                                              {"b_ih", ArgType::kOptTensor, false, true},
                                              {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema lstm_cell_schema = {"lstm_cell", "lstm_cell",
-    "lstm_cell(input: Tensor, hx: Tensor[], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, "
-    "b_hh: Tensor? = None) -> (h_1: Tensor, c_1: Tensor)", lstm_cell_args, 6, 2, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema lstm_cell_schema = {.name = "lstm_cell", .call = "lstm_cell",
+    .text = "lstm_cell(input: Tensor, hx: Tensor[], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
+    "None, b_hh: Tensor? = None) -> (h_1: Tensor, c_1: Tensor)", .args = lstm_cell_args,
+    .n_args = 6, .n_outs = 2, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&, const Tensor*,
                         const Tensor*)> op_lstm_cell = make_op<TensorPair, const Tensor&,
     TensorSpan, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&lstm_cell_schema,
@@ -116,10 +115,10 @@ static constexpr ArgInfo gru_cell_args[] = {{"input", ArgType::kTensor, false, f
                                             {"w_hh", ArgType::kTensor, false, false},
                                             {"b_ih", ArgType::kOptTensor, false, true},
                                             {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema gru_cell_schema = {"gru_cell", "gru_cell",
-    "gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, b_hh: "
-    "Tensor? = None) -> Tensor", gru_cell_args, 6, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema gru_cell_schema = {.name = "gru_cell", .call = "gru_cell",
+    .text = "gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
+    "None, b_hh: Tensor? = None) -> Tensor", .args = gru_cell_args, .n_args = 6, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_gru_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&gru_cell_schema,
@@ -132,10 +131,10 @@ static constexpr ArgInfo rnn_tanh_cell_args[] = {{"input", ArgType::kTensor, fal
                                                  {"w_hh", ArgType::kTensor, false, false},
                                                  {"b_ih", ArgType::kOptTensor, false, true},
                                                  {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema rnn_tanh_cell_schema = {"rnn_tanh_cell", "rnn_tanh_cell",
-    "rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, "
-    "b_hh: Tensor? = None) -> Tensor", rnn_tanh_cell_args, 6, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema rnn_tanh_cell_schema = {.name = "rnn_tanh_cell", .call = "rnn_tanh_cell",
+    .text = "rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
+    "None, b_hh: Tensor? = None) -> Tensor", .args = rnn_tanh_cell_args, .n_args = 6, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_tanh_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -148,10 +147,10 @@ static constexpr ArgInfo rnn_relu_cell_args[] = {{"input", ArgType::kTensor, fal
                                                  {"w_hh", ArgType::kTensor, false, false},
                                                  {"b_ih", ArgType::kOptTensor, false, true},
                                                  {"b_hh", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema rnn_relu_cell_schema = {"rnn_relu_cell", "rnn_relu_cell",
-    "rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = None, "
-    "b_hh: Tensor? = None) -> Tensor", rnn_relu_cell_args, 6, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema rnn_relu_cell_schema = {.name = "rnn_relu_cell", .call = "rnn_relu_cell",
+    .text = "rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
+    "None, b_hh: Tensor? = None) -> Tensor", .args = rnn_relu_cell_args, .n_args = 6, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_relu_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -261,10 +260,12 @@ static constexpr ArgInfo recurrent_layer_args[] = {{"gates", ArgType::kTensor, f
                                                    {"batch_sizes", ArgType::kShape, false, false},
                                                    {"mode", ArgType::kInt, false, false},
                                                    {"reverse", ArgType::kBool, false, false}};
-static constexpr OpSchema recurrent_layer_schema = {"recurrent_layer", "recurrent_layer",
-    "recurrent_layer(gates: Tensor, h0: Tensor, c0: Tensor?, w_hh: Tensor, b_hh: Tensor?, w_hr: "
-    "Tensor?, batch_sizes: Shape, mode: Int, reverse: Bool) -> (output: Tensor, cells: Tensor, "
-    "saved: PlainTensor)", recurrent_layer_args, 9, 3, true, false, true, false};
+static constexpr OpSchema recurrent_layer_schema = {.name = "recurrent_layer",
+                                                    .call = "recurrent_layer",
+    .text = "recurrent_layer(gates: Tensor, h0: Tensor, c0: Tensor?, w_hh: Tensor, b_hh: Tensor?, "
+    "w_hr: Tensor?, batch_sizes: Shape, mode: Int, reverse: Bool) -> (output: Tensor, cells: "
+    "Tensor, saved: PlainTensor)", .args = recurrent_layer_args, .n_args = 9, .n_outs = 3,
+    .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor*,
                           const Tensor*, Ints, int64_t, bool)> op_recurrent_layer =
     make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor*,
@@ -279,12 +280,13 @@ static constexpr ArgInfo recurrent_layer_backward_args[] =
      {"output", ArgType::kTensor, false, false}, {"cells", ArgType::kTensor, false, false},
      {"saved", ArgType::kTensor, false, false}, {"batch_sizes", ArgType::kShape, false, false},
      {"mode", ArgType::kInt, false, false}, {"reverse", ArgType::kBool, false, false}};
-static constexpr OpSchema recurrent_layer_backward_schema = {"recurrent_layer_backward",
-    "recurrent_layer_backward",
-    "recurrent_layer_backward(grad: Tensor?, grad_cells: Tensor?, h0: Tensor, c0: Tensor?, w_hh: "
-    "Tensor, w_hr: Tensor?, output: Tensor, cells: Tensor, saved: Tensor, batch_sizes: Shape, "
-    "mode: Int, reverse: Bool) -> (dgates: Tensor, dhidden: Tensor, carry: Tensor)",
-    recurrent_layer_backward_args, 12, 3, false, false, true, false};
+static constexpr OpSchema recurrent_layer_backward_schema = {.name = "recurrent_layer_backward",
+    .call = "recurrent_layer_backward",
+    .text = "recurrent_layer_backward(grad: Tensor?, grad_cells: Tensor?, h0: Tensor, c0: "
+    "Tensor?, w_hh: Tensor, w_hr: Tensor?, output: Tensor, cells: Tensor, saved: Tensor, "
+    "batch_sizes: Shape, mode: Int, reverse: Bool) -> (dgates: Tensor, dhidden: Tensor, carry: "
+    "Tensor)", .args = recurrent_layer_backward_args, .n_args = 12, .n_outs = 3, .internal = true,
+    .leaf = true};
 constinit Op<TensorTriple(const Tensor*, const Tensor*, const Tensor&, const Tensor*, const Tensor&,
                           const Tensor*, const Tensor&, const Tensor&, const Tensor&, Ints, int64_t,
                           bool)> op_recurrent_layer_backward = make_op<TensorTriple, const Tensor*,

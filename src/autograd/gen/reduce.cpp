@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -37,9 +38,11 @@ static TensorRef sum_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo sum_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema sum_schema =
-    {"sum", "sum", "sum(self: Tensor, dtype: DType? = None) -> Tensor", sum_args, 2, 1, true, false,
-     false, false};
+static constexpr OpSchema sum_schema = {.name = "sum", .call = "sum",
+                                        .text = "sum(self: Tensor, dtype: DType? = None) -> Tensor",
+                                        .args = sum_args, .n_args = 2, .n_outs = 1,
+                                        .differentiable = true, .leaf = true,
+                                        .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&,
     Dtype>(&sum_schema, impl::sum, sum_autograd);
 
@@ -82,9 +85,10 @@ static constexpr ArgInfo sum_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sum_dim_schema = {"sum_dim", "sum_dim",
-    "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    sum_dim_args, 4, 1, true, false, false, false};
+static constexpr OpSchema sum_dim_schema = {.name = "sum_dim", .call = "sum_dim",
+    .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = sum_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, impl::sum_dim,
     sum_dim_autograd);
@@ -93,9 +97,10 @@ static void sum_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sum_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema sum_dim_into_schema = {"sum_dim_into", "sum_dim_into",
-    "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    sum_dim_args, 5, 0, true, false, false, false};
+static constexpr OpSchema sum_dim_into_schema = {.name = "sum_dim_into", .call = "sum_dim_into",
+    .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = sum_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema,
     sum_dim_into_impl, sum_dim_into_autograd);
@@ -103,10 +108,9 @@ constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into =
 // ---- sum_to_size ----
 static constexpr ArgInfo sum_to_size_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema sum_to_size_schema = {"sum_to_size", "sum_to_size",
-                                                "sum_to_size(self: Tensor, size: Size) -> Tensor",
-                                                sum_to_size_args, 2, 1, false, false, false, true,
-                                                nullptr, OpKind::kComposite};
+static constexpr OpSchema sum_to_size_schema = {.name = "sum_to_size", .call = "sum_to_size",
+    .text = "sum_to_size(self: Tensor, size: Size) -> Tensor", .args = sum_to_size_args,
+    .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&,
     Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
 
@@ -139,9 +143,9 @@ static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo mean_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema mean_schema =
-    {"mean", "mean", "mean(self: Tensor, dtype: DType? = None) -> Tensor", mean_args, 2, 1, true,
-     false, false, false};
+static constexpr OpSchema mean_schema = {.name = "mean", .call = "mean",
+    .text = "mean(self: Tensor, dtype: DType? = None) -> Tensor", .args = mean_args, .n_args = 2,
+    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&,
     Dtype>(&mean_schema, impl::mean, mean_autograd);
 
@@ -186,9 +190,10 @@ static constexpr ArgInfo mean_dim_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kBool, {.i = 0}},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mean_dim_schema = {"mean_dim", "mean_dim",
-    "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    mean_dim_args, 4, 1, true, false, false, false};
+static constexpr OpSchema mean_dim_schema = {.name = "mean_dim", .call = "mean_dim",
+    .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = mean_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, impl::mean_dim,
     mean_dim_autograd);
@@ -197,9 +202,10 @@ static void mean_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool ke
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mean_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema mean_dim_into_schema = {"mean_dim_into", "mean_dim_into",
-    "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    mean_dim_args, 5, 0, true, false, false, false};
+static constexpr OpSchema mean_dim_into_schema = {.name = "mean_dim_into", .call = "mean_dim_into",
+    .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = mean_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema,
     mean_dim_into_impl, mean_dim_into_autograd);
@@ -238,8 +244,10 @@ static TensorRef max_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo max_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema max_schema = {"max", "max", "max(self: Tensor) -> Tensor", max_args, 1, 1,
-                                        true, false, false, false};
+static constexpr OpSchema max_schema = {.name = "max", .call = "max",
+                                        .text = "max(self: Tensor) -> Tensor", .args = max_args,
+                                        .n_args = 1, .n_outs = 1, .differentiable = true,
+                                        .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema,
     impl::max, max_autograd);
 
@@ -286,9 +294,10 @@ static constexpr ArgInfo max_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst_values", ArgType::kTensor, true, false},
                                            {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema max_dim_schema = {"max_dim", "max_dim",
-    "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", max_dim_args, 3, 2, true, false, false, false};
+static constexpr OpSchema max_dim_schema = {.name = "max_dim", .call = "max_dim",
+    .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", .args = max_dim_args, .n_args = 3, .n_outs = 2, .differentiable = true,
+    .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, impl::max_dim,
                                                       max_dim_autograd);
@@ -297,9 +306,10 @@ static void max_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool 
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_max_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr OpSchema max_dim_into_schema = {"max_dim_into", "max_dim_into",
-    "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", max_dim_args, 5, 0, true, false, false, false};
+static constexpr OpSchema max_dim_into_schema = {.name = "max_dim_into", .call = "max_dim_into",
+    .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", .args = max_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true,
+    .leaf = true, .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema,
     max_dim_into_impl, max_dim_into_autograd);
@@ -338,8 +348,10 @@ static TensorRef min_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo min_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema min_schema = {"min", "min", "min(self: Tensor) -> Tensor", min_args, 1, 1,
-                                        true, false, false, false};
+static constexpr OpSchema min_schema = {.name = "min", .call = "min",
+                                        .text = "min(self: Tensor) -> Tensor", .args = min_args,
+                                        .n_args = 1, .n_outs = 1, .differentiable = true,
+                                        .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&>(&min_schema,
     impl::min, min_autograd);
 
@@ -386,9 +398,10 @@ static constexpr ArgInfo min_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst_values", ArgType::kTensor, true, false},
                                            {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema min_dim_schema = {"min_dim", "min_dim",
-    "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", min_dim_args, 3, 2, true, false, false, false};
+static constexpr OpSchema min_dim_schema = {.name = "min_dim", .call = "min_dim",
+    .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", .args = min_dim_args, .n_args = 3, .n_outs = 2, .differentiable = true,
+    .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, impl::min_dim,
                                                       min_dim_autograd);
@@ -397,9 +410,10 @@ static void min_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool 
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_min_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_values, dst_indices);
 }
-static constexpr OpSchema min_dim_into_schema = {"min_dim_into", "min_dim_into",
-    "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", min_dim_args, 5, 0, true, false, false, false};
+static constexpr OpSchema min_dim_into_schema = {.name = "min_dim_into", .call = "min_dim_into",
+    .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
+    "IndexTensor)", .args = min_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true,
+    .leaf = true, .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema,
     min_dim_into_impl, min_dim_into_autograd);
@@ -410,9 +424,9 @@ static constexpr ArgInfo argmax_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"keepdim", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmax_schema = {"argmax", "argmax",
-    "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 3,
-    1, false, false, false, false};
+static constexpr OpSchema argmax_schema = {.name = "argmax", .call = "argmax",
+    .text = "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
+    .args = argmax_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, impl::argmax, nullptr);
 static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -420,17 +434,19 @@ static void argmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, b
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema argmax_into_schema = {"argmax_into", "argmax_into",
-    "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmax_args, 4,
-    0, false, false, false, false};
+static constexpr OpSchema argmax_into_schema = {.name = "argmax_into", .call = "argmax_into",
+    .text = "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
+    .args = argmax_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_impl,
     argmax_into_autograd);
 
 // ---- any ----
 static constexpr ArgInfo any_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema any_schema = {"any", "any", "any(self: Tensor) -> BoolTensor", any_args,
-                                        1, 1, false, false, false, false};
+static constexpr OpSchema any_schema = {.name = "any", .call = "any",
+                                        .text = "any(self: Tensor) -> BoolTensor", .args = any_args,
+                                        .n_args = 1, .n_outs = 1, .leaf = true,
+                                        .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema,
     impl::any, nullptr);
 
@@ -440,26 +456,28 @@ static constexpr ArgInfo any_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"keepdim", ArgType::kBool, false, true, 0,
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema any_dim_schema = {"any_dim", "any_dim",
-    "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 3, 1,
-    false, false, false, false};
+static constexpr OpSchema any_dim_schema = {.name = "any_dim", .call = "any_dim",
+    .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+    .args = any_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&any_dim_schema, impl::any_dim, nullptr);
 static void any_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_any_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema any_dim_into_schema = {"any_dim_into", "any_dim_into",
-    "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", any_dim_args, 4, 0,
-    false, false, false, false};
+static constexpr OpSchema any_dim_into_schema = {.name = "any_dim_into", .call = "any_dim_into",
+    .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+    .args = any_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_impl,
                                                       any_dim_into_autograd);
 
 // ---- all ----
 static constexpr ArgInfo all_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema all_schema = {"all", "all", "all(self: Tensor) -> BoolTensor", all_args,
-                                        1, 1, false, false, false, false};
+static constexpr OpSchema all_schema = {.name = "all", .call = "all",
+                                        .text = "all(self: Tensor) -> BoolTensor", .args = all_args,
+                                        .n_args = 1, .n_outs = 1, .leaf = true,
+                                        .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema,
     impl::all, nullptr);
 
@@ -469,18 +487,18 @@ static constexpr ArgInfo all_dim_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"keepdim", ArgType::kBool, false, true, 0,
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema all_dim_schema = {"all_dim", "all_dim",
-    "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 3, 1,
-    false, false, false, false};
+static constexpr OpSchema all_dim_schema = {.name = "all_dim", .call = "all_dim",
+    .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+    .args = all_dim_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&all_dim_schema, impl::all_dim, nullptr);
 static void all_dim_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_all_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema all_dim_into_schema = {"all_dim_into", "all_dim_into",
-    "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor", all_dim_args, 4, 0,
-    false, false, false, false};
+static constexpr OpSchema all_dim_into_schema = {.name = "all_dim_into", .call = "all_dim_into",
+    .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
+    .args = all_dim_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_impl,
                                                       all_dim_into_autograd);
@@ -529,18 +547,20 @@ static constexpr ArgInfo amax_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"keepdim", ArgType::kBool, false, true, 0,
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amax_schema =
-    {"amax", "amax", "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-     amax_args, 3, 1, true, false, false, false};
+static constexpr OpSchema amax_schema = {.name = "amax", .call = "amax",
+    .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+    .args = amax_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints,
     bool>(&amax_schema, impl::amax, amax_autograd);
 static void amax_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema amax_into_schema = {"amax_into", "amax_into",
-    "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amax_args, 4, 0, true,
-    false, false, false};
+static constexpr OpSchema amax_into_schema = {.name = "amax_into", .call = "amax_into",
+    .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+    .args = amax_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<void, const Tensor&,
     Ints, bool, Tensor&>(&amax_into_schema, amax_into_impl, amax_into_autograd);
 
@@ -588,18 +608,20 @@ static constexpr ArgInfo amin_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"keepdim", ArgType::kBool, false, true, 0,
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema amin_schema =
-    {"amin", "amin", "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-     amin_args, 3, 1, true, false, false, false};
+static constexpr OpSchema amin_schema = {.name = "amin", .call = "amin",
+    .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+    .args = amin_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints,
     bool>(&amin_schema, impl::amin, amin_autograd);
 static void amin_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_amin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema amin_into_schema = {"amin_into", "amin_into",
-    "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor", amin_args, 4, 0, true,
-    false, false, false};
+static constexpr OpSchema amin_into_schema = {.name = "amin_into", .call = "amin_into",
+    .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
+    .args = amin_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<void, const Tensor&,
     Ints, bool, Tensor&>(&amin_into_schema, amin_into_impl, amin_into_autograd);
 
@@ -648,9 +670,10 @@ static constexpr ArgInfo logsumexp_args[] = {{"self", ArgType::kTensor, false, f
                                              {"keepdim", ArgType::kBool, false, true, 0,
                                               ArgDefault::kBool, {.i = 0}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logsumexp_schema = {"logsumexp", "logsumexp",
-    "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 3, 1,
-    true, false, false, false, nullptr, OpKind::kOther, {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema logsumexp_schema = {.name = "logsumexp", .call = "logsumexp",
+    .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
+    .args = logsumexp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce, .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&,
     Ints, bool>(&logsumexp_schema, impl::logsumexp, logsumexp_autograd);
 static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim,
@@ -658,9 +681,11 @@ static void logsumexp_into_autograd(Call c, const Tensor& self, Ints dim, bool k
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logsumexp_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema logsumexp_into_schema = {"logsumexp_into", "logsumexp_into",
-    "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor", logsumexp_args, 4, 0,
-    true, false, false, false};
+static constexpr OpSchema logsumexp_into_schema = {.name = "logsumexp_into",
+                                                   .call = "logsumexp_into",
+    .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
+    .args = logsumexp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_impl,
                                                       logsumexp_into_autograd);
@@ -673,10 +698,10 @@ static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"keepdim", ArgType::kBool, false, true, 0,
                                         ArgDefault::kBool, {.i = 0}},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema var_schema =
-    {"var", "var",
-     "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-     var_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema var_schema = {.name = "var", .call = "var",
+    .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
+    "Tensor", .args = var_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, nullptr);
 static void var_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -684,9 +709,10 @@ static void var_into_autograd(Call c, const Tensor& self, Ints dim, double corre
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_var_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr OpSchema var_into_schema = {"var_into", "var_into",
-    "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-    var_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema var_into_schema = {.name = "var_into", .call = "var_into",
+    .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
+    "Tensor", .args = var_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl,
     var_into_autograd);
@@ -699,10 +725,10 @@ static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"keepdim", ArgType::kBool, false, true, 0,
                                         ArgDefault::kBool, {.i = 0}},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema std_schema =
-    {"std", "std",
-     "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-     std_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema std_schema = {.name = "std", .call = "std",
+    .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
+    "Tensor", .args = std_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, nullptr);
 static void std_into_autograd(Call c, const Tensor& self, Ints dim, double correction, bool keepdim,
@@ -710,9 +736,10 @@ static void std_into_autograd(Call c, const Tensor& self, Ints dim, double corre
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_std_into, c.keys & kBelowAutograd, self, dim, correction, keepdim, dst);
 }
-static constexpr OpSchema std_into_schema = {"std_into", "std_into",
-    "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> Tensor",
-    std_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema std_into_schema = {.name = "std_into", .call = "std_into",
+    .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
+    "Tensor", .args = std_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl,
     std_into_autograd);
@@ -724,10 +751,10 @@ static constexpr ArgInfo var_mean_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kFloat, {.f = 1.0}},
                                             {"keepdim", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema var_mean_schema = {"var_mean", "var_mean",
-    "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "(var: Tensor, mean: Tensor)", var_mean_args, 4, 2, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema var_mean_schema = {.name = "var_mean", .call = "var_mean",
+    .text = "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
+    "false) -> (var: Tensor, mean: Tensor)", .args = var_mean_args, .n_args = 4, .n_outs = 2,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean,
     nullptr);
@@ -767,9 +794,10 @@ static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
 }
 static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema prod_schema =
-    {"prod", "prod", "prod(self: Tensor, dtype: DType? = None) -> Tensor", prod_args, 2, 1, true,
-     false, false, false, nullptr, OpKind::kOther, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema prod_schema = {.name = "prod", .call = "prod",
+    .text = "prod(self: Tensor, dtype: DType? = None) -> Tensor", .args = prod_args, .n_args = 2,
+    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&,
     Dtype>(&prod_schema, impl::prod, prod_autograd);
 
@@ -820,10 +848,10 @@ static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kBool, {.i = 0}},
                                             {"dtype", ArgType::kDtype, false, true},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema prod_dim_schema = {"prod_dim", "prod_dim",
-    "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    prod_dim_args, 4, 1, true, false, false, false, nullptr, OpKind::kOther,
-    {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema prod_dim_schema = {.name = "prod_dim", .call = "prod_dim",
+    .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = prod_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce, .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim =
     make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim,
     prod_dim_autograd);
@@ -832,9 +860,10 @@ static void prod_dim_into_autograd(Call c, const Tensor& self, int64_t dim, bool
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_prod_dim_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema prod_dim_into_schema = {"prod_dim_into", "prod_dim_into",
-    "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    prod_dim_args, 5, 0, true, false, false, false};
+static constexpr OpSchema prod_dim_into_schema = {.name = "prod_dim_into", .call = "prod_dim_into",
+    .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = prod_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema,
     prod_dim_into_impl, prod_dim_into_autograd);
@@ -845,9 +874,9 @@ static constexpr ArgInfo argmin_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"keepdim", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema argmin_schema = {"argmin", "argmin",
-    "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 3,
-    1, false, false, false, false};
+static constexpr OpSchema argmin_schema = {.name = "argmin", .call = "argmin",
+    .text = "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
+    .args = argmin_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, impl::argmin, nullptr);
 static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -855,9 +884,9 @@ static void argmin_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, b
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_argmin_into, c.keys & kBelowAutograd, self, dim, keepdim, dst);
 }
-static constexpr OpSchema argmin_into_schema = {"argmin_into", "argmin_into",
-    "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor", argmin_args, 4,
-    0, false, false, false, false};
+static constexpr OpSchema argmin_into_schema = {.name = "argmin_into", .call = "argmin_into",
+    .text = "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
+    .args = argmin_args, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmin_into_schema, argmin_into_impl,
     argmin_into_autograd);
@@ -912,11 +941,10 @@ static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false}
                                          ArgDefault::kBool, {.i = 0}},
                                         {"dtype", ArgType::kDtype, false, true},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema norm_schema =
-    {"norm", "norm",
-    "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = "
-    "None) -> Tensor", norm_args, 5, 1, true, false, false, false, nullptr, OpKind::kOther,
-    {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema norm_schema = {.name = "norm", .call = "norm",
+    .text = "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: "
+    "DType? = None) -> Tensor", .args = norm_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+    .leaf = true, .kind = OpKind::kReduce, .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, impl::norm,
     norm_autograd);
@@ -925,9 +953,10 @@ static void norm_into_autograd(Call c, const Tensor& self, double p, Ints dim, b
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_norm_into, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema norm_into_schema = {"norm_into", "norm_into",
-    "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: DType? = "
-    "None) -> Tensor", norm_args, 6, 0, true, false, false, false};
+static constexpr OpSchema norm_into_schema = {.name = "norm_into", .call = "norm_into",
+    .text = "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: "
+    "DType? = None) -> Tensor", .args = norm_args, .n_args = 6, .n_outs = 0, .differentiable = true,
+    .leaf = true, .kind = OpKind::kReduce};
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema,
     norm_into_impl, norm_into_autograd);
@@ -935,9 +964,10 @@ constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_in
 // ---- count_nonzero ----
 static constexpr ArgInfo count_nonzero_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"dim", ArgType::kDims, false, true}};
-static constexpr OpSchema count_nonzero_schema = {"count_nonzero", "count_nonzero",
-    "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor", count_nonzero_args, 2, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema count_nonzero_schema = {.name = "count_nonzero", .call = "count_nonzero",
+    .text = "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor",
+    .args = count_nonzero_args, .n_args = 2, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_count_nonzero = make_op<TensorRef, const Tensor&,
     Ints>(&count_nonzero_schema, impl::count_nonzero, nullptr);
 
@@ -948,9 +978,10 @@ static constexpr ArgInfo aminmax_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dst_min", ArgType::kTensor, true, false},
                                            {"dst_max", ArgType::kTensor, true, false}};
-static constexpr OpSchema aminmax_schema = {"aminmax", "aminmax",
-    "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)",
-    aminmax_args, 3, 2, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema aminmax_schema = {.name = "aminmax", .call = "aminmax",
+    .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
+    "Tensor)", .args = aminmax_args, .n_args = 3, .n_outs = 2, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax =
     make_op<TensorPair, const Tensor&, Opt<int64_t>, bool>(&aminmax_schema, impl::aminmax, nullptr);
 static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, bool keepdim,
@@ -958,9 +989,10 @@ static void aminmax_into_autograd(Call c, const Tensor& self, Opt<int64_t> dim, 
   if (needs_grad(self) || needs_grad(dst_min) || needs_grad(dst_max)) fail_into_grad();
   redispatch(op_aminmax_into, c.keys & kBelowAutograd, self, dim, keepdim, dst_min, dst_max);
 }
-static constexpr OpSchema aminmax_into_schema = {"aminmax_into", "aminmax_into",
-    "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: Tensor)",
-    aminmax_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema aminmax_into_schema = {.name = "aminmax_into", .call = "aminmax_into",
+    .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
+    "Tensor)", .args = aminmax_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&>(&aminmax_into_schema,
     aminmax_into_impl, aminmax_into_autograd);
@@ -972,10 +1004,10 @@ static constexpr ArgInfo std_mean_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kFloat, {.f = 1.0}},
                                             {"keepdim", ArgType::kBool, false, true, 0,
                                              ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema std_mean_schema = {"std_mean", "std_mean",
-    "std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "(std: Tensor, mean: Tensor)", std_mean_args, 4, 2, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema std_mean_schema = {.name = "std_mean", .call = "std_mean",
+    .text = "std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
+    "false) -> (std: Tensor, mean: Tensor)", .args = std_mean_args, .n_args = 4, .n_outs = 2,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&std_mean_schema, impl::std_mean,
     nullptr);
@@ -987,9 +1019,10 @@ static constexpr ArgInfo nansum_args[] = {{"self", ArgType::kTensor, false, fals
                                            ArgDefault::kBool, {.i = 0}},
                                           {"dtype", ArgType::kDtype, false, true},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nansum_schema = {"nansum", "nansum",
-    "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nansum_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema nansum_schema = {.name = "nansum", .call = "nansum",
+    .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = nansum_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nansum =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nansum_schema, impl::nansum, nullptr);
 static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -997,9 +1030,10 @@ static void nansum_into_autograd(Call c, const Tensor& self, Ints dim, bool keep
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nansum_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema nansum_into_schema = {"nansum_into", "nansum_into",
-    "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nansum_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema nansum_into_schema = {.name = "nansum_into", .call = "nansum_into",
+    .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
+    "Tensor", .args = nansum_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nansum_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nansum_into_schema, nansum_into_impl,
     nansum_into_autograd);
@@ -1011,9 +1045,10 @@ static constexpr ArgInfo nanmean_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kBool, {.i = 0}},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema nanmean_schema = {"nanmean", "nanmean",
-    "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nanmean_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema nanmean_schema = {.name = "nanmean", .call = "nanmean",
+    .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
+    "-> Tensor", .args = nanmean_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nanmean =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nanmean_schema, impl::nanmean, nullptr);
 static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype,
@@ -1021,9 +1056,10 @@ static void nanmean_into_autograd(Call c, const Tensor& self, Ints dim, bool kee
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_nanmean_into, c.keys & kBelowAutograd, self, dim, keepdim, dtype, dst);
 }
-static constexpr OpSchema nanmean_into_schema = {"nanmean_into", "nanmean_into",
-    "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    nanmean_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema nanmean_into_schema = {.name = "nanmean_into", .call = "nanmean_into",
+    .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
+    "-> Tensor", .args = nanmean_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nanmean_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nanmean_into_schema,
     nanmean_into_impl, nanmean_into_autograd);
@@ -1034,20 +1070,20 @@ static constexpr ArgInfo cov_args[] = {{"self", ArgType::kTensor, false, false},
                                         ArgDefault::kInt, {.i = 1}},
                                        {"fweights", ArgType::kOptTensor, false, true},
                                        {"aweights", ArgType::kOptTensor, false, true}};
-static constexpr OpSchema cov_schema =
-    {"cov", "cov",
-    "cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = None) "
-    "-> Tensor", cov_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema cov_schema = {.name = "cov", .call = "cov",
+    .text = "cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = "
+    "None) -> Tensor", .args = cov_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op_cov =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*>(&cov_schema, impl::cov,
     nullptr);
 
 // ---- corrcoef ----
 static constexpr ArgInfo corrcoef_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema corrcoef_schema = {"corrcoef", "corrcoef",
-                                             "corrcoef(self: Tensor) -> Tensor", corrcoef_args, 1,
-                                             1, false, false, false, true, nullptr,
-                                             OpKind::kComposite};
+static constexpr OpSchema corrcoef_schema = {.name = "corrcoef", .call = "corrcoef",
+                                             .text = "corrcoef(self: Tensor) -> Tensor",
+                                             .args = corrcoef_args, .n_args = 1, .n_outs = 1,
+                                             .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_corrcoef =
     make_op<TensorRef, const Tensor&>(&corrcoef_schema, impl::corrcoef, nullptr);
 
@@ -1056,9 +1092,10 @@ static constexpr ArgInfo dist_args[] = {{"self", ArgType::kTensor, false, false}
                                         {"other", ArgType::kTensor, false, false},
                                         {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
                                          {.f = 2.0}}};
-static constexpr OpSchema dist_schema =
-    {"dist", "dist", "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor", dist_args, 3, 1,
-     false, false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema dist_schema = {.name = "dist", .call = "dist",
+    .text = "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor", .args = dist_args,
+    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&dist_schema, impl::dist, nullptr);
 
@@ -1071,10 +1108,11 @@ static constexpr ArgInfo pairwise_distance_args[] = {{"x1", ArgType::kTensor, fa
                                                       ArgDefault::kFloat, {.f = 1e-06}},
                                                      {"keepdim", ArgType::kBool, false, true, 0,
                                                       ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema pairwise_distance_schema = {"pairwise_distance", "pairwise_distance",
-    "pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, keepdim: Bool = "
-    "false) -> Tensor", pairwise_distance_args, 5, 1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema pairwise_distance_schema = {.name = "pairwise_distance",
+                                                      .call = "pairwise_distance",
+    .text = "pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, "
+    "keepdim: Bool = false) -> Tensor", .args = pairwise_distance_args, .n_args = 5, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_pairwise_distance =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double,
             bool>(&pairwise_distance_schema, impl::pairwise_distance, nullptr);
@@ -1086,10 +1124,11 @@ static constexpr ArgInfo cosine_similarity_args[] = {{"x1", ArgType::kTensor, fa
                                                       ArgDefault::kInt, {.i = 1}},
                                                      {"eps", ArgType::kFloat, false, true, 0,
                                                       ArgDefault::kFloat, {.f = 1e-08}}};
-static constexpr OpSchema cosine_similarity_schema = {"cosine_similarity", "cosine_similarity",
-    "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
-    cosine_similarity_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite,
-    {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema cosine_similarity_schema = {.name = "cosine_similarity",
+                                                      .call = "cosine_similarity",
+    .text = "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
+    .args = cosine_similarity_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&cosine_similarity_schema,
     impl::cosine_similarity, nullptr);
@@ -1103,9 +1142,10 @@ static constexpr ArgInfo normalize_args[] = {{"input", ArgType::kTensor, false, 
                                              {"eps", ArgType::kFloat, false, true, 0,
                                               ArgDefault::kFloat, {.f = 1e-12}},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema normalize_schema = {"normalize", "normalize",
-    "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
-    normalize_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema normalize_schema = {.name = "normalize", .call = "normalize",
+    .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
+    .args = normalize_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_normalize =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&normalize_schema, impl::normalize,
     nullptr);
@@ -1114,9 +1154,11 @@ static void normalize_into_autograd(Call c, const Tensor& input, double p, int64
   if (needs_grad(input) || needs_grad(dst)) fail_into_grad();
   redispatch(op_normalize_into, c.keys & kBelowAutograd, input, p, dim, eps, dst);
 }
-static constexpr OpSchema normalize_into_schema = {"normalize_into", "normalize_into",
-    "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
-    normalize_args, 5, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema normalize_into_schema = {.name = "normalize_into",
+                                                   .call = "normalize_into",
+    .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
+    .args = normalize_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_normalize_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&normalize_into_schema,
     normalize_into_impl, normalize_into_autograd);
@@ -1127,9 +1169,10 @@ static constexpr ArgInfo renorm_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"maxnorm", ArgType::kFloat, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema renorm_schema = {"renorm", "renorm",
-    "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm_args, 4, 1, false,
-    false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema renorm_schema = {.name = "renorm", .call = "renorm",
+    .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
+    .args = renorm_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&renorm_schema, impl::renorm,
     nullptr);
@@ -1143,9 +1186,9 @@ static constexpr ArgInfo renorm__args[] = {{"self", ArgType::kTensor, true, fals
                                            {"p", ArgType::kFloat, false, false},
                                            {"dim", ArgType::kDim, false, false},
                                            {"maxnorm", ArgType::kFloat, false, false}};
-static constexpr OpSchema renorm__schema = {"renorm_", "renorm_",
-    "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm__args, 4, 0, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema renorm__schema = {.name = "renorm_", .call = "renorm_",
+    .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
+    .args = renorm__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, int64_t, double)> op_renorm_ = make_op<void, Tensor&, double,
     int64_t, double>(&renorm__schema, renorm__impl, renorm__autograd);
 static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t dim, double maxnorm,
@@ -1153,9 +1196,10 @@ static void renorm_into_autograd(Call c, const Tensor& self, double p, int64_t d
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_renorm_into, c.keys & kBelowAutograd, self, p, dim, maxnorm, dst);
 }
-static constexpr OpSchema renorm_into_schema = {"renorm_into", "renorm_into",
-    "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor", renorm_args, 5, 0, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema renorm_into_schema = {.name = "renorm_into", .call = "renorm_into",
+    .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
+    .args = renorm_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&renorm_into_schema,
     renorm_into_impl, renorm_into_autograd);
@@ -1167,11 +1211,11 @@ static constexpr ArgInfo cdist_args[] = {{"x1", ArgType::kTensor, false, false},
                                           {.f = 2.0}}, {"compute_mode", ArgType::kEnum, false, true,
                                                         kCdistModeValues, ArgDefault::kInt,
                                                         {.i = 0}}};
-static constexpr OpSchema cdist_schema =
-    {"cdist", "cdist",
-    "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
-    "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", cdist_args, 4, 1, false, false, false,
-    true, nullptr, OpKind::kComposite, {Autocast::kFp32, Autocast::kFp32}};
+static constexpr OpSchema cdist_schema = {.name = "cdist", .call = "cdist",
+    .text = "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
+    "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", .args = cdist_args, .n_args = 4,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&cdist_schema, impl::cdist,
     nullptr);
@@ -1180,17 +1224,21 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist 
 static constexpr ArgInfo pdist_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat,
                                           {.f = 2.0}}};
-static constexpr OpSchema pdist_schema =
-    {"pdist", "pdist", "pdist(self: Tensor, p: Float = 2.0) -> Tensor", pdist_args, 2, 1, false,
-     false, false, true, nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema pdist_schema = {.name = "pdist", .call = "pdist",
+                                          .text = "pdist(self: Tensor, p: Float = 2.0) -> Tensor",
+                                          .args = pdist_args, .n_args = 2, .n_outs = 1,
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
     double>(&pdist_schema, impl::pdist, nullptr);
 
 // ---- trace ----
 static constexpr ArgInfo trace_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema trace_schema = {"trace", "trace", "trace(self: Tensor) -> Tensor",
-                                          trace_args, 1, 1, false, false, false, true, nullptr,
-                                          OpKind::kComposite, {Autocast::kFp32, Autocast::kNone}};
+static constexpr OpSchema trace_schema = {.name = "trace", .call = "trace",
+                                          .text = "trace(self: Tensor) -> Tensor",
+                                          .args = trace_args, .n_args = 1, .n_outs = 1,
+                                          .structural = true, .kind = OpKind::kComposite,
+                                          .autocast = {Autocast::kFp32, Autocast::kNone}};
 constinit Op<TensorRef(const Tensor&)> op_trace = make_op<TensorRef, const Tensor&>(&trace_schema,
     impl::trace, nullptr);
 

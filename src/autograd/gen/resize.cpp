@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -21,12 +22,12 @@ static constexpr ArgInfo interpolate_args[] = {{"input", ArgType::kTensor, false
                                                {"scale_d", ArgType::kOptFloat, false, true},
                                                {"scale_h", ArgType::kOptFloat, false, true},
                                                {"scale_w", ArgType::kOptFloat, false, true}};
-static constexpr OpSchema interpolate_schema = {"interpolate", "interpolate",
-    "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: "
+static constexpr OpSchema interpolate_schema = {.name = "interpolate", .call = "interpolate",
+    .text = "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: "
     "Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: "
     "Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, "
-    "scale_w: Float? = None) -> Tensor", interpolate_args, 10, 1, false, false, false, true,
-    nullptr, OpKind::kComposite, {Autocast::kNone, Autocast::kFp32}};
+    "scale_w: Float? = None) -> Tensor", .args = interpolate_args, .n_args = 10, .n_outs = 1,
+    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
                        Opt<double>, Opt<double>, Opt<double>)> op_interpolate =
     make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
@@ -84,9 +85,10 @@ static constexpr ArgInfo upsample2d_args[] = {{"self", ArgType::kTensor, false, 
                                               {"align", ArgType::kBool, false, false},
                                               {"scale_h", ArgType::kFloat, false, false},
                                               {"scale_w", ArgType::kFloat, false, false}};
-static constexpr OpSchema upsample2d_schema = {"upsample2d", "upsample2d",
-    "upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, scale_w: Float) "
-    "-> Tensor", upsample2d_args, 6, 1, true, false, true, false};
+static constexpr OpSchema upsample2d_schema = {.name = "upsample2d", .call = "upsample2d",
+    .text = "upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, "
+    "scale_w: Float) -> Tensor", .args = upsample2d_args, .n_args = 6, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d =
     make_op<TensorRef, const Tensor&, Ints, int64_t, bool, double, double>(&upsample2d_schema,
     impl::upsample2d, upsample2d_autograd);
@@ -143,10 +145,11 @@ static constexpr ArgInfo upsample2d_backward_args[] = {{"grad", ArgType::kTensor
                                                        {"align", ArgType::kBool, false, false},
                                                        {"scale_h", ArgType::kFloat, false, false},
                                                        {"scale_w", ArgType::kFloat, false, false}};
-static constexpr OpSchema upsample2d_backward_schema = {"upsample2d_backward",
-                                                        "upsample2d_backward",
-    "upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, scale_h: "
-    "Float, scale_w: Float) -> Tensor", upsample2d_backward_args, 7, 1, true, false, true, false};
+static constexpr OpSchema upsample2d_backward_schema = {.name = "upsample2d_backward",
+                                                        .call = "upsample2d_backward",
+    .text = "upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, "
+    "scale_h: Float, scale_w: Float) -> Tensor", .args = upsample2d_backward_args, .n_args = 7,
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double,
                        double)> op_upsample2d_backward = make_op<TensorRef, const Tensor&, Ints,
     Ints, int64_t, bool, double, double>(&upsample2d_backward_schema, impl::upsample2d_backward,

@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -40,9 +41,10 @@ static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"dtype", ArgType::kDtype, false, true},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumsum_schema = {"cumsum", "cumsum",
-    "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 3, 1, true,
-    false, false, false, nullptr, OpKind::kOther, {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema cumsum_schema = {.name = "cumsum", .call = "cumsum",
+    .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum_args,
+    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+    .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
     int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
@@ -62,9 +64,9 @@ static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
 static constexpr ArgInfo cumsum__args[] = {{"self", ArgType::kTensor, true, false},
                                            {"dim", ArgType::kDim, false, false},
                                            {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumsum__schema = {"cumsum_", "cumsum_",
-    "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum__args, 3, 0, true,
-    false, false, false};
+static constexpr OpSchema cumsum__schema = {.name = "cumsum_", .call = "cumsum_",
+    .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum__args,
+    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumsum__schema, cumsum__impl, cumsum__autograd);
 static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -72,9 +74,9 @@ static void cumsum_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype 
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumsum_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema cumsum_into_schema = {"cumsum_into", "cumsum_into",
-    "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumsum_args, 4, 0, true,
-    false, false, false};
+static constexpr OpSchema cumsum_into_schema = {.name = "cumsum_into", .call = "cumsum_into",
+    .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumsum_args,
+    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_impl,
     cumsum_into_autograd);
@@ -120,9 +122,10 @@ static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, fal
                                            {"dim", ArgType::kDim, false, false},
                                            {"dtype", ArgType::kDtype, false, true},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema cumprod_schema = {"cumprod", "cumprod",
-    "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 3, 1, true,
-    false, false, false, nullptr, OpKind::kOther, {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema cumprod_schema = {.name = "cumprod", .call = "cumprod",
+    .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumprod_args,
+    .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+    .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
                                                       cumprod_autograd);
@@ -146,9 +149,10 @@ static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
 static constexpr ArgInfo cumprod__args[] = {{"self", ArgType::kTensor, true, false},
                                             {"dim", ArgType::kDim, false, false},
                                             {"dtype", ArgType::kDtype, false, true}};
-static constexpr OpSchema cumprod__schema = {"cumprod_", "cumprod_",
-    "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod__args, 3, 0, true,
-    false, false, false};
+static constexpr OpSchema cumprod__schema = {.name = "cumprod_", .call = "cumprod_",
+    .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
+    .args = cumprod__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kRow};
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumprod__schema, cumprod__impl, cumprod__autograd);
 static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype,
@@ -156,9 +160,9 @@ static void cumprod_into_autograd(Call c, const Tensor& self, int64_t dim, Dtype
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_cumprod_into, c.keys & kBelowAutograd, self, dim, dtype, dst);
 }
-static constexpr OpSchema cumprod_into_schema = {"cumprod_into", "cumprod_into",
-    "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", cumprod_args, 4, 0, true,
-    false, false, false};
+static constexpr OpSchema cumprod_into_schema = {.name = "cumprod_into", .call = "cumprod_into",
+    .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor", .args = cumprod_args,
+    .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_impl,
     cumprod_into_autograd);
@@ -171,10 +175,10 @@ static constexpr ArgInfo diff_args[] = {{"self", ArgType::kTensor, false, false}
                                          {.i = -1}}, {"prepend", ArgType::kOptTensor, false, true},
                                         {"append", ArgType::kOptTensor, false, true},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema diff_schema =
-    {"diff", "diff",
-    "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: Tensor? = "
-    "None) -> Tensor", diff_args, 5, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema diff_schema = {.name = "diff", .call = "diff",
+    .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
+    "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 5, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*)> op_diff =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*>(&diff_schema,
     impl::diff, nullptr);
@@ -184,9 +188,10 @@ static void diff_into_autograd(Call c, const Tensor& self, int64_t n, int64_t di
       || needs_grad(dst)) fail_into_grad();
   redispatch(op_diff_into, c.keys & kBelowAutograd, self, n, dim, prepend, append, dst);
 }
-static constexpr OpSchema diff_into_schema = {"diff_into", "diff_into",
-    "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: Tensor? = "
-    "None) -> Tensor", diff_args, 6, 0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema diff_into_schema = {.name = "diff_into", .call = "diff_into",
+    .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
+    "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 6, .n_outs = 0, .structural = true,
+    .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
                   Tensor&)> op_diff_into = make_op<void, const Tensor&, int64_t, int64_t,
                                                    const Tensor*, const Tensor*,
@@ -200,9 +205,10 @@ static constexpr ArgInfo trapezoid_args[] = {{"y", ArgType::kTensor, false, fals
                                               ArgDefault::kInt, {.i = 1}},
                                              {"dim", ArgType::kDim, false, true, 0,
                                               ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema trapezoid_schema = {"trapezoid", "trapezoid",
-    "trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
-    trapezoid_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema trapezoid_schema = {.name = "trapezoid", .call = "trapezoid",
+    .text = "trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
+    .args = trapezoid_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid =
     make_op<TensorRef, const Tensor&, const Tensor*, const Scalar&, int64_t>(&trapezoid_schema,
     impl::trapezoid, nullptr);
@@ -213,10 +219,11 @@ static constexpr ArgInfo cumulative_trapezoid_args[] = {{"y", ArgType::kTensor, 
                                                         {"dx", ArgType::kScalar, false, true, 0,
     ArgDefault::kInt, {.i = 1}}, {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                   {.i = -1}}};
-static constexpr OpSchema cumulative_trapezoid_schema = {"cumulative_trapezoid",
-    "cumulative_trapezoid",
-    "cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
-    cumulative_trapezoid_args, 4, 1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema cumulative_trapezoid_schema = {.name = "cumulative_trapezoid",
+    .call = "cumulative_trapezoid",
+    .text = "cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> "
+    "Tensor", .args = cumulative_trapezoid_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&,
                        int64_t)> op_cumulative_trapezoid = make_op<TensorRef, const Tensor&,
     const Tensor*, const Scalar&, int64_t>(&cumulative_trapezoid_schema, impl::cumulative_trapezoid,
@@ -227,9 +234,9 @@ static constexpr ArgInfo vander_args[] = {{"x", ArgType::kTensor, false, false},
                                           {"N", ArgType::kOptInt, false, true},
                                           {"increasing", ArgType::kBool, false, true, 0,
                                            ArgDefault::kBool, {.i = 0}}};
-static constexpr OpSchema vander_schema = {"vander", "vander",
-    "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor", vander_args, 3, 1,
-    false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema vander_schema = {.name = "vander", .call = "vander",
+    .text = "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor",
+    .args = vander_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
@@ -271,9 +278,10 @@ static constexpr ArgInfo cummax_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"dst_values", ArgType::kTensor, true, false},
                                           {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema cummax_schema = {"cummax", "cummax",
-    "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummax_args, 2, 2,
-    true, false, false, false};
+static constexpr OpSchema cummax_schema = {.name = "cummax", .call = "cummax",
+    .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+    .args = cummax_args, .n_args = 2, .n_outs = 2, .differentiable = true, .leaf = true,
+    .kind = OpKind::kRow};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_cummax = make_op<TensorPair, const Tensor&,
     int64_t>(&cummax_schema, impl::cummax, cummax_autograd);
 static void cummax_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
@@ -281,9 +289,10 @@ static void cummax_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_cummax_into, c.keys & kBelowAutograd, self, dim, dst_values, dst_indices);
 }
-static constexpr OpSchema cummax_into_schema = {"cummax_into", "cummax_into",
-    "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummax_args, 4, 0,
-    true, false, false, false};
+static constexpr OpSchema cummax_into_schema = {.name = "cummax_into", .call = "cummax_into",
+    .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+    .args = cummax_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kRow};
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummax_into_schema, cummax_into_impl,
     cummax_into_autograd);
@@ -326,9 +335,10 @@ static constexpr ArgInfo cummin_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"dst_values", ArgType::kTensor, true, false},
                                           {"dst_indices", ArgType::kTensor, true, false}};
-static constexpr OpSchema cummin_schema = {"cummin", "cummin",
-    "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummin_args, 2, 2,
-    true, false, false, false};
+static constexpr OpSchema cummin_schema = {.name = "cummin", .call = "cummin",
+    .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+    .args = cummin_args, .n_args = 2, .n_outs = 2, .differentiable = true, .leaf = true,
+    .kind = OpKind::kRow};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_cummin = make_op<TensorPair, const Tensor&,
     int64_t>(&cummin_schema, impl::cummin, cummin_autograd);
 static void cummin_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst_values,
@@ -336,9 +346,10 @@ static void cummin_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor
   if (needs_grad(self) || needs_grad(dst_values) || needs_grad(dst_indices)) fail_into_grad();
   redispatch(op_cummin_into, c.keys & kBelowAutograd, self, dim, dst_values, dst_indices);
 }
-static constexpr OpSchema cummin_into_schema = {"cummin_into", "cummin_into",
-    "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)", cummin_args, 4, 0,
-    true, false, false, false};
+static constexpr OpSchema cummin_into_schema = {.name = "cummin_into", .call = "cummin_into",
+    .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
+    .args = cummin_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+    .kind = OpKind::kRow};
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummin_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummin_into_schema, cummin_into_impl,
     cummin_into_autograd);
@@ -383,19 +394,19 @@ static TensorRef logcumsumexp_autograd(Call c, const Tensor& self, int64_t dim) 
 static constexpr ArgInfo logcumsumexp_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"dim", ArgType::kDim, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema logcumsumexp_schema = {"logcumsumexp", "logcumsumexp",
-                                                 "logcumsumexp(self: Tensor, dim: Dim) -> Tensor",
-                                                 logcumsumexp_args, 2, 1, true, false, false,
-                                                 false};
+static constexpr OpSchema logcumsumexp_schema = {.name = "logcumsumexp", .call = "logcumsumexp",
+    .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_logcumsumexp = make_op<TensorRef, const Tensor&,
     int64_t>(&logcumsumexp_schema, impl::logcumsumexp, logcumsumexp_autograd);
 static void logcumsumexp_into_autograd(Call c, const Tensor& self, int64_t dim, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_logcumsumexp_into, c.keys & kBelowAutograd, self, dim, dst);
 }
-static constexpr OpSchema logcumsumexp_into_schema = {"logcumsumexp_into", "logcumsumexp_into",
-    "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", logcumsumexp_args, 3, 0, true, false, false,
-    false};
+static constexpr OpSchema logcumsumexp_into_schema = {.name = "logcumsumexp_into",
+                                                      .call = "logcumsumexp_into",
+    .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
+    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_logcumsumexp_into =
     make_op<void, const Tensor&, int64_t, Tensor&>(&logcumsumexp_into_schema,
                                                    logcumsumexp_into_impl,
@@ -408,9 +419,10 @@ static constexpr ArgInfo gradient_args[] = {{"self", ArgType::kTensor, false, fa
                                             {"dim", ArgType::kDims, false, true},
                                             {"edge_order", ArgType::kInt, false, true, 0,
                                              ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema gradient_schema = {"gradient", "gradient",
-    "gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> Tensor[]",
-    gradient_args, 4, -1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema gradient_schema = {.name = "gradient", .call = "gradient",
+    .text = "gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> "
+    "Tensor[]", .args = gradient_args, .n_args = 4, .n_outs = -1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, const Scalar&, Ints, int64_t)> op_gradient =
     make_op<TensorList, const Tensor&, const Scalar&, Ints, int64_t>(&gradient_schema,
     impl::gradient, nullptr);
@@ -421,10 +433,11 @@ static constexpr ArgInfo gradient_points_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dim", ArgType::kDims, false, true},
                                                    {"edge_order", ArgType::kInt, false, true, 0,
                                                     ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema gradient_points_schema = {"gradient_points", "gradient_points",
-    "gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = 1) -> "
-    "Tensor[]", gradient_points_args, 4, -1, false, false, false, true, nullptr,
-    OpKind::kComposite};
+static constexpr OpSchema gradient_points_schema = {.name = "gradient_points",
+                                                    .call = "gradient_points",
+    .text = "gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = "
+    "1) -> Tensor[]", .args = gradient_points_args, .n_args = 4, .n_outs = -1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorList(const Tensor&, TensorSpan, Ints, int64_t)> op_gradient_points =
     make_op<TensorList, const Tensor&, TensorSpan, Ints, int64_t>(&gradient_points_schema,
     impl::gradient_points, nullptr);

@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -39,9 +40,11 @@ static TensorRef lgamma_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo lgamma_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema lgamma_schema = {"lgamma", "lgamma", "lgamma(self: Tensor) -> Tensor",
-                                           lgamma_args, 1, 1, true, false, false, false, nullptr,
-                                           OpKind::kElementwise};
+static constexpr OpSchema lgamma_schema = {.name = "lgamma", .call = "lgamma",
+                                           .text = "lgamma(self: Tensor) -> Tensor",
+                                           .args = lgamma_args, .n_args = 1, .n_outs = 1,
+                                           .differentiable = true, .leaf = true,
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_lgamma};
 constinit Op<TensorRef(const Tensor&)> op_lgamma = make_op<TensorRef, const Tensor&>(&lgamma_schema,
     lgamma_impl, lgamma_autograd);
 static void lgamma__autograd(Call c, Tensor& self) {
@@ -59,19 +62,23 @@ static void lgamma__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo lgamma__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema lgamma__schema = {"lgamma_", "lgamma_", "lgamma(self: Tensor) -> Tensor",
-                                            lgamma__args, 1, 0, true, false, false, false, nullptr,
-                                            OpKind::kElementwise};
+static constexpr OpSchema lgamma__schema = {.name = "lgamma_", .call = "lgamma_",
+                                            .text = "lgamma(self: Tensor) -> Tensor",
+                                            .args = lgamma__args, .n_args = 1, .n_outs = 0,
+                                            .differentiable = true, .leaf = true,
+                                            .kind = OpKind::kElementwise, .kernel = &kernel_lgamma};
 constinit Op<void(Tensor&)> op_lgamma_ = make_op<void, Tensor&>(&lgamma__schema, lgamma__impl,
     lgamma__autograd);
 static void lgamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_lgamma_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema lgamma_into_schema = {"lgamma_into", "lgamma_into",
-                                                "lgamma(self: Tensor) -> Tensor", lgamma_args, 2, 0,
-                                                true, false, false, false, nullptr,
-                                                OpKind::kElementwise};
+static constexpr OpSchema lgamma_into_schema = {.name = "lgamma_into", .call = "lgamma_into",
+                                                .text = "lgamma(self: Tensor) -> Tensor",
+                                                .args = lgamma_args, .n_args = 2, .n_outs = 0,
+                                                .differentiable = true, .leaf = true,
+                                                .kind = OpKind::kElementwise,
+                                                .kernel = &kernel_lgamma};
 constinit Op<void(const Tensor&, Tensor&)> op_lgamma_into = make_op<void, const Tensor&,
     Tensor&>(&lgamma_into_schema, lgamma_into_impl, lgamma_into_autograd);
 
@@ -107,9 +114,12 @@ static TensorRef digamma_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo digamma_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema digamma_schema = {"digamma", "digamma", "digamma(self: Tensor) -> Tensor",
-                                            digamma_args, 1, 1, true, false, false, false, nullptr,
-                                            OpKind::kElementwise};
+static constexpr OpSchema digamma_schema = {.name = "digamma", .call = "digamma",
+                                            .text = "digamma(self: Tensor) -> Tensor",
+                                            .args = digamma_args, .n_args = 1, .n_outs = 1,
+                                            .differentiable = true, .leaf = true,
+                                            .kind = OpKind::kElementwise,
+                                            .kernel = &kernel_digamma};
 constinit Op<TensorRef(const Tensor&)> op_digamma =
     make_op<TensorRef, const Tensor&>(&digamma_schema, digamma_impl, digamma_autograd);
 static void digamma__autograd(Call c, Tensor& self) {
@@ -127,20 +137,24 @@ static void digamma__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo digamma__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema digamma__schema = {"digamma_", "digamma_",
-                                             "digamma(self: Tensor) -> Tensor", digamma__args, 1, 0,
-                                             true, false, false, false, nullptr,
-                                             OpKind::kElementwise};
+static constexpr OpSchema digamma__schema = {.name = "digamma_", .call = "digamma_",
+                                             .text = "digamma(self: Tensor) -> Tensor",
+                                             .args = digamma__args, .n_args = 1, .n_outs = 0,
+                                             .differentiable = true, .leaf = true,
+                                             .kind = OpKind::kElementwise,
+                                             .kernel = &kernel_digamma};
 constinit Op<void(Tensor&)> op_digamma_ = make_op<void, Tensor&>(&digamma__schema, digamma__impl,
     digamma__autograd);
 static void digamma_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_digamma_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema digamma_into_schema = {"digamma_into", "digamma_into",
-                                                 "digamma(self: Tensor) -> Tensor", digamma_args, 2,
-                                                 0, true, false, false, false, nullptr,
-                                                 OpKind::kElementwise};
+static constexpr OpSchema digamma_into_schema = {.name = "digamma_into", .call = "digamma_into",
+                                                 .text = "digamma(self: Tensor) -> Tensor",
+                                                 .args = digamma_args, .n_args = 2, .n_outs = 0,
+                                                 .differentiable = true, .leaf = true,
+                                                 .kind = OpKind::kElementwise,
+                                                 .kernel = &kernel_digamma};
 constinit Op<void(const Tensor&, Tensor&)> op_digamma_into = make_op<void, const Tensor&,
     Tensor&>(&digamma_into_schema, digamma_into_impl, digamma_into_autograd);
 
@@ -148,20 +162,20 @@ constinit Op<void(const Tensor&, Tensor&)> op_digamma_into = make_op<void, const
 static constexpr ArgInfo polygamma_args[] = {{"n", ArgType::kInt, false, false},
                                              {"self", ArgType::kTensor, false, false},
                                              {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema polygamma_schema = {"polygamma", "polygamma",
-                                              "polygamma(n: Int, self: Tensor) -> Tensor",
-                                              polygamma_args, 2, 1, false, false, false, true,
-                                              nullptr, OpKind::kComposite};
+static constexpr OpSchema polygamma_schema = {.name = "polygamma", .call = "polygamma",
+                                              .text = "polygamma(n: Int, self: Tensor) -> Tensor",
+                                              .args = polygamma_args, .n_args = 2, .n_outs = 1,
+                                              .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(int64_t, const Tensor&)> op_polygamma = make_op<TensorRef, int64_t,
     const Tensor&>(&polygamma_schema, impl::polygamma, nullptr);
 static void polygamma_into_autograd(Call c, int64_t n, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_polygamma_into, c.keys & kBelowAutograd, n, self, dst);
 }
-static constexpr OpSchema polygamma_into_schema = {"polygamma_into", "polygamma_into",
-                                                   "polygamma(n: Int, self: Tensor) -> Tensor",
-                                                   polygamma_args, 3, 0, false, false, false, true,
-                                                   nullptr, OpKind::kComposite};
+static constexpr OpSchema polygamma_into_schema = {.name = "polygamma_into",
+                                                   .call = "polygamma_into",
+    .text = "polygamma(n: Int, self: Tensor) -> Tensor", .args = polygamma_args, .n_args = 3,
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(int64_t, const Tensor&, Tensor&)> op_polygamma_into = make_op<void, int64_t,
     const Tensor&, Tensor&>(&polygamma_into_schema, polygamma_into_impl, polygamma_into_autograd);
 
@@ -199,9 +213,11 @@ static TensorRef polygamma_kernel_autograd(Call c, const Tensor& self, int64_t o
 }
 static constexpr ArgInfo polygamma_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"order", ArgType::kInt, false, false}};
-static constexpr OpSchema polygamma_kernel_schema = {"polygamma_kernel", "polygamma_kernel",
-    "polygamma_kernel(self: Tensor, order: Int) -> Tensor", polygamma_kernel_args, 2, 1, true,
-    false, true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema polygamma_kernel_schema = {.name = "polygamma_kernel",
+                                                     .call = "polygamma_kernel",
+    .text = "polygamma_kernel(self: Tensor, order: Int) -> Tensor", .args = polygamma_kernel_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    .kind = OpKind::kElementwise, .kernel = &kernel_polygamma};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel =
     make_op<TensorRef, const Tensor&, int64_t>(&polygamma_kernel_schema, polygamma_kernel_impl,
                                                polygamma_kernel_autograd);
@@ -210,10 +226,10 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel =
 static constexpr ArgInfo mvlgamma_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"p", ArgType::kInt, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema mvlgamma_schema = {"mvlgamma", "mvlgamma",
-                                             "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                             mvlgamma_args, 2, 1, false, false, false, true,
-                                             nullptr, OpKind::kComposite};
+static constexpr OpSchema mvlgamma_schema = {.name = "mvlgamma", .call = "mvlgamma",
+                                             .text = "mvlgamma(self: Tensor, p: Int) -> Tensor",
+                                             .args = mvlgamma_args, .n_args = 2, .n_outs = 1,
+                                             .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_mvlgamma = make_op<TensorRef, const Tensor&,
     int64_t>(&mvlgamma_schema, impl::mvlgamma, nullptr);
 static void mvlgamma__autograd(Call c, Tensor& self, int64_t p) {
@@ -223,20 +239,19 @@ static void mvlgamma__autograd(Call c, Tensor& self, int64_t p) {
 }
 static constexpr ArgInfo mvlgamma__args[] = {{"self", ArgType::kTensor, true, false},
                                              {"p", ArgType::kInt, false, false}};
-static constexpr OpSchema mvlgamma__schema = {"mvlgamma_", "mvlgamma_",
-                                              "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                              mvlgamma__args, 2, 0, false, false, false, true,
-                                              nullptr, OpKind::kComposite};
+static constexpr OpSchema mvlgamma__schema = {.name = "mvlgamma_", .call = "mvlgamma_",
+                                              .text = "mvlgamma(self: Tensor, p: Int) -> Tensor",
+                                              .args = mvlgamma__args, .n_args = 2, .n_outs = 0,
+                                              .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, int64_t)> op_mvlgamma_ = make_op<void, Tensor&,
     int64_t>(&mvlgamma__schema, mvlgamma__impl, mvlgamma__autograd);
 static void mvlgamma_into_autograd(Call c, const Tensor& self, int64_t p, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_mvlgamma_into, c.keys & kBelowAutograd, self, p, dst);
 }
-static constexpr OpSchema mvlgamma_into_schema = {"mvlgamma_into", "mvlgamma_into",
-                                                  "mvlgamma(self: Tensor, p: Int) -> Tensor",
-                                                  mvlgamma_args, 3, 0, false, false, false, true,
-                                                  nullptr, OpKind::kComposite};
+static constexpr OpSchema mvlgamma_into_schema = {.name = "mvlgamma_into", .call = "mvlgamma_into",
+    .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma_args, .n_args = 3,
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_mvlgamma_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&mvlgamma_into_schema, mvlgamma_into_impl, mvlgamma_into_autograd);
 
@@ -271,10 +286,12 @@ static TensorRef erfinv_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo erfinv_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfinv_schema = {"erfinv", "erfinv", "erfinv(self: Tensor) -> Tensor",
-                                           erfinv_args, 1, 1, true, false, false, false, nullptr,
-                                           OpKind::kElementwise,
-                                           {Autocast::kNone, Autocast::kFp32}};
+static constexpr OpSchema erfinv_schema = {.name = "erfinv", .call = "erfinv",
+                                           .text = "erfinv(self: Tensor) -> Tensor",
+                                           .args = erfinv_args, .n_args = 1, .n_outs = 1,
+                                           .differentiable = true, .leaf = true,
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_erfinv,
+                                           .autocast = {Autocast::kNone, Autocast::kFp32}};
 constinit Op<TensorRef(const Tensor&)> op_erfinv = make_op<TensorRef, const Tensor&>(&erfinv_schema,
     erfinv_impl, erfinv_autograd);
 static void erfinv__autograd(Call c, Tensor& self) {
@@ -293,19 +310,23 @@ static void erfinv__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo erfinv__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfinv__schema = {"erfinv_", "erfinv_", "erfinv(self: Tensor) -> Tensor",
-                                            erfinv__args, 1, 0, true, false, false, false, nullptr,
-                                            OpKind::kElementwise};
+static constexpr OpSchema erfinv__schema = {.name = "erfinv_", .call = "erfinv_",
+                                            .text = "erfinv(self: Tensor) -> Tensor",
+                                            .args = erfinv__args, .n_args = 1, .n_outs = 0,
+                                            .differentiable = true, .leaf = true,
+                                            .kind = OpKind::kElementwise, .kernel = &kernel_erfinv};
 constinit Op<void(Tensor&)> op_erfinv_ = make_op<void, Tensor&>(&erfinv__schema, erfinv__impl,
     erfinv__autograd);
 static void erfinv_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erfinv_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erfinv_into_schema = {"erfinv_into", "erfinv_into",
-                                                "erfinv(self: Tensor) -> Tensor", erfinv_args, 2, 0,
-                                                true, false, false, false, nullptr,
-                                                OpKind::kElementwise};
+static constexpr OpSchema erfinv_into_schema = {.name = "erfinv_into", .call = "erfinv_into",
+                                                .text = "erfinv(self: Tensor) -> Tensor",
+                                                .args = erfinv_args, .n_args = 2, .n_outs = 0,
+                                                .differentiable = true, .leaf = true,
+                                                .kind = OpKind::kElementwise,
+                                                .kernel = &kernel_erfinv};
 constinit Op<void(const Tensor&, Tensor&)> op_erfinv_into = make_op<void, const Tensor&,
     Tensor&>(&erfinv_into_schema, erfinv_into_impl, erfinv_into_autograd);
 
@@ -344,19 +365,23 @@ static TensorRef erfcx_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo erfcx_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema erfcx_schema = {"erfcx", "erfcx", "erfcx(self: Tensor) -> Tensor",
-                                          erfcx_args, 1, 1, true, false, false, false, nullptr,
-                                          OpKind::kElementwise};
+static constexpr OpSchema erfcx_schema = {.name = "erfcx", .call = "erfcx",
+                                          .text = "erfcx(self: Tensor) -> Tensor",
+                                          .args = erfcx_args, .n_args = 1, .n_outs = 1,
+                                          .differentiable = true, .leaf = true,
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_erfcx};
 constinit Op<TensorRef(const Tensor&)> op_erfcx = make_op<TensorRef, const Tensor&>(&erfcx_schema,
     erfcx_impl, erfcx_autograd);
 static void erfcx_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_erfcx_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema erfcx_into_schema = {"erfcx_into", "erfcx_into",
-                                               "erfcx(self: Tensor) -> Tensor", erfcx_args, 2, 0,
-                                               true, false, false, false, nullptr,
-                                               OpKind::kElementwise};
+static constexpr OpSchema erfcx_into_schema = {.name = "erfcx_into", .call = "erfcx_into",
+                                               .text = "erfcx(self: Tensor) -> Tensor",
+                                               .args = erfcx_args, .n_args = 2, .n_outs = 0,
+                                               .differentiable = true, .leaf = true,
+                                               .kind = OpKind::kElementwise,
+                                               .kernel = &kernel_erfcx};
 constinit Op<void(const Tensor&, Tensor&)> op_erfcx_into = make_op<void, const Tensor&,
     Tensor&>(&erfcx_into_schema, erfcx_into_impl, erfcx_into_autograd);
 
@@ -391,18 +416,22 @@ static TensorRef ndtr_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo ndtr_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ndtr_schema = {"ndtr", "ndtr", "ndtr(self: Tensor) -> Tensor", ndtr_args,
-                                         1, 1, true, false, false, false, nullptr,
-                                         OpKind::kElementwise};
+static constexpr OpSchema ndtr_schema = {.name = "ndtr", .call = "ndtr",
+                                         .text = "ndtr(self: Tensor) -> Tensor", .args = ndtr_args,
+                                         .n_args = 1, .n_outs = 1, .differentiable = true,
+                                         .leaf = true, .kind = OpKind::kElementwise,
+                                         .kernel = &kernel_ndtr};
 constinit Op<TensorRef(const Tensor&)> op_ndtr = make_op<TensorRef, const Tensor&>(&ndtr_schema,
     ndtr_impl, ndtr_autograd);
 static void ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ndtr_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema ndtr_into_schema = {"ndtr_into", "ndtr_into",
-                                              "ndtr(self: Tensor) -> Tensor", ndtr_args, 2, 0, true,
-                                              false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema ndtr_into_schema = {.name = "ndtr_into", .call = "ndtr_into",
+                                              .text = "ndtr(self: Tensor) -> Tensor",
+                                              .args = ndtr_args, .n_args = 2, .n_outs = 0,
+                                              .differentiable = true, .leaf = true,
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_ndtr};
 constinit Op<void(const Tensor&, Tensor&)> op_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&ndtr_into_schema, ndtr_into_impl, ndtr_into_autograd);
 
@@ -439,20 +468,24 @@ static TensorRef log_ndtr_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo log_ndtr_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema log_ndtr_schema = {"log_ndtr", "log_ndtr",
-                                             "log_ndtr(self: Tensor) -> Tensor", log_ndtr_args, 1,
-                                             1, true, false, false, false, nullptr,
-                                             OpKind::kElementwise};
+static constexpr OpSchema log_ndtr_schema = {.name = "log_ndtr", .call = "log_ndtr",
+                                             .text = "log_ndtr(self: Tensor) -> Tensor",
+                                             .args = log_ndtr_args, .n_args = 1, .n_outs = 1,
+                                             .differentiable = true, .leaf = true,
+                                             .kind = OpKind::kElementwise,
+                                             .kernel = &kernel_log_ndtr};
 constinit Op<TensorRef(const Tensor&)> op_log_ndtr =
     make_op<TensorRef, const Tensor&>(&log_ndtr_schema, log_ndtr_impl, log_ndtr_autograd);
 static void log_ndtr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_log_ndtr_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema log_ndtr_into_schema = {"log_ndtr_into", "log_ndtr_into",
-                                                  "log_ndtr(self: Tensor) -> Tensor", log_ndtr_args,
-                                                  2, 0, true, false, false, false, nullptr,
-                                                  OpKind::kElementwise};
+static constexpr OpSchema log_ndtr_into_schema = {.name = "log_ndtr_into", .call = "log_ndtr_into",
+                                                  .text = "log_ndtr(self: Tensor) -> Tensor",
+                                                  .args = log_ndtr_args, .n_args = 2, .n_outs = 0,
+                                                  .differentiable = true, .leaf = true,
+                                                  .kind = OpKind::kElementwise,
+                                                  .kernel = &kernel_log_ndtr};
 constinit Op<void(const Tensor&, Tensor&)> op_log_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&log_ndtr_into_schema, log_ndtr_into_impl, log_ndtr_into_autograd);
 
@@ -487,19 +520,23 @@ static TensorRef ndtri_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo ndtri_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema ndtri_schema = {"ndtri", "ndtri", "ndtri(self: Tensor) -> Tensor",
-                                          ndtri_args, 1, 1, true, false, false, false, nullptr,
-                                          OpKind::kElementwise};
+static constexpr OpSchema ndtri_schema = {.name = "ndtri", .call = "ndtri",
+                                          .text = "ndtri(self: Tensor) -> Tensor",
+                                          .args = ndtri_args, .n_args = 1, .n_outs = 1,
+                                          .differentiable = true, .leaf = true,
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_ndtri};
 constinit Op<TensorRef(const Tensor&)> op_ndtri = make_op<TensorRef, const Tensor&>(&ndtri_schema,
     ndtri_impl, ndtri_autograd);
 static void ndtri_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_ndtri_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema ndtri_into_schema = {"ndtri_into", "ndtri_into",
-                                               "ndtri(self: Tensor) -> Tensor", ndtri_args, 2, 0,
-                                               true, false, false, false, nullptr,
-                                               OpKind::kElementwise};
+static constexpr OpSchema ndtri_into_schema = {.name = "ndtri_into", .call = "ndtri_into",
+                                               .text = "ndtri(self: Tensor) -> Tensor",
+                                               .args = ndtri_args, .n_args = 2, .n_outs = 0,
+                                               .differentiable = true, .leaf = true,
+                                               .kind = OpKind::kElementwise,
+                                               .kernel = &kernel_ndtri};
 constinit Op<void(const Tensor&, Tensor&)> op_ndtri_into = make_op<void, const Tensor&,
     Tensor&>(&ndtri_into_schema, ndtri_into_impl, ndtri_into_autograd);
 
@@ -534,8 +571,11 @@ static TensorRef i0_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i0_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i0_schema = {"i0", "i0", "i0(self: Tensor) -> Tensor", i0_args, 1, 1,
-                                       true, false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema i0_schema = {.name = "i0", .call = "i0",
+                                       .text = "i0(self: Tensor) -> Tensor", .args = i0_args,
+                                       .n_args = 1, .n_outs = 1, .differentiable = true,
+                                       .leaf = true, .kind = OpKind::kElementwise,
+                                       .kernel = &kernel_i0};
 constinit Op<TensorRef(const Tensor&)> op_i0 = make_op<TensorRef, const Tensor&>(&i0_schema,
     i0_impl, i0_autograd);
 static void i0__autograd(Call c, Tensor& self) {
@@ -553,16 +593,21 @@ static void i0__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo i0__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema i0__schema = {"i0_", "i0_", "i0(self: Tensor) -> Tensor", i0__args, 1, 0,
-                                        true, false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema i0__schema = {.name = "i0_", .call = "i0_",
+                                        .text = "i0(self: Tensor) -> Tensor", .args = i0__args,
+                                        .n_args = 1, .n_outs = 0, .differentiable = true,
+                                        .leaf = true, .kind = OpKind::kElementwise,
+                                        .kernel = &kernel_i0};
 constinit Op<void(Tensor&)> op_i0_ = make_op<void, Tensor&>(&i0__schema, i0__impl, i0__autograd);
 static void i0_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i0_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i0_into_schema = {"i0_into", "i0_into", "i0(self: Tensor) -> Tensor",
-                                            i0_args, 2, 0, true, false, false, false, nullptr,
-                                            OpKind::kElementwise};
+static constexpr OpSchema i0_into_schema = {.name = "i0_into", .call = "i0_into",
+                                            .text = "i0(self: Tensor) -> Tensor", .args = i0_args,
+                                            .n_args = 2, .n_outs = 0, .differentiable = true,
+                                            .leaf = true, .kind = OpKind::kElementwise,
+                                            .kernel = &kernel_i0};
 constinit Op<void(const Tensor&, Tensor&)> op_i0_into = make_op<void, const Tensor&,
     Tensor&>(&i0_into_schema, i0_into_impl, i0_into_autograd);
 
@@ -601,17 +646,22 @@ static TensorRef i0e_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i0e_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i0e_schema = {"i0e", "i0e", "i0e(self: Tensor) -> Tensor", i0e_args, 1, 1,
-                                        true, false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema i0e_schema = {.name = "i0e", .call = "i0e",
+                                        .text = "i0e(self: Tensor) -> Tensor", .args = i0e_args,
+                                        .n_args = 1, .n_outs = 1, .differentiable = true,
+                                        .leaf = true, .kind = OpKind::kElementwise,
+                                        .kernel = &kernel_i0e};
 constinit Op<TensorRef(const Tensor&)> op_i0e = make_op<TensorRef, const Tensor&>(&i0e_schema,
     i0e_impl, i0e_autograd);
 static void i0e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i0e_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i0e_into_schema = {"i0e_into", "i0e_into", "i0e(self: Tensor) -> Tensor",
-                                             i0e_args, 2, 0, true, false, false, false, nullptr,
-                                             OpKind::kElementwise};
+static constexpr OpSchema i0e_into_schema = {.name = "i0e_into", .call = "i0e_into",
+                                             .text = "i0e(self: Tensor) -> Tensor",
+                                             .args = i0e_args, .n_args = 2, .n_outs = 0,
+                                             .differentiable = true, .leaf = true,
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_i0e};
 constinit Op<void(const Tensor&, Tensor&)> op_i0e_into = make_op<void, const Tensor&,
     Tensor&>(&i0e_into_schema, i0e_into_impl, i0e_into_autograd);
 
@@ -650,17 +700,22 @@ static TensorRef i1_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i1_args[] = {{"self", ArgType::kTensor, false, false},
                                       {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i1_schema = {"i1", "i1", "i1(self: Tensor) -> Tensor", i1_args, 1, 1,
-                                       true, false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema i1_schema = {.name = "i1", .call = "i1",
+                                       .text = "i1(self: Tensor) -> Tensor", .args = i1_args,
+                                       .n_args = 1, .n_outs = 1, .differentiable = true,
+                                       .leaf = true, .kind = OpKind::kElementwise,
+                                       .kernel = &kernel_i1};
 constinit Op<TensorRef(const Tensor&)> op_i1 = make_op<TensorRef, const Tensor&>(&i1_schema,
     i1_impl, i1_autograd);
 static void i1_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i1_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i1_into_schema = {"i1_into", "i1_into", "i1(self: Tensor) -> Tensor",
-                                            i1_args, 2, 0, true, false, false, false, nullptr,
-                                            OpKind::kElementwise};
+static constexpr OpSchema i1_into_schema = {.name = "i1_into", .call = "i1_into",
+                                            .text = "i1(self: Tensor) -> Tensor", .args = i1_args,
+                                            .n_args = 2, .n_outs = 0, .differentiable = true,
+                                            .leaf = true, .kind = OpKind::kElementwise,
+                                            .kernel = &kernel_i1};
 constinit Op<void(const Tensor&, Tensor&)> op_i1_into = make_op<void, const Tensor&,
     Tensor&>(&i1_into_schema, i1_into_impl, i1_into_autograd);
 
@@ -699,17 +754,22 @@ static TensorRef i1e_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo i1e_args[] = {{"self", ArgType::kTensor, false, false},
                                        {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema i1e_schema = {"i1e", "i1e", "i1e(self: Tensor) -> Tensor", i1e_args, 1, 1,
-                                        true, false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema i1e_schema = {.name = "i1e", .call = "i1e",
+                                        .text = "i1e(self: Tensor) -> Tensor", .args = i1e_args,
+                                        .n_args = 1, .n_outs = 1, .differentiable = true,
+                                        .leaf = true, .kind = OpKind::kElementwise,
+                                        .kernel = &kernel_i1e};
 constinit Op<TensorRef(const Tensor&)> op_i1e = make_op<TensorRef, const Tensor&>(&i1e_schema,
     i1e_impl, i1e_autograd);
 static void i1e_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_i1e_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema i1e_into_schema = {"i1e_into", "i1e_into", "i1e(self: Tensor) -> Tensor",
-                                             i1e_args, 2, 0, true, false, false, false, nullptr,
-                                             OpKind::kElementwise};
+static constexpr OpSchema i1e_into_schema = {.name = "i1e_into", .call = "i1e_into",
+                                             .text = "i1e(self: Tensor) -> Tensor",
+                                             .args = i1e_args, .n_args = 2, .n_outs = 0,
+                                             .differentiable = true, .leaf = true,
+                                             .kind = OpKind::kElementwise, .kernel = &kernel_i1e};
 constinit Op<void(const Tensor&, Tensor&)> op_i1e_into = make_op<void, const Tensor&,
     Tensor&>(&i1e_into_schema, i1e_into_impl, i1e_into_autograd);
 
@@ -744,9 +804,11 @@ static TensorRef sinc_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo sinc_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinc_schema = {"sinc", "sinc", "sinc(self: Tensor) -> Tensor", sinc_args,
-                                         1, 1, true, false, false, false, nullptr,
-                                         OpKind::kElementwise};
+static constexpr OpSchema sinc_schema = {.name = "sinc", .call = "sinc",
+                                         .text = "sinc(self: Tensor) -> Tensor", .args = sinc_args,
+                                         .n_args = 1, .n_outs = 1, .differentiable = true,
+                                         .leaf = true, .kind = OpKind::kElementwise,
+                                         .kernel = &kernel_sinc};
 constinit Op<TensorRef(const Tensor&)> op_sinc = make_op<TensorRef, const Tensor&>(&sinc_schema,
     sinc_impl, sinc_autograd);
 static void sinc__autograd(Call c, Tensor& self) {
@@ -764,18 +826,22 @@ static void sinc__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 static constexpr ArgInfo sinc__args[] = {{"self", ArgType::kTensor, true, false}};
-static constexpr OpSchema sinc__schema = {"sinc_", "sinc_", "sinc(self: Tensor) -> Tensor",
-                                          sinc__args, 1, 0, true, false, false, false, nullptr,
-                                          OpKind::kElementwise};
+static constexpr OpSchema sinc__schema = {.name = "sinc_", .call = "sinc_",
+                                          .text = "sinc(self: Tensor) -> Tensor",
+                                          .args = sinc__args, .n_args = 1, .n_outs = 0,
+                                          .differentiable = true, .leaf = true,
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_sinc};
 constinit Op<void(Tensor&)> op_sinc_ = make_op<void, Tensor&>(&sinc__schema, sinc__impl,
     sinc__autograd);
 static void sinc_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_sinc_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema sinc_into_schema = {"sinc_into", "sinc_into",
-                                              "sinc(self: Tensor) -> Tensor", sinc_args, 2, 0, true,
-                                              false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema sinc_into_schema = {.name = "sinc_into", .call = "sinc_into",
+                                              .text = "sinc(self: Tensor) -> Tensor",
+                                              .args = sinc_args, .n_args = 2, .n_outs = 0,
+                                              .differentiable = true, .leaf = true,
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_sinc};
 constinit Op<void(const Tensor&, Tensor&)> op_sinc_into = make_op<void, const Tensor&,
     Tensor&>(&sinc_into_schema, sinc_into_impl, sinc_into_autograd);
 
@@ -810,18 +876,22 @@ static TensorRef entr_autograd(Call c, const Tensor& self) {
 }
 static constexpr ArgInfo entr_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema entr_schema = {"entr", "entr", "entr(self: Tensor) -> Tensor", entr_args,
-                                         1, 1, true, false, false, false, nullptr,
-                                         OpKind::kElementwise};
+static constexpr OpSchema entr_schema = {.name = "entr", .call = "entr",
+                                         .text = "entr(self: Tensor) -> Tensor", .args = entr_args,
+                                         .n_args = 1, .n_outs = 1, .differentiable = true,
+                                         .leaf = true, .kind = OpKind::kElementwise,
+                                         .kernel = &kernel_entr};
 constinit Op<TensorRef(const Tensor&)> op_entr = make_op<TensorRef, const Tensor&>(&entr_schema,
     entr_impl, entr_autograd);
 static void entr_into_autograd(Call c, const Tensor& self, Tensor& dst) {
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_entr_into, c.keys & kBelowAutograd, self, dst);
 }
-static constexpr OpSchema entr_into_schema = {"entr_into", "entr_into",
-                                              "entr(self: Tensor) -> Tensor", entr_args, 2, 0, true,
-                                              false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema entr_into_schema = {.name = "entr_into", .call = "entr_into",
+                                              .text = "entr(self: Tensor) -> Tensor",
+                                              .args = entr_args, .n_args = 2, .n_outs = 0,
+                                              .differentiable = true, .leaf = true,
+                                              .kind = OpKind::kElementwise, .kernel = &kernel_entr};
 constinit Op<void(const Tensor&, Tensor&)> op_entr_into = make_op<void, const Tensor&,
     Tensor&>(&entr_into_schema, entr_into_impl, entr_into_autograd);
 
@@ -871,9 +941,11 @@ static TensorRef xlogy_autograd(Call c, const Tensor& self, const Tensor& other)
 static constexpr ArgInfo xlogy_args[] = {{"self", ArgType::kTensor, false, false},
                                          {"other", ArgType::kTensor, false, false},
                                          {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlogy_schema =
-    {"xlogy", "xlogy", "xlogy(self: Tensor, other: Tensor) -> Tensor", xlogy_args, 2, 1, true,
-     false, false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema xlogy_schema = {.name = "xlogy", .call = "xlogy",
+                                          .text = "xlogy(self: Tensor, other: Tensor) -> Tensor",
+                                          .args = xlogy_args, .n_args = 2, .n_outs = 1,
+                                          .differentiable = true, .leaf = true,
+                                          .kind = OpKind::kElementwise, .kernel = &kernel_xlogy};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlogy = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlogy_schema, xlogy_impl, xlogy_autograd);
 static void xlogy__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -895,20 +967,21 @@ static void xlogy__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo xlogy__args[] = {{"self", ArgType::kTensor, true, false},
                                           {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema xlogy__schema = {"xlogy_", "xlogy_",
-                                           "xlogy(self: Tensor, other: Tensor) -> Tensor",
-                                           xlogy__args, 2, 0, true, false, false, false, nullptr,
-                                           OpKind::kElementwise};
+static constexpr OpSchema xlogy__schema = {.name = "xlogy_", .call = "xlogy_",
+                                           .text = "xlogy(self: Tensor, other: Tensor) -> Tensor",
+                                           .args = xlogy__args, .n_args = 2, .n_outs = 0,
+                                           .differentiable = true, .leaf = true,
+                                           .kind = OpKind::kElementwise, .kernel = &kernel_xlogy};
 constinit Op<void(Tensor&, const Tensor&)> op_xlogy_ = make_op<void, Tensor&,
     const Tensor&>(&xlogy__schema, xlogy__impl, xlogy__autograd);
 static void xlogy_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlogy_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlogy_into_schema = {"xlogy_into", "xlogy_into",
-                                               "xlogy(self: Tensor, other: Tensor) -> Tensor",
-                                               xlogy_args, 3, 0, true, false, false, false, nullptr,
-                                               OpKind::kElementwise};
+static constexpr OpSchema xlogy_into_schema = {.name = "xlogy_into", .call = "xlogy_into",
+    .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = xlogy_args, .n_args = 3,
+    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlogy};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlogy_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlogy_into_schema, xlogy_into_impl,
     xlogy_into_autograd);
@@ -949,9 +1022,10 @@ static TensorRef xlogy_scalar_autograd(Call c, const Tensor& self, const Scalar&
 static constexpr ArgInfo xlogy_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"other", ArgType::kScalar, false, false},
                                                 {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlogy_scalar_schema = {"xlogy_scalar", "xlogy",
-    "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", xlogy_scalar_args, 2, 1, true, false,
-    false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema xlogy_scalar_schema = {.name = "xlogy_scalar", .call = "xlogy",
+    .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlogy_scalar_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlogy};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlogy_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlogy_scalar_schema, xlogy_scalar_impl,
                                                      xlogy_scalar_autograd);
@@ -972,9 +1046,10 @@ static void xlogy_scalar__autograd(Call c, Tensor& self, const Scalar& other) {
 }
 static constexpr ArgInfo xlogy_scalar__args[] = {{"self", ArgType::kTensor, true, false},
                                                  {"other", ArgType::kScalar, false, false}};
-static constexpr OpSchema xlogy_scalar__schema = {"xlogy_scalar_", "xlogy_",
-    "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", xlogy_scalar__args, 2, 0, true, false,
-    false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema xlogy_scalar__schema = {.name = "xlogy_scalar_", .call = "xlogy_",
+    .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlogy_scalar__args,
+    .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlogy};
 constinit Op<void(Tensor&, const Scalar&)> op_xlogy_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&xlogy_scalar__schema, xlogy_scalar__impl, xlogy_scalar__autograd);
 static void xlogy_scalar_into_autograd(Call c, const Tensor& self, const Scalar& other,
@@ -982,9 +1057,11 @@ static void xlogy_scalar_into_autograd(Call c, const Tensor& self, const Scalar&
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlogy_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlogy_scalar_into_schema = {"xlogy_scalar_into", "xlogy_into",
-    "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", xlogy_scalar_args, 3, 0, true, false,
-    false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema xlogy_scalar_into_schema = {.name = "xlogy_scalar_into",
+                                                      .call = "xlogy_into",
+    .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlogy_scalar_args,
+    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlogy};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlogy_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlogy_scalar_into_schema,
     xlogy_scalar_into_impl, xlogy_scalar_into_autograd);
@@ -1036,20 +1113,20 @@ static TensorRef xlog1py_autograd(Call c, const Tensor& self, const Tensor& othe
 static constexpr ArgInfo xlog1py_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"other", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlog1py_schema = {"xlog1py", "xlog1py",
-                                            "xlog1py(self: Tensor, other: Tensor) -> Tensor",
-                                            xlog1py_args, 2, 1, true, false, false, false, nullptr,
-                                            OpKind::kElementwise};
+static constexpr OpSchema xlog1py_schema = {.name = "xlog1py", .call = "xlog1py",
+    .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = xlog1py_args, .n_args = 2,
+    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlog1py};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlog1py = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlog1py_schema, xlog1py_impl, xlog1py_autograd);
 static void xlog1py_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlog1py_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlog1py_into_schema = {"xlog1py_into", "xlog1py_into",
-                                                 "xlog1py(self: Tensor, other: Tensor) -> Tensor",
-                                                 xlog1py_args, 3, 0, true, false, false, false,
-                                                 nullptr, OpKind::kElementwise};
+static constexpr OpSchema xlog1py_into_schema = {.name = "xlog1py_into", .call = "xlog1py_into",
+    .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = xlog1py_args, .n_args = 3,
+    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlog1py};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlog1py_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlog1py_into_schema, xlog1py_into_impl,
     xlog1py_into_autograd);
@@ -1090,9 +1167,10 @@ static TensorRef xlog1py_scalar_autograd(Call c, const Tensor& self, const Scala
 static constexpr ArgInfo xlog1py_scalar_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"other", ArgType::kScalar, false, false},
                                                   {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema xlog1py_scalar_schema = {"xlog1py_scalar", "xlog1py",
-    "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", xlog1py_scalar_args, 2, 1, true, false,
-    false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema xlog1py_scalar_schema = {.name = "xlog1py_scalar", .call = "xlog1py",
+    .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlog1py_scalar_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlog1py};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlog1py_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlog1py_scalar_schema, xlog1py_scalar_impl,
                                                      xlog1py_scalar_autograd);
@@ -1101,9 +1179,11 @@ static void xlog1py_scalar_into_autograd(Call c, const Tensor& self, const Scala
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_xlog1py_scalar_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema xlog1py_scalar_into_schema = {"xlog1py_scalar_into", "xlog1py_into",
-    "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", xlog1py_scalar_args, 3, 0, true, false,
-    false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema xlog1py_scalar_into_schema = {.name = "xlog1py_scalar_into",
+                                                        .call = "xlog1py_into",
+    .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor", .args = xlog1py_scalar_args,
+    .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    .kernel = &kernel_xlog1py};
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlog1py_scalar_into_schema,
     xlog1py_scalar_into_impl, xlog1py_scalar_into_autograd);
@@ -1112,10 +1192,11 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into
 static constexpr ArgInfo igamma_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"other", ArgType::kTensor, false, false},
                                           {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema igamma_schema = {"igamma", "igamma",
-                                           "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                           igamma_args, 2, 1, true, false, false, true, nullptr,
-                                           OpKind::kComposite};
+static constexpr OpSchema igamma_schema = {.name = "igamma", .call = "igamma",
+                                           .text = "igamma(self: Tensor, other: Tensor) -> Tensor",
+                                           .args = igamma_args, .n_args = 2, .n_outs = 1,
+                                           .differentiable = true, .structural = true,
+                                           .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igamma_schema, igamma_impl, nullptr);
 static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1125,20 +1206,21 @@ static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo igamma__args[] = {{"self", ArgType::kTensor, true, false},
                                            {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igamma__schema = {"igamma_", "igamma_",
-                                            "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                            igamma__args, 2, 0, true, false, false, true, nullptr,
-                                            OpKind::kComposite};
+static constexpr OpSchema igamma__schema = {.name = "igamma_", .call = "igamma_",
+                                            .text = "igamma(self: Tensor, other: Tensor) -> Tensor",
+                                            .args = igamma__args, .n_args = 2, .n_outs = 0,
+                                            .differentiable = true, .structural = true,
+                                            .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_igamma_ = make_op<void, Tensor&,
     const Tensor&>(&igamma__schema, igamma__impl, igamma__autograd);
 static void igamma_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_igamma_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema igamma_into_schema = {"igamma_into", "igamma_into",
-                                                "igamma(self: Tensor, other: Tensor) -> Tensor",
-                                                igamma_args, 3, 0, true, false, false, true,
-                                                nullptr, OpKind::kComposite};
+static constexpr OpSchema igamma_into_schema = {.name = "igamma_into", .call = "igamma_into",
+    .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = igamma_args, .n_args = 3,
+    .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igamma_into_schema, igamma_into_impl,
     igamma_into_autograd);
@@ -1180,9 +1262,10 @@ static TensorRef igamma_kernel_autograd(Call c, const Tensor& self, const Tensor
 }
 static constexpr ArgInfo igamma_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                  {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igamma_kernel_schema = {"igamma_kernel", "igamma_kernel",
-    "igamma_kernel(self: Tensor, other: Tensor) -> Tensor", igamma_kernel_args, 2, 1, true, false,
-    true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema igamma_kernel_schema = {.name = "igamma_kernel", .call = "igamma_kernel",
+    .text = "igamma_kernel(self: Tensor, other: Tensor) -> Tensor", .args = igamma_kernel_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    .kind = OpKind::kElementwise, .kernel = &kernel_igamma};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igamma_kernel_schema, igamma_kernel_impl,
                                                      igamma_kernel_autograd);
@@ -1191,10 +1274,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
 static constexpr ArgInfo igammac_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"other", ArgType::kTensor, false, false},
                                            {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema igammac_schema = {"igammac", "igammac",
-                                            "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                            igammac_args, 2, 1, true, false, false, true, nullptr,
-                                            OpKind::kComposite};
+static constexpr OpSchema igammac_schema = {.name = "igammac", .call = "igammac",
+    .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac_args, .n_args = 2,
+    .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igammac_schema, igammac_impl, nullptr);
 static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -1204,20 +1286,19 @@ static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
 }
 static constexpr ArgInfo igammac__args[] = {{"self", ArgType::kTensor, true, false},
                                             {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igammac__schema = {"igammac_", "igammac_",
-                                             "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                             igammac__args, 2, 0, true, false, false, true, nullptr,
-                                             OpKind::kComposite};
+static constexpr OpSchema igammac__schema = {.name = "igammac_", .call = "igammac_",
+    .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac__args, .n_args = 2,
+    .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_igammac_ = make_op<void, Tensor&,
     const Tensor&>(&igammac__schema, igammac__impl, igammac__autograd);
 static void igammac_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_igammac_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema igammac_into_schema = {"igammac_into", "igammac_into",
-                                                 "igammac(self: Tensor, other: Tensor) -> Tensor",
-                                                 igammac_args, 3, 0, true, false, false, true,
-                                                 nullptr, OpKind::kComposite};
+static constexpr OpSchema igammac_into_schema = {.name = "igammac_into", .call = "igammac_into",
+    .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = igammac_args, .n_args = 3,
+    .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igammac_into_schema, igammac_into_impl,
     igammac_into_autograd);
@@ -1259,9 +1340,11 @@ static TensorRef igammac_kernel_autograd(Call c, const Tensor& self, const Tenso
 }
 static constexpr ArgInfo igammac_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                   {"other", ArgType::kTensor, false, false}};
-static constexpr OpSchema igammac_kernel_schema = {"igammac_kernel", "igammac_kernel",
-    "igammac_kernel(self: Tensor, other: Tensor) -> Tensor", igammac_kernel_args, 2, 1, true, false,
-    true, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema igammac_kernel_schema = {.name = "igammac_kernel",
+                                                   .call = "igammac_kernel",
+    .text = "igammac_kernel(self: Tensor, other: Tensor) -> Tensor", .args = igammac_kernel_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    .kind = OpKind::kElementwise, .kernel = &kernel_igammac};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igammac_kernel_schema, igammac_kernel_impl,
                                                      igammac_kernel_autograd);
@@ -1270,19 +1353,21 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
 static constexpr ArgInfo zeta_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema zeta_schema =
-    {"zeta", "zeta", "zeta(self: Tensor, other: Tensor) -> Tensor", zeta_args, 2, 1, false, false,
-     false, false, nullptr, OpKind::kElementwise};
+static constexpr OpSchema zeta_schema = {.name = "zeta", .call = "zeta",
+                                         .text = "zeta(self: Tensor, other: Tensor) -> Tensor",
+                                         .args = zeta_args, .n_args = 2, .n_outs = 1, .leaf = true,
+                                         .kind = OpKind::kElementwise, .kernel = &kernel_zeta};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_zeta = make_op<TensorRef, const Tensor&,
     const Tensor&>(&zeta_schema, zeta_impl, nullptr);
 static void zeta_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
   if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_zeta_into, c.keys & kBelowAutograd, self, other, dst);
 }
-static constexpr OpSchema zeta_into_schema = {"zeta_into", "zeta_into",
-                                              "zeta(self: Tensor, other: Tensor) -> Tensor",
-                                              zeta_args, 3, 0, false, false, false, false, nullptr,
-                                              OpKind::kElementwise};
+static constexpr OpSchema zeta_into_schema = {.name = "zeta_into", .call = "zeta_into",
+                                              .text = "zeta(self: Tensor, other: Tensor) -> Tensor",
+                                              .args = zeta_args, .n_args = 3, .n_outs = 0,
+                                              .leaf = true, .kind = OpKind::kElementwise,
+                                              .kernel = &kernel_zeta};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&zeta_into_schema, zeta_into_impl,
     zeta_into_autograd);

@@ -4,6 +4,7 @@
 #include "autograd/wrap.h"
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -37,18 +38,21 @@ static TensorRef view_autograd(Call c, const Tensor& self, Ints size) {
 }
 static constexpr ArgInfo view_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema view_schema = {"view", "view", "view(self: Tensor, size: Size) -> Tensor",
-                                         view_args, 2, 1, true, false, false, true};
+static constexpr OpSchema view_schema = {.name = "view", .call = "view",
+                                         .text = "view(self: Tensor, size: Size) -> Tensor",
+                                         .args = view_args, .n_args = 2, .n_outs = 1,
+                                         .differentiable = true, .structural = true, .leaf = true,
+                                         .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, Ints)> op_view = make_op<TensorRef, const Tensor&,
     Ints>(&view_schema, impl::view, view_autograd);
 
 // ---- reshape ----
 static constexpr ArgInfo reshape_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"shape", ArgType::kSize, false, false}};
-static constexpr OpSchema reshape_schema = {"reshape", "reshape",
-                                            "reshape(self: Tensor, shape: Size) -> Tensor",
-                                            reshape_args, 2, 1, false, false, false, true, nullptr,
-                                            OpKind::kComposite};
+static constexpr OpSchema reshape_schema = {.name = "reshape", .call = "reshape",
+                                            .text = "reshape(self: Tensor, shape: Size) -> Tensor",
+                                            .args = reshape_args, .n_args = 2, .n_outs = 1,
+                                            .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_reshape = make_op<TensorRef, const Tensor&,
     Ints>(&reshape_schema, impl::reshape, nullptr);
 
@@ -87,17 +91,19 @@ static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, in
 static constexpr ArgInfo transpose_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"dim0", ArgType::kDim, false, false},
                                              {"dim1", ArgType::kDim, false, false}};
-static constexpr OpSchema transpose_schema = {"transpose", "transpose",
-    "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor", transpose_args, 3, 1, true, false,
-    false, true};
+static constexpr OpSchema transpose_schema = {.name = "transpose", .call = "transpose",
+    .text = "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor", .args = transpose_args,
+    .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+    .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&transpose_schema, impl::transpose,
                                                         transpose_autograd);
 
 // ---- t ----
 static constexpr ArgInfo t_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema t_schema = {"t", "t", "t(self: Tensor) -> Tensor", t_args, 1, 1, false,
-                                      false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema t_schema = {.name = "t", .call = "t", .text = "t(self: Tensor) -> Tensor",
+                                      .args = t_args, .n_args = 1, .n_outs = 1, .structural = true,
+                                      .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_t = make_op<TensorRef, const Tensor&>(&t_schema, impl::t,
     nullptr);
 
@@ -132,9 +138,12 @@ static TensorRef permute_autograd(Call c, const Tensor& self, Ints dims) {
 }
 static constexpr ArgInfo permute_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"dims", ArgType::kDims, false, false}};
-static constexpr OpSchema permute_schema = {"permute", "permute",
-                                            "permute(self: Tensor, dims: Dims) -> Tensor",
-                                            permute_args, 2, 1, true, false, false, true};
+static constexpr OpSchema permute_schema = {.name = "permute", .call = "permute",
+                                            .text = "permute(self: Tensor, dims: Dims) -> Tensor",
+                                            .args = permute_args, .n_args = 2, .n_outs = 1,
+                                            .differentiable = true, .structural = true,
+                                            .leaf = true, .kind = OpKind::kView,
+                                            .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, Ints)> op_permute = make_op<TensorRef, const Tensor&,
     Ints>(&permute_schema, impl::permute, permute_autograd);
 
@@ -167,9 +176,11 @@ static TensorRef expand_autograd(Call c, const Tensor& self, Ints size) {
 }
 static constexpr ArgInfo expand_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema expand_schema = {"expand", "expand",
-                                           "expand(self: Tensor, size: Size) -> Tensor",
-                                           expand_args, 2, 1, true, false, false, true};
+static constexpr OpSchema expand_schema = {.name = "expand", .call = "expand",
+                                           .text = "expand(self: Tensor, size: Size) -> Tensor",
+                                           .args = expand_args, .n_args = 2, .n_outs = 1,
+                                           .differentiable = true, .structural = true, .leaf = true,
+                                           .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, const Tensor&,
     Ints>(&expand_schema, impl::expand, expand_autograd);
 
@@ -202,8 +213,12 @@ static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   return out;
 }
 static constexpr ArgInfo squeeze_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema squeeze_schema = {"squeeze", "squeeze", "squeeze(self: Tensor) -> Tensor",
-                                            squeeze_args, 1, 1, true, false, false, true};
+static constexpr OpSchema squeeze_schema = {.name = "squeeze", .call = "squeeze",
+                                            .text = "squeeze(self: Tensor) -> Tensor",
+                                            .args = squeeze_args, .n_args = 1, .n_outs = 1,
+                                            .differentiable = true, .structural = true,
+                                            .leaf = true, .kind = OpKind::kView,
+                                            .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&)> op_squeeze =
     make_op<TensorRef, const Tensor&>(&squeeze_schema, impl::squeeze, squeeze_autograd);
 
@@ -237,9 +252,10 @@ static TensorRef squeeze_dims_autograd(Call c, const Tensor& self, Ints dim) {
 }
 static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"dim", ArgType::kDims, false, false}};
-static constexpr OpSchema squeeze_dims_schema = {"squeeze_dims", "squeeze_dims",
-                                                 "squeeze_dims(self: Tensor, dim: Dims) -> Tensor",
-                                                 squeeze_dims_args, 2, 1, true, false, false, true};
+static constexpr OpSchema squeeze_dims_schema = {.name = "squeeze_dims", .call = "squeeze_dims",
+    .text = "squeeze_dims(self: Tensor, dim: Dims) -> Tensor", .args = squeeze_dims_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+    .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, Ints)> op_squeeze_dims = make_op<TensorRef, const Tensor&,
     Ints>(&squeeze_dims_schema, impl::squeeze_dims, squeeze_dims_autograd);
 
@@ -274,9 +290,12 @@ static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
 }
 static constexpr ArgInfo unsqueeze_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"dim", ArgType::kDim, false, false}};
-static constexpr OpSchema unsqueeze_schema = {"unsqueeze", "unsqueeze",
-                                              "unsqueeze(self: Tensor, dim: Dim) -> Tensor",
-                                              unsqueeze_args, 2, 1, true, false, false, true};
+static constexpr OpSchema unsqueeze_schema = {.name = "unsqueeze", .call = "unsqueeze",
+                                              .text = "unsqueeze(self: Tensor, dim: Dim) -> Tensor",
+                                              .args = unsqueeze_args, .n_args = 2, .n_outs = 1,
+                                              .differentiable = true, .structural = true,
+                                              .leaf = true, .kind = OpKind::kView,
+                                              .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze = make_op<TensorRef, const Tensor&,
     int64_t>(&unsqueeze_schema, impl::unsqueeze, unsqueeze_autograd);
 
@@ -316,9 +335,10 @@ static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_
 static constexpr ArgInfo select_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dim", ArgType::kDim, false, false},
                                           {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_schema = {"select", "select",
-                                           "select(self: Tensor, dim: Dim, index: Index) -> Tensor",
-                                           select_args, 3, 1, true, false, false, true};
+static constexpr OpSchema select_schema = {.name = "select", .call = "select",
+    .text = "select(self: Tensor, dim: Dim, index: Index) -> Tensor", .args = select_args,
+    .n_args = 3, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+    .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_select =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&select_schema, impl::select,
                                                         select_autograd);
@@ -360,9 +380,11 @@ static constexpr ArgInfo select_backward_args[] = {{"grad", ArgType::kTensor, fa
                                                    {"size", ArgType::kSize, false, false},
                                                    {"dim", ArgType::kDim, false, false},
                                                    {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_backward_schema = {"select_backward", "select_backward",
-    "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor",
-    select_backward_args, 4, 1, true, false, true, false};
+static constexpr OpSchema select_backward_schema = {.name = "select_backward",
+                                                    .call = "select_backward",
+    .text = "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor",
+    .args = select_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t)> op_select_backward =
     make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t>(&select_backward_schema,
     impl::select_backward, select_backward_autograd);
@@ -414,9 +436,11 @@ static constexpr ArgInfo slice_backward_args[] = {{"grad", ArgType::kTensor, fal
                                                   {"start", ArgType::kOptInt, false, false},
                                                   {"end", ArgType::kOptInt, false, false},
                                                   {"step", ArgType::kInt, false, false}};
-static constexpr OpSchema slice_backward_schema = {"slice_backward", "slice_backward",
-    "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: Int) -> "
-    "Tensor", slice_backward_args, 6, 1, true, false, true, false};
+static constexpr OpSchema slice_backward_schema = {.name = "slice_backward",
+                                                   .call = "slice_backward",
+    .text = "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: "
+    "Int) -> Tensor", .args = slice_backward_args, .n_args = 6, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
                        int64_t)> op_slice_backward = make_op<TensorRef, const Tensor&, Ints,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_backward_schema, impl::slice_backward,
@@ -424,8 +448,11 @@ constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
 
 // ---- detach ----
 static constexpr ArgInfo detach_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema detach_schema = {"detach", "detach", "detach(self: Tensor) -> Tensor",
-                                           detach_args, 1, 1, false, false, false, true};
+static constexpr OpSchema detach_schema = {.name = "detach", .call = "detach",
+                                           .text = "detach(self: Tensor) -> Tensor",
+                                           .args = detach_args, .n_args = 1, .n_outs = 1,
+                                           .structural = true, .leaf = true, .kind = OpKind::kView,
+                                           .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&)> op_detach = make_op<TensorRef, const Tensor&>(&detach_schema,
     impl::detach, nullptr);
 
@@ -475,10 +502,10 @@ static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false
                                          {"end", ArgType::kOptInt, false, true},
                                          {"step", ArgType::kInt, false, true, 0, ArgDefault::kInt,
                                           {.i = 1}}};
-static constexpr OpSchema slice_schema =
-    {"slice", "slice",
-    "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: Int = 1) "
-    "-> Tensor", slice_args, 5, 1, true, false, false, true};
+static constexpr OpSchema slice_schema = {.name = "slice", .call = "slice",
+    .text = "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: "
+    "Int = 1) -> Tensor", .args = slice_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+    .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_schema,
     impl::slice, slice_autograd);
@@ -531,9 +558,10 @@ static constexpr ArgInfo as_strided_args[] = {{"self", ArgType::kTensor, false, 
                                               {"size", ArgType::kSize, false, false},
                                               {"stride", ArgType::kSize, false, false},
                                               {"storage_offset", ArgType::kOptInt, false, true}};
-static constexpr OpSchema as_strided_schema = {"as_strided", "as_strided",
-    "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> Tensor",
-    as_strided_args, 4, 1, true, false, false, true};
+static constexpr OpSchema as_strided_schema = {.name = "as_strided", .call = "as_strided",
+    .text = "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> "
+    "Tensor", .args = as_strided_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+    .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided =
     make_op<TensorRef, const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_schema,
     impl::as_strided, as_strided_autograd);
@@ -592,9 +620,11 @@ static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor,
                                                       {"size", ArgType::kSize, false, false},
                                                       {"stride", ArgType::kSize, false, false},
                                                       {"offset", ArgType::kInt, false, false}};
-static constexpr OpSchema as_strided_scatter_schema = {"as_strided_scatter", "as_strided_scatter",
-    "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> "
-    "Tensor", as_strided_scatter_args, 5, 1, true, false, true, false};
+static constexpr OpSchema as_strided_scatter_schema = {.name = "as_strided_scatter",
+                                                       .call = "as_strided_scatter",
+    .text = "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) "
+    "-> Tensor", .args = as_strided_scatter_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints,
             int64_t>(&as_strided_scatter_schema, impl::as_strided_scatter,
@@ -606,9 +636,9 @@ static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, fal
                                             ArgDefault::kInt, {.i = 0}},
                                            {"end_dim", ArgType::kDim, false, true, 0,
                                             ArgDefault::kInt, {.i = -1}}};
-static constexpr OpSchema flatten_schema = {"flatten", "flatten",
-    "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor", flatten_args, 3, 1,
-    false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema flatten_schema = {.name = "flatten", .call = "flatten",
+    .text = "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor",
+    .args = flatten_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, impl::flatten, nullptr);
 
@@ -616,9 +646,9 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten =
 static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"dim", ArgType::kDim, false, false},
                                              {"sizes", ArgType::kSize, false, false}};
-static constexpr OpSchema unflatten_schema = {"unflatten", "unflatten",
-    "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", unflatten_args, 3, 1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema unflatten_schema = {.name = "unflatten", .call = "unflatten",
+    .text = "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor", .args = unflatten_args,
+    .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten =
     make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, impl::unflatten, nullptr);
 
@@ -653,9 +683,11 @@ static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
 static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, false, false},
                                           {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt,
                                            {.i = 0}}};
-static constexpr OpSchema unbind_schema = {"unbind", "unbind",
-                                           "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]",
-                                           unbind_args, 2, -1, true, false, false, true};
+static constexpr OpSchema unbind_schema = {.name = "unbind", .call = "unbind",
+                                           .text = "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]",
+                                           .args = unbind_args, .n_args = 2, .n_outs = -1,
+                                           .differentiable = true, .structural = true, .leaf = true,
+                                           .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&,
     int64_t>(&unbind_schema, impl::unbind, unbind_autograd);
 
@@ -664,9 +696,9 @@ static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dim", ArgType::kDim, false, false},
                                           {"start", ArgType::kIndex, false, false},
                                           {"length", ArgType::kInt, false, false}};
-static constexpr OpSchema narrow_schema = {"narrow", "narrow",
-    "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_args, 4, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema narrow_schema = {.name = "narrow", .call = "narrow",
+    .text = "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
+    .args = narrow_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, impl::narrow,
     nullptr);
@@ -716,9 +748,10 @@ static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, fa
                                              ArgDefault::kInt, {.i = 0}},
                                             {"dim2", ArgType::kDim, false, true, 0,
                                              ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema diagonal_schema = {"diagonal", "diagonal",
-    "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor",
-    diagonal_args, 4, 1, true, false, false, true};
+static constexpr OpSchema diagonal_schema = {.name = "diagonal", .call = "diagonal",
+    .text = "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor",
+    .args = diagonal_args, .n_args = 4, .n_outs = 1, .differentiable = true, .structural = true,
+    .leaf = true, .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, impl::diagonal,
     diagonal_autograd);
@@ -766,9 +799,11 @@ static constexpr ArgInfo diagonal_backward_args[] = {{"grad", ArgType::kTensor, 
                                                      {"offset", ArgType::kInt, false, false},
                                                      {"dim1", ArgType::kDim, false, false},
                                                      {"dim2", ArgType::kDim, false, false}};
-static constexpr OpSchema diagonal_backward_schema = {"diagonal_backward", "diagonal_backward",
-    "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> Tensor",
-    diagonal_backward_args, 5, 1, true, false, true, false};
+static constexpr OpSchema diagonal_backward_schema = {.name = "diagonal_backward",
+                                                      .call = "diagonal_backward",
+    .text = "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> "
+    "Tensor", .args = diagonal_backward_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward =
     make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t, int64_t>(&diagonal_backward_schema,
     impl::diagonal_backward, diagonal_backward_autograd);
@@ -801,36 +836,38 @@ static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
 }
 static constexpr ArgInfo restride_args[] = {{"self", ArgType::kTensor, false, false},
                                             {"stride", ArgType::kSize, false, false}};
-static constexpr OpSchema restride_schema = {"restride", "restride",
-                                             "restride(self: Tensor, stride: Size) -> Tensor",
-                                             restride_args, 2, 1, true, false, true, false};
+static constexpr OpSchema restride_schema = {.name = "restride", .call = "restride",
+    .text = "restride(self: Tensor, stride: Size) -> Tensor", .args = restride_args, .n_args = 2,
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, const Tensor&,
     Ints>(&restride_schema, impl::restride, restride_autograd);
 
 // ---- ravel ----
 static constexpr ArgInfo ravel_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema ravel_schema = {"ravel", "ravel", "ravel(self: Tensor) -> Tensor",
-                                          ravel_args, 1, 1, false, false, false, true, nullptr,
-                                          OpKind::kComposite};
+static constexpr OpSchema ravel_schema = {.name = "ravel", .call = "ravel",
+                                          .text = "ravel(self: Tensor) -> Tensor",
+                                          .args = ravel_args, .n_args = 1, .n_outs = 1,
+                                          .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_ravel = make_op<TensorRef, const Tensor&>(&ravel_schema,
     impl::ravel, nullptr);
 
 // ---- broadcast_to ----
 static constexpr ArgInfo broadcast_to_args[] = {{"self", ArgType::kTensor, false, false},
                                                 {"size", ArgType::kSize, false, false}};
-static constexpr OpSchema broadcast_to_schema = {"broadcast_to", "broadcast_to",
-                                                 "broadcast_to(self: Tensor, size: Size) -> Tensor",
-                                                 broadcast_to_args, 2, 1, true, false, false, true,
-                                                 nullptr, OpKind::kComposite};
+static constexpr OpSchema broadcast_to_schema = {.name = "broadcast_to", .call = "broadcast_to",
+    .text = "broadcast_to(self: Tensor, size: Size) -> Tensor", .args = broadcast_to_args,
+    .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints)> op_broadcast_to = make_op<TensorRef, const Tensor&,
     Ints>(&broadcast_to_schema, broadcast_to_impl, nullptr);
 
 // ---- broadcast_tensors ----
 static constexpr ArgInfo broadcast_tensors_args[] =
     {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema broadcast_tensors_schema = {"broadcast_tensors", "broadcast_tensors",
-    "broadcast_tensors(tensors: Tensor[]) -> Tensor[]", broadcast_tensors_args, 1, -1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema broadcast_tensors_schema = {.name = "broadcast_tensors",
+                                                      .call = "broadcast_tensors",
+    .text = "broadcast_tensors(tensors: Tensor[]) -> Tensor[]", .args = broadcast_tensors_args,
+    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_broadcast_tensors =
     make_op<TensorList, TensorSpan>(&broadcast_tensors_schema, impl::broadcast_tensors, nullptr);
 
@@ -838,68 +875,72 @@ constinit Op<TensorList(TensorSpan)> op_broadcast_tensors =
 static constexpr ArgInfo movedim_args[] = {{"self", ArgType::kTensor, false, false},
                                            {"source", ArgType::kDims, false, false},
                                            {"destination", ArgType::kDims, false, false}};
-static constexpr OpSchema movedim_schema = {"movedim", "movedim",
-    "movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor", movedim_args, 3, 1, false,
-    false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema movedim_schema = {.name = "movedim", .call = "movedim",
+    .text = "movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor",
+    .args = movedim_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_movedim = make_op<TensorRef, const Tensor&,
     Ints, Ints>(&movedim_schema, impl::movedim, nullptr);
 
 // ---- atleast_1d ----
 static constexpr ArgInfo atleast_1d_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema atleast_1d_schema = {"atleast_1d", "atleast_1d",
-                                               "atleast_1d(self: Tensor) -> Tensor",
-                                               atleast_1d_args, 1, 1, false, false, false, true,
-                                               nullptr, OpKind::kComposite};
+static constexpr OpSchema atleast_1d_schema = {.name = "atleast_1d", .call = "atleast_1d",
+                                               .text = "atleast_1d(self: Tensor) -> Tensor",
+                                               .args = atleast_1d_args, .n_args = 1, .n_outs = 1,
+                                               .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_atleast_1d =
     make_op<TensorRef, const Tensor&>(&atleast_1d_schema, impl::atleast_1d, nullptr);
 
 // ---- atleast_1d_list ----
 static constexpr ArgInfo atleast_1d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema atleast_1d_list_schema = {"atleast_1d_list", "atleast_1d_list",
-    "atleast_1d_list(tensors: Tensor[]) -> Tensor[]", atleast_1d_list_args, 1, -1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema atleast_1d_list_schema = {.name = "atleast_1d_list",
+                                                    .call = "atleast_1d_list",
+    .text = "atleast_1d_list(tensors: Tensor[]) -> Tensor[]", .args = atleast_1d_list_args,
+    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_atleast_1d_list =
     make_op<TensorList, TensorSpan>(&atleast_1d_list_schema, impl::atleast_1d_list, nullptr);
 
 // ---- atleast_2d ----
 static constexpr ArgInfo atleast_2d_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema atleast_2d_schema = {"atleast_2d", "atleast_2d",
-                                               "atleast_2d(self: Tensor) -> Tensor",
-                                               atleast_2d_args, 1, 1, false, false, false, true,
-                                               nullptr, OpKind::kComposite};
+static constexpr OpSchema atleast_2d_schema = {.name = "atleast_2d", .call = "atleast_2d",
+                                               .text = "atleast_2d(self: Tensor) -> Tensor",
+                                               .args = atleast_2d_args, .n_args = 1, .n_outs = 1,
+                                               .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_atleast_2d =
     make_op<TensorRef, const Tensor&>(&atleast_2d_schema, impl::atleast_2d, nullptr);
 
 // ---- atleast_2d_list ----
 static constexpr ArgInfo atleast_2d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema atleast_2d_list_schema = {"atleast_2d_list", "atleast_2d_list",
-    "atleast_2d_list(tensors: Tensor[]) -> Tensor[]", atleast_2d_list_args, 1, -1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema atleast_2d_list_schema = {.name = "atleast_2d_list",
+                                                    .call = "atleast_2d_list",
+    .text = "atleast_2d_list(tensors: Tensor[]) -> Tensor[]", .args = atleast_2d_list_args,
+    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_atleast_2d_list =
     make_op<TensorList, TensorSpan>(&atleast_2d_list_schema, impl::atleast_2d_list, nullptr);
 
 // ---- atleast_3d ----
 static constexpr ArgInfo atleast_3d_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema atleast_3d_schema = {"atleast_3d", "atleast_3d",
-                                               "atleast_3d(self: Tensor) -> Tensor",
-                                               atleast_3d_args, 1, 1, false, false, false, true,
-                                               nullptr, OpKind::kComposite};
+static constexpr OpSchema atleast_3d_schema = {.name = "atleast_3d", .call = "atleast_3d",
+                                               .text = "atleast_3d(self: Tensor) -> Tensor",
+                                               .args = atleast_3d_args, .n_args = 1, .n_outs = 1,
+                                               .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_atleast_3d =
     make_op<TensorRef, const Tensor&>(&atleast_3d_schema, impl::atleast_3d, nullptr);
 
 // ---- atleast_3d_list ----
 static constexpr ArgInfo atleast_3d_list_args[] = {{"tensors", ArgType::kTensorList, false, false}};
-static constexpr OpSchema atleast_3d_list_schema = {"atleast_3d_list", "atleast_3d_list",
-    "atleast_3d_list(tensors: Tensor[]) -> Tensor[]", atleast_3d_list_args, 1, -1, false, false,
-    false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema atleast_3d_list_schema = {.name = "atleast_3d_list",
+                                                    .call = "atleast_3d_list",
+    .text = "atleast_3d_list(tensors: Tensor[]) -> Tensor[]", .args = atleast_3d_list_args,
+    .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorList(TensorSpan)> op_atleast_3d_list =
     make_op<TensorList, TensorSpan>(&atleast_3d_list_schema, impl::atleast_3d_list, nullptr);
 
 // ---- adjoint ----
 static constexpr ArgInfo adjoint_args[] = {{"self", ArgType::kTensor, false, false}};
-static constexpr OpSchema adjoint_schema = {"adjoint", "adjoint", "adjoint(self: Tensor) -> Tensor",
-                                            adjoint_args, 1, 1, false, false, false, true, nullptr,
-                                            OpKind::kComposite};
+static constexpr OpSchema adjoint_schema = {.name = "adjoint", .call = "adjoint",
+                                            .text = "adjoint(self: Tensor) -> Tensor",
+                                            .args = adjoint_args, .n_args = 1, .n_outs = 1,
+                                            .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&)> op_adjoint =
     make_op<TensorRef, const Tensor&>(&adjoint_schema, impl::adjoint, nullptr);
 
@@ -909,9 +950,10 @@ static constexpr ArgInfo narrow_copy_args[] = {{"self", ArgType::kTensor, false,
                                                {"start", ArgType::kIndex, false, false},
                                                {"length", ArgType::kInt, false, false},
                                                {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema narrow_copy_schema = {"narrow_copy", "narrow_copy",
-    "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_copy_args, 4,
-    1, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema narrow_copy_schema = {.name = "narrow_copy", .call = "narrow_copy",
+    .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
+    .args = narrow_copy_args, .n_args = 4, .n_outs = 1, .structural = true,
+    .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow_copy =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_copy_schema,
     impl::narrow_copy, nullptr);
@@ -920,9 +962,11 @@ static void narrow_copy_into_autograd(Call c, const Tensor& self, int64_t dim, i
   if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
   redispatch(op_narrow_copy_into, c.keys & kBelowAutograd, self, dim, start, length, dst);
 }
-static constexpr OpSchema narrow_copy_into_schema = {"narrow_copy_into", "narrow_copy_into",
-    "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor", narrow_copy_args, 5,
-    0, false, false, false, true, nullptr, OpKind::kComposite};
+static constexpr OpSchema narrow_copy_into_schema = {.name = "narrow_copy_into",
+                                                     .call = "narrow_copy_into",
+    .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
+    .args = narrow_copy_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Tensor&)> op_narrow_copy_into =
     make_op<void, const Tensor&, int64_t, int64_t, int64_t, Tensor&>(&narrow_copy_into_schema,
     narrow_copy_into_impl, narrow_copy_into_autograd);
@@ -968,9 +1012,10 @@ static constexpr ArgInfo unfold_args[] = {{"self", ArgType::kTensor, false, fals
                                           {"dimension", ArgType::kDim, false, false},
                                           {"size", ArgType::kInt, false, false},
                                           {"step", ArgType::kInt, false, false}};
-static constexpr OpSchema unfold_schema = {"unfold", "unfold",
-    "unfold(self: Tensor, dimension: Dim, size: Int, step: Int) -> Tensor", unfold_args, 4, 1, true,
-    false, false, true};
+static constexpr OpSchema unfold_schema = {.name = "unfold", .call = "unfold",
+    .text = "unfold(self: Tensor, dimension: Dim, size: Int, step: Int) -> Tensor",
+    .args = unfold_args, .n_args = 4, .n_outs = 1, .differentiable = true, .structural = true,
+    .leaf = true, .kind = OpKind::kView, .alias = Alias::kView};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_unfold =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&unfold_schema, impl::unfold,
     unfold_autograd);
@@ -1023,9 +1068,11 @@ static constexpr ArgInfo select_scatter_args[] = {{"self", ArgType::kTensor, fal
                                                   {"src", ArgType::kTensor, false, false},
                                                   {"dim", ArgType::kDim, false, false},
                                                   {"index", ArgType::kIndex, false, false}};
-static constexpr OpSchema select_scatter_schema = {"select_scatter", "select_scatter",
-    "select_scatter(self: Tensor, src: Tensor, dim: Dim, index: Index) -> Tensor",
-    select_scatter_args, 4, 1, true, false, false, false};
+static constexpr OpSchema select_scatter_schema = {.name = "select_scatter",
+                                                   .call = "select_scatter",
+    .text = "select_scatter(self: Tensor, src: Tensor, dim: Dim, index: Index) -> Tensor",
+    .args = select_scatter_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
+    .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t)> op_select_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t>(&select_scatter_schema,
     impl::select_scatter, select_scatter_autograd);
@@ -1093,9 +1140,10 @@ static constexpr ArgInfo slice_scatter_args[] = {{"self", ArgType::kTensor, fals
                                                  {"step", ArgType::kInt, false, true, 0,
                                                   ArgDefault::kInt, {.i = 1}},
                                                  {"dst", ArgType::kTensor, true, false}};
-static constexpr OpSchema slice_scatter_schema = {"slice_scatter", "slice_scatter",
-    "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = "
-    "None, step: Int = 1) -> Tensor", slice_scatter_args, 6, 1, true, false, false, false};
+static constexpr OpSchema slice_scatter_schema = {.name = "slice_scatter", .call = "slice_scatter",
+    .text = "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: "
+    "Index? = None, step: Int = 1) -> Tensor", .args = slice_scatter_args, .n_args = 6, .n_outs = 1,
+    .differentiable = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>,
                        int64_t)> op_slice_scatter = make_op<TensorRef, const Tensor&, const Tensor&,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_scatter_schema, impl::slice_scatter,
@@ -1106,9 +1154,11 @@ static void slice_scatter_into_autograd(Call c, const Tensor& self, const Tensor
   if (needs_grad(self) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
   redispatch(op_slice_scatter_into, c.keys & kBelowAutograd, self, src, dim, start, end, step, dst);
 }
-static constexpr OpSchema slice_scatter_into_schema = {"slice_scatter_into", "slice_scatter_into",
-    "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = "
-    "None, step: Int = 1) -> Tensor", slice_scatter_args, 7, 0, true, false, false, false};
+static constexpr OpSchema slice_scatter_into_schema = {.name = "slice_scatter_into",
+                                                       .call = "slice_scatter_into",
+    .text = "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: "
+    "Index? = None, step: Int = 1) -> Tensor", .args = slice_scatter_args, .n_args = 7, .n_outs = 0,
+    .differentiable = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t,
                   Tensor&)> op_slice_scatter_into = make_op<void, const Tensor&, const Tensor&,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t, Tensor&>(&slice_scatter_into_schema,
@@ -1171,9 +1221,11 @@ static constexpr ArgInfo diagonal_scatter_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kInt, {.i = 0}},
                                                     {"dim2", ArgType::kDim, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}}};
-static constexpr OpSchema diagonal_scatter_schema = {"diagonal_scatter", "diagonal_scatter",
-    "diagonal_scatter(self: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) "
-    "-> Tensor", diagonal_scatter_args, 5, 1, true, false, false, false};
+static constexpr OpSchema diagonal_scatter_schema = {.name = "diagonal_scatter",
+                                                     .call = "diagonal_scatter",
+    .text = "diagonal_scatter(self: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: "
+    "Dim = 1) -> Tensor", .args = diagonal_scatter_args, .n_args = 5, .n_outs = 1,
+    .differentiable = true, .leaf = true, .kind = OpKind::kCopy};
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t,
                        int64_t)> op_diagonal_scatter = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, int64_t, int64_t>(&diagonal_scatter_schema, impl::diagonal_scatter,

@@ -93,6 +93,7 @@ static TensorRef sources(int64_t before, int64_t n, int64_t out, int64_t mode, D
     index->as<int64_t>()[o] = mode == kPaddingCircular
                                   ? circular_source(o - before, n, before, out - n - before)
                                   : source(o - before, n, mode);
+  note_host_write(*index);
   return device.type == TT_CPU ? std::move(index) : op::to_device(*index, device);
 }
 

@@ -45,6 +45,7 @@ TensorList tensor_split_tensor(Call, const Tensor& self, const Tensor& tensor_in
   if (t.device.type == TT_META)
     fail_arg(TT_DEVICE, arg, "{} is on meta: the number of results depends on it", arg);
   if (t.ndim > 1) fail_arg(TT_SHAPE, arg, "{} is {}: must be 0-dim or 1-D", arg, t.sizes());
+  note_host_read(t);
   TensorRef dense = dense_input(t.is_cpu() ? t : *op::to_device(t, kCpuDevice));
   const Ints values(dense->as<int64_t>(), t.numel);
   return t.ndim ? op::tensor_split_indices(self, values, dim)

@@ -153,6 +153,7 @@ TensorRef combinations(Call, const Tensor& self, int64_t r, bool with_replacemen
       else at[i] = at[i - 1] + !with_replacement;
     }
   }
+  note_host_write(*index);
   const int64_t shape[2] = {count, r};
   if (!(self.device == kCpuDevice)) index = op::to_device(index, self.device);
   return op::reshape(*op::index_select(self, 0, index), shape);

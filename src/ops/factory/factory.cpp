@@ -192,6 +192,7 @@ static TensorRef triangle_indices(int64_t row, int64_t col, int64_t offset, bool
     }
     left -= to - from;
   }
+  note_host_write(*out);
   return on(dtype == Dtype::kI64 ? std::move(out) : op::to_dtype(*out, dtype), device);
 }
 TensorRef tril_indices(Call, int64_t row, int64_t col, int64_t offset, Dtype dtype,

@@ -23,6 +23,7 @@ template <class F> static TensorRef window(int64_t n, bool periodic, Dtype dtype
   double* values = out->as<double>();
   const double m = double(periodic ? n : n - 1);
   for (int64_t i = 0; i < n; i++) values[i] = n == 1 ? 1 : value(double(i), m);
+  note_host_write(*out);
   TensorRef typed = dtype == Dtype::kF64 ? std::move(out) : op::to_dtype(*out, dtype);
   const Device to = device.or_else(kCpuDevice);
   return to == kCpuDevice ? std::move(typed) : op::to_device(*typed, to);

@@ -66,6 +66,8 @@ static TensorRef chirp_transform(const Tensor& x, bool inverse, double scale) {
     }
     square = (square + 2 * j + 1) % (2 * n);
   }
+  note_host_write(*chirp);
+  note_host_write(*kernel);
   auto placed = [&](const Tensor& t) {
     TensorRef typed = as_dtype(TensorRef::share(&t), x.dtype);
     return x.device == kCpuDevice ? std::move(typed) : op::to_device(*typed, x.device);

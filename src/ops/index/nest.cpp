@@ -6,16 +6,22 @@
 
 namespace TT_NS {
 
-// The smallest bad position, on the device of the indices.
+// The smallest bad position, on the device of the indices. A tensor, unless a kernel of the CPU
+// writes it that nobody records.
 class FirstBad {
  public:
   explicit FirstBad(Device device) {
-    if (device.type == TT_CPU || device.type == TT_META) return;
+    const bool observed = ctx().watched & kWatchWork;
+    if ((device.type == TT_CPU && !observed) || device.type == TT_META) return;
     t_ = new_tensor({}, Dtype::kI64, device);
     fill_elements(*t_, Scalar(INT64_MAX));
   }
   int64_t* data() { return t_ ? t_->as<int64_t>() : &local_; }
-  int64_t read() const { return t_ ? read_scalar(t_).i : local_; }
+  int64_t read() const {
+    if (!t_) return local_;
+    if (ctx().watched & kWatchWork) ctx().work->check(*ctx().work, *t_, INT64_MAX);
+    return load_element(*t_).i;
+  }
 
  private:
   int64_t local_ = INT64_MAX;

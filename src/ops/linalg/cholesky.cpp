@@ -7,6 +7,19 @@ constexpr const char* kNotPositive =
     "is not positive definite: its leading block up to row {} "
     "is not";
 
+struct CholeskyPlan {
+  Dtype dtype;
+  int64_t batch, n;
+  BatchData a;
+  int32_t* info;
+  bool upper;
+};
+static void compute_cholesky(const CholeskyPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    p.info[i] = int32_t(lapack_cholesky(p.dtype, p.n, p.a.at(i), p.upper));
+}
+constexpr Kernel kLapackCholesky = lapack_kernel<CholeskyPlan, compute_cholesky>("lapack_cholesky");
+
 TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_errors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_square(self, "self");
@@ -14,9 +27,13 @@ TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_e
   TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   const int64_t n = self.size(-1);
   if (uses_lapack(self)) {  // in LAPACK's order of columns the triangles are exchanged
-    for (int64_t i = 0; i < info->numel; i++)
-      info->as<int32_t>()[i] =
-          int32_t(lapack_cholesky(factor->dtype, n, matrix_data(*factor, i), !upper));
+    const CholeskyPlan plan = {.dtype = factor->dtype,
+                               .batch = info->numel,
+                               .n = n,
+                               .a = matrices_of(*factor),
+                               .info = info->as<int32_t>(),
+                               .upper = !upper};
+    launch(kLapackCholesky, kCpuDevice, &plan, 1);
     factor = upper ? op::triu(*factor) : op::tril(*factor);
   } else if (info->numel) {
     MatrixPlan plan = matrix_plan(*factor, info->numel, n * n * n / 3);
@@ -33,16 +50,34 @@ TensorRef linalg_cholesky(Call, const Tensor& self, bool upper) {
   return std::move(f.first);
 }
 
+struct TriangularPlan {
+  Dtype dtype;
+  int64_t batch, n, k;
+  BatchData a, b;
+  bool upper, unit;
+};
+static void solve_triangular(const TriangularPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    lapack_solve_triangular(p.dtype, p.n, p.k, p.a.at(i), p.b.at(i), p.upper, false, p.unit);
+}
+constexpr Kernel kLapackTriangular =
+    lapack_kernel<TriangularPlan, solve_triangular>("lapack_solve_triangular");
+
 // Replaces b, (…, n, k), by the solution. All have the same batch and are dense.
 static void solve_in_place(const Tensor& a, const Tensor& b, bool upper, bool unit) {
   if (!b.numel) return;
   const int64_t n = a.size(-1);
   const int64_t k = b.size(-1);
   if (uses_lapack(a)) {
-    for (int64_t i = 0; i < b.numel / (n * k); i++)
-      lapack_solve_triangular(a.dtype, n, k, matrix_data(a, i), matrix_data(b, i), upper, false,
-                              unit);
-    return;
+    const TriangularPlan plan = {.dtype = a.dtype,
+                                 .batch = b.numel / (n * k),
+                                 .n = n,
+                                 .k = k,
+                                 .a = matrices_of(a),
+                                 .b = matrices_of(b),
+                                 .upper = upper,
+                                 .unit = unit};
+    return launch(kLapackTriangular, kCpuDevice, &plan, 1);
   }
   MatrixPlan plan = matrix_plan(a, b.numel / (n * k), n * n * k);
   plan.k = k;

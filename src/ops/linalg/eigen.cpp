@@ -3,14 +3,33 @@
 
 namespace TT_NS::impl {
 
+struct EighPlan {
+  Dtype dtype;
+  int64_t batch, n;
+  BatchData a, values;
+  int32_t* info;
+  bool upper, vectors;
+};
+static void compute_eigh(const EighPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    p.info[i] = int32_t(lapack_eigh(p.dtype, p.n, p.a.at(i), p.values.at(i), p.upper, p.vectors));
+}
+constexpr Kernel kLapackEigh = lapack_kernel<EighPlan, compute_eigh>("lapack_eigh");
+
 // In LAPACK's order of columns a is its own conjugate.
 static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper, bool vectors) {
   const int64_t n = a->size(-1);
   TensorRef values = new_tensor(vector_shape(batch_of(*a), n), Dtype::kF64, a->device);
   const TensorRef info = op::zeros(batch_of(*a), Dtype::kI32, a->device);
-  for (int64_t i = 0; i < info->numel; i++)
-    info->as<int32_t>()[i] = int32_t(
-        lapack_eigh(a->dtype, n, matrix_data(*a, i), doubles(*values) + i * n, !upper, vectors));
+  const EighPlan plan = {.dtype = a->dtype,
+                         .batch = info->numel,
+                         .n = n,
+                         .a = matrices_of(*a),
+                         .values = vectors_of(*values),
+                         .info = info->as<int32_t>(),
+                         .upper = !upper,
+                         .vectors = vectors};
+  launch(kLapackEigh, kCpuDevice, &plan, 1);
   check_info(*info, kNoResult);
   const int64_t none[1] = {0};
   TensorRef basis = new_tensor(vectors ? self.sizes() : Ints(none, 1), self.dtype, self.device);
@@ -75,6 +94,33 @@ static void unpack_pairs(int64_t n, const double* w, const double* v, double* va
     if (paired) k++;
   }
 }
+struct EigPlan {
+  Dtype dtype;
+  int64_t batch, n;
+  BatchData a;
+  BatchData v;       // of real matrices: their eigenvectors as LAPACK has them
+  BatchData values;  // complex128
+  BatchData basis;   // complex128
+  char* parts;       // of real matrices: the eigenvalues as LAPACK has them
+  int32_t* info;
+  bool real, vectors;
+};
+static void compute_eig(const EigPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++) {
+    char* out = p.values.at(i);
+    char* basis = p.vectors ? p.basis.at(i) : nullptr;
+    if (!p.real) {
+      p.info[i] = int32_t(lapack_eig(p.dtype, p.n, p.a.at(i), out, basis));
+      continue;
+    }
+    char* v = p.v.at(i);
+    p.info[i] = int32_t(lapack_eig(p.dtype, p.n, p.a.at(i), p.parts, p.vectors ? v : nullptr));
+    unpack_pairs(p.n, reinterpret_cast<double*>(p.parts), reinterpret_cast<double*>(v),
+                 reinterpret_cast<double*>(out), reinterpret_cast<double*>(basis));
+  }
+}
+constexpr Kernel kLapackEig = lapack_kernel<EigPlan, compute_eig>("lapack_eig");
+
 static TensorPair eig_large(const Tensor& self, bool vectors) {
   const int64_t n = self.size(-1);
   const bool real = !is_complex(self.dtype);
@@ -84,18 +130,18 @@ static TensorPair eig_large(const Tensor& self, bool vectors) {
   TensorRef basis = new_tensor(a->sizes(), Dtype::kC128, a->device);
   const TensorRef info = op::zeros(batch_of(self), Dtype::kI32, a->device);
   const Workspace parts(2 * n * 8, a->device);
-  for (int64_t i = 0; i < info->numel; i++) {
-    char* w = matrix_data(*basis, i);
-    char* of_real = parts.data();
-    double* out = doubles(*values) + 2 * i * n;
-    void* place = real ? static_cast<void*>(of_real) : out;
-    void* columns = real ? matrix_data(*v, i) : w;
-    info->as<int32_t>()[i] =
-        int32_t(lapack_eig(a->dtype, n, matrix_data(*a, i), place, vectors ? columns : nullptr));
-    if (real)
-      unpack_pairs(n, reinterpret_cast<double*>(of_real), reinterpret_cast<double*>(columns), out,
-                   vectors ? reinterpret_cast<double*>(w) : nullptr);
-  }
+  const EigPlan plan = {.dtype = a->dtype,
+                        .batch = info->numel,
+                        .n = n,
+                        .a = matrices_of(*a),
+                        .v = matrices_of(*v),
+                        .values = vectors_of(*values),
+                        .basis = matrices_of(*basis),
+                        .parts = parts.data(),
+                        .info = info->as<int32_t>(),
+                        .real = real,
+                        .vectors = vectors};
+  launch(kLapackEig, kCpuDevice, &plan, 1);
   check_info(*info, kNoResult);
   const Dtype d = complex_of(self.dtype);
   const int64_t none[1] = {0};

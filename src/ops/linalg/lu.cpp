@@ -12,10 +12,8 @@ struct Factors {
 
 // The determinant of the factors, its sign and the logarithm of its modulus, as the kernel writes
 // them.
-static void write_determinant(const Tensor& lu, int64_t at, const int32_t* pivots, double* out) {
-  const int64_t n = lu.size(-1);
-  const int64_t parts = is_complex(lu.dtype) ? 2 : 1;
-  const double* a = reinterpret_cast<const double*>(matrix_data(lu, at));
+static void write_determinant(int64_t n, int64_t parts, const double* a, const int32_t* pivots,
+                              double* out) {
   double sign[2] = {1, 0};
   double det[2] = {1, 0};
   double log = 0;
@@ -41,18 +39,52 @@ static void write_determinant(const Tensor& lu, int64_t at, const int32_t* pivot
   out[4] = log;
 }
 
+struct LuPlan {
+  Dtype dtype;
+  int64_t batch, m, n;
+  BatchData a;  // by columns
+  BatchData pivots;
+  int32_t* info;
+};
+static void compute_lu(const LuPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    p.info[i] = int32_t(
+        lapack_lu_factor(p.dtype, p.m, p.n, p.a.at(i), reinterpret_cast<int32_t*>(p.pivots.at(i))));
+}
+constexpr Kernel kLapackLu = lapack_kernel<LuPlan, compute_lu>("lapack_lu_factor");
+
+struct DeterminantPlan {
+  int64_t batch, n, parts;
+  BatchData lu, pivots, out;
+};
+static void compute_determinants(const DeterminantPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    write_determinant(p.n, p.parts, reinterpret_cast<const double*>(p.lu.at(i)),
+                      reinterpret_cast<const int32_t*>(p.pivots.at(i)),
+                      reinterpret_cast<double*>(p.out.at(i)));
+}
+constexpr Kernel kDeterminants =
+    lapack_kernel<DeterminantPlan, compute_determinants>("determinants");
+
 static void factor_large(Factors& f) {
-  const int64_t m = f.lu->size(-2);
-  const int64_t n = f.lu->size(-1);
-  const int64_t steps = TT_NS::min(m, n);
   const TensorRef columns = by_columns(*f.lu);
-  int32_t* pivots = f.pivots->as<int32_t>();
-  for (int64_t i = 0; i < f.info->numel; i++)
-    f.info->as<int32_t>()[i] = int32_t(
-        lapack_lu_factor(columns->dtype, m, n, matrix_data(*columns, i), pivots + i * steps));
+  const LuPlan plan = {.dtype = columns->dtype,
+                       .batch = f.info->numel,
+                       .m = f.lu->size(-2),
+                       .n = f.lu->size(-1),
+                       .a = matrices_of(*columns),
+                       .pivots = vectors_of(*f.pivots),
+                       .info = f.info->as<int32_t>()};
+  launch(kLapackLu, kCpuDevice, &plan, 1);
   copy_elements(*f.lu, *transposed(*columns));
-  for (int64_t i = 0; f.det && i < f.info->numel; i++)
-    write_determinant(*f.lu, i, pivots + i * steps, doubles(*f.det) + i * 6);
+  if (!f.det) return;
+  const DeterminantPlan det = {.batch = f.info->numel,
+                               .n = f.lu->size(-1),
+                               .parts = is_complex(f.lu->dtype) ? 2 : 1,
+                               .lu = matrices_of(*f.lu),
+                               .pivots = vectors_of(*f.pivots),
+                               .out = vectors_of(*f.det)};
+  launch(kDeterminants, kCpuDevice, &det, 1);
 }
 
 static Factors factor(const Tensor& self, bool wants_det = false) {
@@ -77,29 +109,49 @@ static Factors factor(const Tensor& self, bool wants_det = false) {
   return f;
 }
 
-static void exchange_rows(const Tensor& b, int64_t at, const int32_t* pivots, int64_t i) {
+struct LuSolvePlan {
+  Dtype dtype;
+  int64_t batch, n, k;
+  BatchData lu, pivots, b;
+  bool adjoint;
+};
+// width: doubles of a row.
+static void exchange_rows(double* rows, int64_t width, const int32_t* pivots, int64_t i) {
   const int64_t other = int64_t(pivots[i]) - 1;
   if (other == i) return;
-  const int64_t width = b.size(-1) * b.item_size() / 8;
-  double* rows = reinterpret_cast<double*>(matrix_data(b, at));
   for (int64_t k = 0; k < width; k++) {
     const double t = rows[i * width + k];
     rows[i * width + k] = rows[other * width + k];
     rows[other * width + k] = t;
   }
 }
+static void solve_lu(const LuSolvePlan& p) {
+  const int64_t width = p.k * item_size(p.dtype) / 8;
+  for (int64_t i = 0; i < p.batch; i++) {
+    const auto* pivots = reinterpret_cast<const int32_t*>(p.pivots.at(i));
+    const char* a = p.lu.at(i);
+    char* x = p.b.at(i);
+    auto* rows = reinterpret_cast<double*>(x);
+    for (int64_t r = 0; !p.adjoint && r < p.n; r++) exchange_rows(rows, width, pivots, r);
+    lapack_solve_triangular(p.dtype, p.n, p.k, a, x, p.adjoint, p.adjoint, !p.adjoint);
+    lapack_solve_triangular(p.dtype, p.n, p.k, a, x, !p.adjoint, p.adjoint, p.adjoint);
+    for (int64_t r = p.n - 1; p.adjoint && r >= 0; r--) exchange_rows(rows, width, pivots, r);
+  }
+}
+constexpr Kernel kLapackLuSolve = lapack_kernel<LuSolvePlan, solve_lu>("lapack_lu_solve");
+
 static void solve_large(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
   const int64_t n = lu.size(-1);
   const int64_t k = b.size(-1);
-  for (int64_t i = 0; i < b.numel / (n * k); i++) {
-    const int32_t* rows = pivots.as<int32_t>() + i * n;
-    const char* a = matrix_data(lu, i);
-    char* x = matrix_data(b, i);
-    for (int64_t r = 0; !adjoint && r < n; r++) exchange_rows(b, i, rows, r);
-    lapack_solve_triangular(lu.dtype, n, k, a, x, adjoint, adjoint, !adjoint);
-    lapack_solve_triangular(lu.dtype, n, k, a, x, !adjoint, adjoint, adjoint);
-    for (int64_t r = n - 1; adjoint && r >= 0; r--) exchange_rows(b, i, rows, r);
-  }
+  const LuSolvePlan plan = {.dtype = lu.dtype,
+                            .batch = b.numel / (n * k),
+                            .n = n,
+                            .k = k,
+                            .lu = matrices_of(lu),
+                            .pivots = vectors_of(pivots),
+                            .b = matrices_of(b),
+                            .adjoint = adjoint};
+  launch(kLapackLuSolve, kCpuDevice, &plan, 1);
 }
 
 // Replaces b, (…, n, k), by the solution. All have the same batch and are dense.
@@ -141,6 +193,7 @@ static TensorRef permutation_matrix(const Tensor& lu, const Tensor& pivots) {
   TensorRef p = op::zeros(matrix_shape(batch, m, m), lu.dtype, lu.device);
   if (lu.device.type == TT_META || !p->numel) return p;
   const int64_t count = TT_NS::min(m, lu.size(-1));
+  note_host_read(pivots);
   const TensorRef rows =
       pivots.is_cpu() ? TensorRef::share(&pivots) : op::to_device(pivots, {TT_CPU, 0});
   TensorRef order = new_tensor(vector_shape(batch, m), Dtype::kI64, {TT_CPU, 0});

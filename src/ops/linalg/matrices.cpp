@@ -84,6 +84,7 @@ bool is_tracked(const Tensor& t) {
 
 Failure first_failure(const Tensor& info) {
   if (info.device.type == TT_META) return {0, 0};
+  note_host_read(info);
   const TensorRef here = info.is_cpu() ? dense_input(info) : op::to_device(info, {TT_CPU, 0});
   const int32_t* p = here->as<int32_t>();
   for (int64_t i = 0; i < here->numel; i++)
@@ -109,6 +110,7 @@ TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int6
   if (!same(pivots.sizes(), want))
     fail_arg(TT_SHAPE, arg, "{} is {}: must be {}", arg, pivots.sizes(), Ints(want));
   if (pivots.device.type == TT_META) return cast_input(pivots, Dtype::kI32);
+  note_host_read(pivots);
   const TensorRef here =
       pivots.is_cpu() ? TensorRef::share(&pivots) : op::to_device(pivots, {TT_CPU, 0});
   const TensorRef wide = cast_input(*here, Dtype::kI64);

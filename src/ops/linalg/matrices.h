@@ -49,6 +49,34 @@ char* matrix_data(const Tensor& t, int64_t i);
 TensorRef by_columns(const Tensor& t);
 bool all_finite(const Tensor& t);
 
+// Matrix i of a batch is at data + i * step: what a plan has of dense matrices or vectors.
+struct BatchData {
+  char* data;
+  int64_t step;  // bytes
+  char* at(int64_t i) const { return data + i * step; }
+};
+inline BatchData matrices_of(const Tensor& t) {
+  return {t.data, t.size(-1) * t.size(-2) * t.item_size()};
+}
+inline BatchData vectors_of(const Tensor& t) { return {t.data, t.size(-1) * t.item_size()}; }
+
+// A kernel, for the CPU only, of one unit: a function of a plan that calls LAPACK. So it is
+// launched, and seen by those who observe launches, as other kernels are.
+template <class Plan, void (*compute)(const Plan&)>
+int32_t run_lapack(const void* plan, int64_t, int64_t) noexcept {
+  try {
+    compute(*static_cast<const Plan*>(plan));
+    return TT_OK;
+  } catch (...) {
+    return kKernelEnded;
+  }
+}
+template <class Plan, void (*compute)(const Plan&)>
+constexpr Kernel lapack_kernel(const char* name) {
+  constexpr CpuKernel fn = run_lapack<Plan, compute>;
+  return {{fn, fn, fn}, kNoDevice, sizeof(Plan), name};
+}
+
 // Whether a gradient of t is recorded.
 bool is_tracked(const Tensor& t);
 

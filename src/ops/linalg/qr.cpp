@@ -8,6 +8,22 @@ struct Reflectors {
   TensorRef tau;  // of the same dtype
 };
 
+struct QrPlan {
+  Dtype dtype;
+  int64_t batch, m, n, k;
+  BatchData a, tau;
+};
+static void compute_qr(const QrPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++) lapack_qr(p.dtype, p.m, p.n, p.a.at(i), p.tau.at(i));
+}
+static void compute_product(const QrPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    lapack_householder_product(p.dtype, p.m, p.n, p.k, p.a.at(i), p.tau.at(i));
+}
+constexpr Kernel kLapackQr = lapack_kernel<QrPlan, compute_qr>("lapack_qr");
+constexpr Kernel kLapackProduct =
+    lapack_kernel<QrPlan, compute_product>("lapack_householder_product");
+
 static Reflectors reflect(const Tensor& self) {
   const int64_t m = self.size(-2);
   const int64_t n = self.size(-1);
@@ -17,9 +33,15 @@ static Reflectors reflect(const Tensor& self) {
   if (!r.tau->numel) return r;
   if (uses_lapack(self)) {
     const TensorRef columns = by_columns(*r.a);
-    for (int64_t i = 0; i < r.tau->numel / TT_NS::min(m, n); i++)
-      lapack_qr(columns->dtype, m, n, matrix_data(*columns, i),
-                r.tau->data + i * TT_NS::min(m, n) * r.tau->item_size());
+    const int64_t k = TT_NS::min(m, n);
+    const QrPlan plan = {.dtype = columns->dtype,
+                         .batch = r.tau->numel / k,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .a = matrices_of(*columns),
+                         .tau = vectors_of(*r.tau)};
+    launch(kLapackQr, kCpuDevice, &plan, 1);
     copy_elements(*r.a, *transposed(*columns));
     return r;
   }
@@ -41,9 +63,14 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
   const int64_t batch = q->numel / (a.size(-2) * n);
   if (uses_lapack(a)) {
     const TensorRef columns = by_columns(a);
-    for (int64_t i = 0; i < batch; i++)
-      lapack_householder_product(a.dtype, a.size(-2), n, tau.size(-1), matrix_data(*columns, i),
-                                 tau.data + i * tau.size(-1) * tau.item_size());
+    const QrPlan plan = {.dtype = a.dtype,
+                         .batch = batch,
+                         .m = a.size(-2),
+                         .n = n,
+                         .k = tau.size(-1),
+                         .a = matrices_of(*columns),
+                         .tau = vectors_of(tau)};
+    launch(kLapackProduct, kCpuDevice, &plan, 1);
     copy_elements(*q, *transposed(*columns));
     return q;
   }

@@ -3,6 +3,19 @@
 
 namespace TT_NS::impl {
 
+struct LapackSvdPlan {
+  Dtype dtype;
+  int64_t batch, m, n;
+  BatchData a, u, s, vh;
+  int32_t* info;
+};
+static void compute_svd(const LapackSvdPlan& p) {
+  for (int64_t i = 0; i < p.batch; i++)
+    p.info[i] =
+        int32_t(lapack_svd(p.dtype, p.m, p.n, p.a.at(i), p.u.at(i), p.s.at(i), p.vh.at(i), true));
+}
+constexpr Kernel kLapackSvd = lapack_kernel<LapackSvdPlan, compute_svd>("lapack_svd");
+
 // LAPACK's order of columns makes self^T of it, whose factors are those of self exchanged.
 static TensorTriple svd_large(const Tensor& self) {
   const int64_t m = self.size(-2);
@@ -13,10 +26,16 @@ static TensorTriple svd_large(const Tensor& self) {
   TensorRef s = new_tensor(vector_shape(batch_of(self), k), Dtype::kF64, a->device);
   TensorRef vh = new_tensor(matrix_shape(batch_of(self), k, n), a->dtype, a->device);
   const TensorRef info = op::zeros(batch_of(self), Dtype::kI32, a->device);
-  for (int64_t i = 0; i < info->numel; i++)
-    info->as<int32_t>()[i] =
-        int32_t(lapack_svd(a->dtype, n, m, matrix_data(*a, i), matrix_data(*vh, i),
-                           doubles(*s) + i * k, matrix_data(*u, i), true));
+  const LapackSvdPlan plan = {.dtype = a->dtype,
+                              .batch = info->numel,
+                              .m = n,
+                              .n = m,
+                              .a = matrices_of(*a),
+                              .u = matrices_of(*vh),
+                              .s = vectors_of(*s),
+                              .vh = matrices_of(*u),
+                              .info = info->as<int32_t>()};
+  launch(kLapackSvd, kCpuDevice, &plan, 1);
   check_info(*info, kNoResult);
   return {converted(std::move(u), self.dtype), converted(std::move(s), real_of(self.dtype)),
           converted(std::move(vh), self.dtype)};

@@ -10,27 +10,12 @@ namespace TT_NS {
 
 constexpr int64_t kLarge = 1 << 19;  // multiplications, about 5 µs
 
-// If false, the error record has the reason.
-static bool may_continue() noexcept {
-  try {
-    poll_if_watched(true);
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 static void run_plan(MatmulPlan& plan, Device device) {
   if (device.type == TT_CPU) matmul_pick_provider(&plan, Isa(ctx().isa));
   Workspace workspace(matmul_workspace_bytes(plan), device);
   plan.workspace = workspace.data();
-  if (device.type != TT_CPU) return launch(kernel_matmul, device, &plan, 1);
-  poll_if_watched(plan.batch * plan.m * plan.n * plan.k > kLarge);
-  const MatmulGoOn go_on = ctx().watched & kWatchPoll ? may_continue : nullptr;
-  EventScope event(EventKind::kKernel, kernel_matmul.name);
-  const int32_t status = run_matmul(plan, Isa(ctx().isa), ctx().rt->pool, go_on);
-  if (status == kMatmulEnded) fail_again();
-  if (status) fail(status, "the matrix product failed");
+  if (plan.batch * plan.m * plan.n * plan.k > kLarge) poll_if_watched(true);
+  launch(kernel_matmul, device, &plan, 1);
 }
 
 static MatmulOperand operand(const Tensor& t) {

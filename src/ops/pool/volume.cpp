@@ -173,6 +173,7 @@ static TensorRef window_counts(int64_t n, int64_t windows, int64_t kernel, int64
     const int64_t inside = TT_NS::min(end, n) - TT_NS::max<int64_t>(begin, 0);
     counts->as<int64_t>()[o] = count_pad ? end - begin : inside;
   }
+  note_host_write(*counts);
   return device.type == TT_CPU ? std::move(counts) : op::to_device(*counts, device);
 }
 

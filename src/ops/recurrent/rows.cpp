@@ -13,6 +13,7 @@ TensorRef index_tensor(const Shape& rows, Device device) {
   const int64_t n[1] = {rows.size()};
   TensorRef t = new_tensor(n, Dtype::kI64, Device{TT_CPU, 0});
   for (int64_t i = 0; i < rows.size(); i++) t->as<int64_t>()[i] = rows[i];
+  note_host_write(*t);
   return t->device == device ? std::move(t) : op::to(*t, Dtype::kNone, device);
 }
 

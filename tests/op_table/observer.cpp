@@ -1,0 +1,117 @@
+#include "observer.h"
+
+#include "core/ctx.h"
+#include "dispatch/op_info.h"
+#include "ops/gen/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+using namespace TT_NS;
+
+namespace {
+
+constexpr unsigned char kPoison = 0xA5;
+constexpr int32_t kMaxIds = 1024;
+
+struct Observer : WorkObserver {
+  char* stack_top;
+  int reads;
+};
+Observer observer;
+bool seen[kMaxIds];
+
+// Runs the kernel with everything between this frame and the test's overwritten.
+__attribute__((noinline)) int32_t run_alone(const Kernel& k, const void* plan, int64_t units,
+                                            int64_t grain) {
+  char* const low = static_cast<char*>(__builtin_frame_address(0));
+  const size_t bytes = size_t(observer.stack_top - low);
+  void* const before = malloc(bytes);
+  memcpy(before, low, bytes);
+  memset(low, kPoison, bytes);
+  const int32_t status = run_kernel(k, plan, units, grain);
+  memcpy(low, before, bytes);
+  free(before);
+  return status;
+}
+
+int32_t launch_copy(WorkObserver&, const Kernel& k, const void* plan, int64_t units,
+                    int64_t grain) {
+  if (k.id < kMaxIds) seen[k.id] = true;
+  const size_t bytes = size_t(k.plan_bytes);
+  void* const copy = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  memcpy(copy, plan, bytes);
+  if (k.rebase) k.rebase(copy, plan);
+  const int32_t status = run_alone(k, copy, units, grain);
+  free(copy);
+  return status;
+}
+
+void count_read(WorkObserver&, const Tensor&) { observer.reads++; }
+void ignore_write(WorkObserver&, const Tensor&) {}
+void ignore_check(WorkObserver&, const Tensor&, int64_t) {}
+
+const Tensor* tensor(const tt_tensor* t) { return reinterpret_cast<const Tensor*>(t); }
+
+bool shares(const Tensor* a, const Tensor* b) { return a && b && a->storage == b->storage; }
+
+const char* const kNames[] = {
+#define TT_KERNEL_ROW(name, kind) #name,
+#include "plan/gen/kernel_rows.inc"
+#undef TT_KERNEL_ROW
+};
+
+}  // namespace
+
+extern "C" {
+
+void observe_launches(tt_ctx* ctx) {
+  Ctx& c = *reinterpret_cast<Ctx*>(ctx);
+  observer.launch = launch_copy;
+  observer.read = count_read;
+  observer.write = ignore_write;
+  observer.check = ignore_check;
+  observer.stack_top = static_cast<char*>(__builtin_frame_address(0));
+  observer.reads = 0;
+  c.work = &observer;
+  c.watched |= kWatchWork;
+}
+
+void observe_nothing(tt_ctx* ctx) {
+  Ctx& c = *reinterpret_cast<Ctx*>(ctx);
+  c.work = nullptr;
+  c.watched &= uint8_t(~kWatchWork);
+}
+
+int count_reads(void) { return observer.reads; }
+
+int unseen_kernels(const char** names, int n) {
+  int found = 0;
+  for (int32_t i = 0; i < kNumKernels; i++) {
+    if (seen[i]) continue;
+    if (found < n) names[found] = kNames[i];
+    found++;
+  }
+  return found;
+}
+
+const char* wrong_alias(const tt_op* op, const tt_value* args, int n_args, tt_tensor* const* outs,
+                        int n_outs) {
+  const OpSchema& s = *reinterpret_cast<const OpInfo*>(op)->schema;
+  if (!s.leaf) return nullptr;
+  for (int i = 0; i < n_outs; i++) {
+    const Tensor* out = tensor(outs[i]);
+    if (s.alias == Alias::kView && !shares(out, tensor(args[0].tensor)))
+      return "a view that does not share memory with the first argument";
+    for (int k = 0; s.alias == Alias::kNone && k < n_args; k++) {
+      if (args[k].tag == TT_VAL_TENSOR && shares(out, tensor(args[k].tensor)))
+        return "a result shares memory with an argument";
+      for (int64_t j = 0; args[k].tag == TT_VAL_TENSORS && j < args[k].n; j++)
+        if (shares(out, tensor(args[k].tensors[j])))
+          return "a result shares memory with an argument";
+    }
+  }
+  return nullptr;
+}
+
+}  // extern "C"
