@@ -129,6 +129,26 @@ static void test_refusals(void** state) {
   OK(tt_capture_begin(c, LIST(x), NULL)); /* the ctx ends it */
 }
 
+/* What the host decides by elements would be frozen: refused by the name of the call. */
+static void test_reads(void** state) {
+  const tt_capture_opts allowing = {.set = TT_CAPTURE_ALLOW_READS, .allow_reads = 1};
+  tt_tensor* x = numbers(TT_F32, kValues, 4);
+  tt_tensor* y;
+  tt_scalar first;
+  tt_graph* g;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  FAILS(tt_item(c, sum_of(x), &first), TT_INVALID_ARG, "item: elements of a tensor are read");
+  OK(tt_exp(c, x, &y)); /* the capture goes on */
+  OK(tt_capture_end(c, LIST(y), &g));
+  tt_graph_release(g);
+  OK(tt_item(c, sum_of(x), &first));
+  OK(tt_capture_begin(c, LIST(x), &allowing));
+  OK(tt_item(c, sum_of(x), &first));
+  OK(tt_capture_end(c, LIST(x), &g));
+  tt_graph_release(g);
+}
+
 /* Every allocation failed once: the capture ends or goes on, nothing leaks. */
 static void test_out_of_memory(void** state) {
   tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
@@ -154,7 +174,10 @@ static void test_out_of_memory(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_forward_and_backward),
-                                     SCOPED(test_writes_and_views), SCOPED(test_composites),
-                                     SCOPED(test_refusals), SCOPED(test_out_of_memory)};
+                                     SCOPED(test_writes_and_views),
+                                     SCOPED(test_composites),
+                                     SCOPED(test_refusals),
+                                     SCOPED(test_reads),
+                                     SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
