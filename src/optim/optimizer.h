@@ -63,6 +63,10 @@ using OptimizerRef = Ref<Optimizer>;
 void add_param_group(Optimizer& o, TensorSpan params);
 void optimizer_step(Optimizer& o);
 void zero_grad(Optimizer& o, bool set_to_none);
+// Before the kernel of a step is launched again, with the n items that it had: gives them the
+// factors of the next step, such as Adam's bias corrections, and counts that step. Returns false,
+// and changes nothing, if they are not items of parameters that are still where they were.
+bool renew_items(Optimizer& o, OptimItem* items, int64_t n);
 
 // Returns the norm of all gradients as one vector, a 0-dim tensor, and clips them to max_norm.
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,

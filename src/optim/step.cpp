@@ -152,6 +152,12 @@ static bool same_numbers(const ParamSlot& a, const ParamSlot& b) {
   return memcmp(a.number, b.number, sizeof a.number) == 0;
 }
 
+static void count_step(const OptimClass& cls, const ParamGroup& g, ParamSlot& s) noexcept {
+  if (cls.advance) cls.advance(g.value, next_step(s), s.number);
+  if (cls.counts_steps) s.step = next_step(s);
+  s.param->bump_version();
+}
+
 void Step::gather(Batch* b) {
   b->first = o_.items.size();
   for (const ParamGroup& g : o_.groups) {
@@ -252,9 +258,7 @@ void Step::commit() noexcept {
     for (int64_t i = g.begin; i < g.end; i++) {
       ParamSlot& s = o_.params[i];
       if (!grads_[i]) continue;
-      if (o_.cls->advance) o_.cls->advance(g.value, next_step(s), s.number);
-      if (o_.cls->counts_steps) s.step = next_step(s);
-      s.param->bump_version();
+      count_step(*o_.cls, g, s);
     }
 }
 
@@ -286,6 +290,34 @@ void Step::run() {
   mirrors_ = &mirrors;
   mirror();
   update();
+}
+
+// Calls fn(group, slot, item) for each of the items; returns how many have been found.
+template <class F>
+static int64_t for_each_item(Optimizer& o, OptimItem* items, int64_t n, const F& fn) {
+  int64_t found = 0;
+  for (ParamGroup& g : o.groups)
+    for (int64_t i = g.begin; i < g.end && found < n; i++) {
+      ParamSlot& s = o.params[i];
+      if (items[found].param != s.param->data) continue;
+      fn(g, s, items[found]);
+      found++;
+    }
+  return found;
+}
+
+bool renew_items(Optimizer& o, OptimItem* items, int64_t n) {
+  const auto nothing = [](const ParamGroup&, const ParamSlot&, const OptimItem&) {};
+  if (for_each_item(o, items, n, nothing) != n) return false;
+  for_each_item(o, items, n, [&](const ParamGroup& g, ParamSlot& s, OptimItem& item) {
+    OptimItem next = {};
+    o.cls->factors(g.value, next_step(s), s.number, &next);
+    item.factors = next.factors;
+    item.flags = next.flags;
+    item.fresh = 0;
+    count_step(*o.cls, g, s);
+  });
+  return true;
 }
 
 void optimizer_step(Optimizer& o) {
