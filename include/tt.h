@@ -1616,6 +1616,45 @@ tt_status tt_work_on_done(tt_ctx *c, tt_work *w, tt_work_fn fn, void *user,
 void tt_work_retain(tt_work *w);
 void tt_work_release(tt_work *w);
 
+/* ---- plans of graphs ----
+   A plan is a graph as a list of kernel launches in one arena. A run of it allocates nothing,
+   dispatches nothing and gives the bits that the operators gave. One thread runs a plan at a time;
+   plans of one graph run side by side on several threads where they share no state. */
+
+/* Options of tt_plan_new. */
+typedef struct tt_plan_opts {
+  uint64_t set;
+  void *arena;         /* memory of the application, aligned to 64 bytes, that outlives the plan;
+                          default: allocated */
+  int64_t arena_bytes; /* its size: at least that of tt_graph_arena_bytes */
+} tt_plan_opts;
+#define TT_PLAN_ARENA (UINT64_C(1) << 0)
+#define TT_PLAN_ARENA_BYTES (UINT64_C(1) << 1)
+
+/* Returns the size of the arena that plans of the graph need. */
+tt_status tt_graph_arena_bytes(tt_ctx *c, const tt_graph *g, int64_t *out);
+
+/* Makes a plan of a graph, on the CPU. Fails with TT_NOT_IMPLEMENTED for a graph with an operator
+   that reads elements on the host.
+   @null opts: the defaults */
+tt_status tt_plan_new(tt_ctx *c, const tt_graph *g, const tt_plan_opts *opts, tt_plan **out);
+
+/* Gives input i of the plan, or output i if `output` is set, as a tensor in the arena: write
+   inputs, run, read outputs. Outputs hold the values of the last run. */
+tt_status tt_plan_slot(tt_ctx *c, tt_plan *p, int32_t output, int64_t i, tt_tensor **out);
+
+/* Runs the plan, or completes a run that tt_plan_run_for began. State that it writes, such as
+   parameters, is written in place. A run that fails or is cancelled leaves state half written. */
+tt_status tt_plan_run(tt_ctx *c, tt_plan *p);
+
+/* The same for at most ns nanoseconds, and the launch that is running then. *done is 1 if the run
+   is complete; otherwise the next call continues it. */
+tt_status tt_plan_run_for(tt_ctx *c, tt_plan *p, int64_t ns, int32_t *done);
+
+/* Adds and drops a reference. */
+void tt_plan_retain(tt_plan *p);
+void tt_plan_release(tt_plan *p);
+
 /* ---- profiler and dispatch trace ---- */
 
 /* The calls of one operator. */

@@ -2,6 +2,7 @@
 #include "capi/api.h"
 #include "graph/capture.h"
 #include "graph/export/c_export.h"
+#include "graph/plan.h"
 #include "io/files.h"
 
 using namespace TT_NS;
@@ -209,4 +210,60 @@ tt_status tt_graph_export_c(tt_ctx* h, const tt_graph* handle, const char* dir, 
     write_text(folder, base, ".h", header);
     write_text(folder, base, ".c", source);
   });
+}
+
+// ---- plans ----
+
+static Plan* plan_of(const tt_plan* h) {
+  auto* p = reinterpret_cast<Plan*>(const_cast<tt_plan*>(h));
+  return p && p->tag == kTagPlan ? p : nullptr;
+}
+static Plan& plan_arg(const tt_plan* h) {
+  if (!plan_of(h)) fail_handle(h, "p", 1, "plan");
+  return *plan_of(h);
+}
+
+tt_status tt_graph_arena_bytes(tt_ctx* h, const tt_graph* handle, int64_t* out) {
+  if (out) *out = 0;
+  return api_call(h, "graph_arena_bytes", [&](Ctx&) {
+    const Graph& g = graph_arg(handle);
+    out_arg(out, "out", 2);
+    *out = needed_arena(Ref<Graph>::share(&g));
+  });
+}
+tt_status tt_plan_new(tt_ctx* h, const tt_graph* handle, const tt_plan_opts* opts, tt_plan** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "plan_new", [&](Ctx&) {
+    const Graph& g = graph_arg(handle);
+    check_opts(opts, 2);
+    out_arg(out, "out", 3);
+    void* arena = opts_has(opts, 0) ? opts->arena : nullptr;
+    const int64_t bytes = opts_has(opts, 1) ? opts->arena_bytes : 0;
+    *out = reinterpret_cast<tt_plan*>(new_plan(Ref<Graph>::share(&g), arena, bytes).leak());
+  });
+}
+tt_status tt_plan_slot(tt_ctx* h, tt_plan* handle, int32_t output, int64_t i, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "plan_slot", [&](Ctx& c) {
+    Plan& p = plan_arg(handle);
+    out_arg(out, "out", 4);
+    give(c, out, plan_slot(p, output != 0, i));
+  });
+}
+tt_status tt_plan_run(tt_ctx* h, tt_plan* p) {
+  return api_call(h, "plan_run", [&](Ctx&) { run_plan(plan_arg(p), -1); });
+}
+tt_status tt_plan_run_for(tt_ctx* h, tt_plan* handle, int64_t ns, int32_t* done) {
+  if (done) *done = 0;
+  return api_call(h, "plan_run_for", [&](Ctx&) {
+    Plan& p = plan_arg(handle);
+    out_arg(done, "done", 3);
+    *done = run_plan(p, ns < 0 ? 0 : ns);
+  });
+}
+void tt_plan_retain(tt_plan* h) {
+  if (Plan* p = plan_of(h)) ref_inc_external(&p->refs);
+}
+void tt_plan_release(tt_plan* h) {
+  if (Plan* p = plan_of(h)) Ref<Plan>::adopt(p).reset();
 }

@@ -21,7 +21,10 @@ struct Capture : GraphHooks, WorkObserver {
   SmallVec<Rng, 1> drawn;  // of each draw: its begin
 };
 
-Capture* of(const Ctx& c) { return static_cast<Capture*>(c.graph); }
+// Lowerings have hooks, too; they place storages.
+Capture* of(const Ctx& c) {
+  return c.graph && !c.graph->place ? static_cast<Capture*>(c.graph) : nullptr;
+}
 
 // Storage::reserved_[0] is `mark` in the storages that this capture has recorded, [1] their
 // position. Marks of other captures, and 0, are of storages from outside.
@@ -232,8 +235,12 @@ Rng draw_numbers(GraphHooks& hooks, Generator& g, uint64_t counters,
   }
 }
 
-int32_t run_as_ever(WorkObserver&, const Kernel& k, const void* plan, int64_t units,
-                    int64_t grain) {
+int32_t launch_in_node(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
+                       int64_t grain) {
+  const auto& c = static_cast<Capture&>(w);
+  if (!c.in_node && (ctx().include & bit(kKeyCapture)))
+    fail(TT_NOT_IMPLEMENTED, "the kernel {} runs outside of operators: a capture cannot record it",
+         k.name);
   return run_kernel(k, plan, units, grain);
 }
 // What the application or a composite does next would be frozen into the graph.
@@ -260,7 +267,7 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   auto* c = new (mem_alloc(sizeof(Capture))) Capture{};
   c->destroy_fn = destroy;
   c->draw = draw_numbers;
-  c->launch = run_as_ever;
+  c->launch = launch_in_node;
   c->read = note_read;
   c->write = [](WorkObserver&, const Tensor&) {};
   c->check = [](WorkObserver&, const Tensor&, int64_t) {};
@@ -288,6 +295,7 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
 }
 
 void drop_capture(Ctx& c) noexcept {
+  if (!of(c)) return;
   c.include &= ~bit(kKeyCapture);
   c.watched &= uint8_t(~kWatchWork);
   c.work = nullptr;

@@ -2368,6 +2368,10 @@ int main(void) {
   F(tt_group_opts, set);
   F(tt_group_opts, timeout_ms);
   F(tt_group_opts, library);
+  S(tt_plan_opts);
+  F(tt_plan_opts, set);
+  F(tt_plan_opts, arena);
+  F(tt_plan_opts, arena_bytes);
   S(tt_profile_row);
   F(tt_profile_row, op);
   F(tt_profile_row, calls);
@@ -3710,6 +3714,8 @@ int main(void) {
   C(TT_REDUCE_BXOR);
   C(TT_GROUP_TIMEOUT_MS);
   C(TT_GROUP_LIBRARY);
+  C(TT_PLAN_ARENA);
+  C(TT_PLAN_ARENA_BYTES);
   C(TT_EVENT_OP);
   C(TT_EVENT_KERNEL);
   C(TT_EVENT_MODULE);

@@ -25,6 +25,7 @@ typedef enum Kind {
   kGraph,
   kGroup,
   kWork,
+  kPlan,
   kStateDict, /* handles */
   kMaybeTensor,
   kOptTensor,
@@ -49,6 +50,7 @@ typedef enum Kind {
   kOutGraph,
   kOutGroup,
   kOutWork,
+  kOutPlan,
   kOutStateDict,
   kScalar,
   kMaybeScalar,
@@ -68,7 +70,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 19, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 20, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -188,6 +190,7 @@ static struct {
   tt_graph* graph;
   tt_group* group; /* of one process */
   tt_work* work;
+  tt_plan* plan;
   tt_state_dict* state;
 } live;
 static const int64_t kShape[1] = {4};
@@ -214,6 +217,7 @@ static void make_live(void) {
   OK(tt_capture_end(c, NULL, 0, &live.graph));
   OK(tt_group_new(c, NULL, 0, 1, NULL, NULL, &live.group));
   OK(tt_group_barrier(c, live.group, &live.work));
+  OK(tt_plan_new(c, live.graph, NULL, &live.plan));
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -232,6 +236,7 @@ static void drop_live(void) {
   tt_graph_release(live.graph);
   tt_work_release(live.work);
   tt_group_release(live.group);
+  tt_plan_release(live.plan);
 }
 static void open_file(void) {
   char path[64];
@@ -262,6 +267,7 @@ static void* handle_of(int kind) {
                                live.graph,
                                live.group,
                                live.work,
+                               live.plan,
                                live.state};
   return all[kind];
 }
@@ -329,6 +335,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutGraph:
     case kOutGroup:
     case kOutWork:
+    case kOutPlan:
     case kOutStateDict: return k->outs[i];
     case kScalar:
     case kMaybeScalar: return &k->scalar;
@@ -411,6 +418,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutGraph) tt_graph_release(out);
     if (f->places[i].kind == kOutGroup) tt_group_release(out);
     if (f->places[i].kind == kOutWork) tt_work_release(out);
+    if (f->places[i].kind == kOutPlan) tt_plan_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }
 }

@@ -8,7 +8,7 @@ pub type tt_memory_format = i32;
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
     tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_group tt_work
-    tt_function
+    tt_plan tt_function
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -3769,6 +3769,13 @@ pub struct tt_group_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_plan_opts {
+    pub set: u64,
+    pub arena: *mut c_void,
+    pub arena_bytes: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_profile_row {
     pub op: *const c_char,
     pub calls: i64,
@@ -3918,8 +3925,8 @@ zeroed! {
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
     tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
-    tt_graph_storage tt_group_opts tt_profile_row tt_profiler_start_opts tt_profile_event
-    tt_profile_sum
+    tt_graph_storage tt_group_opts tt_plan_opts tt_profile_row tt_profiler_start_opts
+    tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5231,6 +5238,8 @@ pub const TT_REDUCE_BOR: i32 = 7;
 pub const TT_REDUCE_BXOR: i32 = 8;
 pub const TT_GROUP_TIMEOUT_MS: u64 = 1;
 pub const TT_GROUP_LIBRARY: u64 = 2;
+pub const TT_PLAN_ARENA: u64 = 1;
+pub const TT_PLAN_ARENA_BYTES: u64 = 2;
 pub const TT_EVENT_OP: i32 = 1;
 pub const TT_EVENT_KERNEL: i32 = 2;
 pub const TT_EVENT_MODULE: i32 = 3;
@@ -8441,6 +8450,15 @@ extern "C" {
         drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
     pub fn tt_work_retain(w: *mut tt_work);
     pub fn tt_work_release(w: *mut tt_work);
+    pub fn tt_graph_arena_bytes(c: *mut tt_ctx, g: *const tt_graph, out: *mut i64) -> tt_status;
+    pub fn tt_plan_new(c: *mut tt_ctx, g: *const tt_graph, opts: *const tt_plan_opts,
+        out: *mut *mut tt_plan) -> tt_status;
+    pub fn tt_plan_slot(c: *mut tt_ctx, p: *mut tt_plan, output: i32, i: i64,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_plan_run(c: *mut tt_ctx, p: *mut tt_plan) -> tt_status;
+    pub fn tt_plan_run_for(c: *mut tt_ctx, p: *mut tt_plan, ns: i64, done: *mut i32) -> tt_status;
+    pub fn tt_plan_retain(p: *mut tt_plan);
+    pub fn tt_plan_release(p: *mut tt_plan);
     pub fn tt_profiler_start(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_stop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64)

@@ -527,6 +527,7 @@ fn rows(out: &mut Vec<String>) {
         pad);
     layout!(out, tt_graph_storage, role, pad, bytes, device, tensor);
     layout!(out, tt_group_opts, set, timeout_ms, library);
+    layout!(out, tt_plan_opts, set, arena, arena_bytes);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
     layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
         with_modules);
@@ -1842,6 +1843,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_REDUCE_BXOR);
     constant!(out, TT_GROUP_TIMEOUT_MS);
     constant!(out, TT_GROUP_LIBRARY);
+    constant!(out, TT_PLAN_ARENA);
+    constant!(out, TT_PLAN_ARENA_BYTES);
     constant!(out, TT_EVENT_OP);
     constant!(out, TT_EVENT_KERNEL);
     constant!(out, TT_EVENT_MODULE);

@@ -1,0 +1,473 @@
+// Lowering runs the implementation of each node twice, with kernels recorded instead of run: once to
+// see how much memory it takes from when to when, once to record launches with addresses in the
+// arena.
+#include "core/graph_hooks.h"
+#include "graph/plan.h"
+
+#include <algorithm>
+#include <string.h>
+
+namespace TT_NS {
+
+constexpr int64_t kAlign = 64;
+
+int64_t place_greedily(Span<Placement> all) {
+  SmallVec<int64_t, 16> order;
+  for (int64_t i = 0; i < all.n; i++) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return all[a].bytes != all[b].bytes ? all[a].bytes > all[b].bytes : a < b;
+  });
+  SmallVec<int64_t, 16> placed;  // by offset
+  int64_t end = 0;
+  for (const int64_t i : order) {
+    Placement& p = all[i];
+    int64_t at = 0;
+    for (const int64_t j : placed) {
+      const Placement& q = all[j];
+      if (q.birth > p.death || p.birth > q.death) continue;
+      if (q.offset >= at + p.bytes) break;
+      at = max(at, round_up(q.offset + q.bytes, kAlign));
+    }
+    p.offset = at;
+    end = max(end, round_up(at + p.bytes, kAlign));
+    int64_t k = placed.size();
+    while (k > 0 && all[placed[k - 1]].offset > at) k--;
+    placed.insert(k, i);
+  }
+  return end;
+}
+
+namespace {
+
+// Rngs of draws have seeds that name them until a run fills in the drawn one.
+constexpr uint64_t kDrawSeed = 0x7474647261770000u;
+
+class Lowering : public GraphHooks {
+ public:
+  Lowering(const Graph& g, Plan& p, bool final);
+  ~Lowering();
+  Lowering(const Lowering&) = delete;
+  void run();
+
+ private:
+  struct CallArgs {
+    SmallVec<Value, 16> values;
+    SmallVec<TensorRef, 8> owned;
+    SmallVec<SmallVec<const Tensor*, 8>, 1> lists;
+    SmallVec<SmallVec<tt_index, 4>, 1> indices;
+    SmallVec<Rng, 1> rngs;
+    uint64_t keys = 0;
+  };
+  struct Observer : WorkObserver {
+    Lowering* lowering;
+  };
+
+  static Rng on_draw(GraphHooks& h, Generator& g, uint64_t counters, Rng (*)(Generator&, uint64_t));
+  static void on_place(GraphHooks& h, Storage& s);
+  static void on_release(Storage* s) noexcept;
+  static int32_t on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
+                           int64_t grain);
+  static void on_read(WorkObserver& w, const Tensor& t);
+  static void on_write(WorkObserver& w, const Tensor& t);
+  static void on_check(WorkObserver& w, const Tensor& t, int64_t good);
+
+  void prepare_storages();
+  void find_last_uses();
+  TensorRef tensor_of(int32_t value);
+  void add_arg(CallArgs& call, const IrArg& a);
+  void run_node(int32_t i);
+  void take_results(int32_t i, const TensorList& outs);
+  void add_draws_before(int32_t node);
+  int32_t add_draw(Ref<Generator> generator, uint64_t counters);
+  void end_of_storages(int32_t node);
+  void keep_addresses();
+  char* take_blob(int64_t bytes);
+
+  const Graph& g_;
+  Plan& p_;
+  const bool final_;  // the second run
+  Observer observer_;
+  int64_t id_;
+  int64_t time_ = 0;
+  int64_t n_placed_ = 0;
+  int64_t blob_used_ = 0;
+  int32_t node_ = 0;
+  int64_t next_draw_ = 0;             // of the graph
+  SmallVec<int32_t, 1> draws_;        // of the graph -> of the plan
+  SmallVec<TensorRef, 16> storages_;  // bytes of each storage that exists
+  SmallVec<int32_t, 16> last_use_;    // the node that reads or writes a storage last
+
+  // restored at the end
+  Ctx& ctx_;
+  const uint64_t include_, exclude_;
+  const uint8_t watched_;
+  WorkObserver* const work_;
+  GraphHooks* const graph_;
+  UndoLog* const undo_;
+};
+
+int64_t new_lowering() {
+  static int64_t last = 0;
+  return -__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);  // marks of captures are positive
+}
+
+Lowering::Lowering(const Graph& g, Plan& p, bool final)
+    : GraphHooks{},
+      g_(g),
+      p_(p),
+      final_(final),
+      id_(new_lowering()),
+      ctx_(ctx()),
+      include_(ctx_.include),
+      exclude_(ctx_.exclude),
+      watched_(ctx_.watched),
+      work_(ctx_.work),
+      graph_(ctx_.graph),
+      undo_(ctx_.undo) {
+  draw = on_draw;
+  place = on_place;
+  observer_.launch = on_launch;
+  observer_.read = on_read;
+  observer_.write = on_write;
+  observer_.check = on_check;
+  observer_.lowering = this;
+  ctx_.include = 0;
+  ctx_.exclude = ~kBackendKeys | bit(kKeyCapture);
+  ctx_.watched = kWatchWork;
+  ctx_.work = &observer_;
+  ctx_.graph = this;
+  ctx_.undo = nullptr;
+  ctx_.embedded_max = -1;
+}
+Lowering::~Lowering() {
+  storages_ = {};
+  ctx_.include = include_;
+  ctx_.exclude = exclude_;
+  ctx_.watched = watched_;
+  ctx_.work = work_;
+  ctx_.graph = graph_;
+  ctx_.undo = undo_;
+  ctx_.embedded_max = kEmbeddedMax;
+}
+
+// ---- memory ----
+
+void Lowering::on_place(GraphHooks& h, Storage& s) {
+  auto& l = static_cast<Lowering&>(h);
+  const int64_t i = l.n_placed_;
+  s.release_ctx = nullptr;
+  if (l.final_) {
+    if (i >= l.p_.placements.size() || l.p_.placements[i].bytes != s.bytes)
+      fail(TT_INTERNAL, "lowering {} twice took different memory",
+           l.node_ < l.g_.nodes.size() ? l.g_.nodes[l.node_].op->name() : "a graph");
+    s.data = l.p_.arena + l.p_.placements[i].offset;
+  } else {
+    l.p_.placements.push_back({s.bytes, l.time_, INT64_MAX, 0});
+    s.data = static_cast<char*>(mem_alloc(size_t(s.bytes)));
+    memset(s.data, 0, size_t(s.bytes));
+    s.release = on_release;
+    s.reserved_[0] = l.id_;
+    s.reserved_[1] = i;
+  }
+  l.n_placed_++;
+  l.time_++;
+}
+// Tensors may outlive the lowering.
+void Lowering::on_release(Storage* s) noexcept {
+  auto* l = tls.ctx ? static_cast<Lowering*>(tls.ctx->graph) : nullptr;
+  if (l && l->place == on_place && l->id_ == s->reserved_[0])
+    l->p_.placements[s->reserved_[1]].death = l->time_++;
+  mem_free(s->data, size_t(s->bytes));
+}
+
+char* Lowering::take_blob(int64_t bytes) {
+  char* at = p_.blob + blob_used_;
+  blob_used_ += round_up(bytes, kAlign);
+  return final_ ? at : nullptr;
+}
+
+// ---- steps ----
+
+int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
+                            int64_t grain) {
+  Lowering& l = *static_cast<Observer&>(w).lowering;
+  l.time_++;
+  char* copy = l.take_blob(k.plan_bytes);
+  if (!l.final_) return TT_OK;
+  memcpy(copy, plan, size_t(k.plan_bytes));
+  if (k.rebase) k.rebase(copy, plan);
+  PlanStep step{.kind = StepKind::kLaunch, .kernel = &k, .fn = k.cpu[l.ctx_.isa], .plan = copy};
+  step.units = units;
+  step.grain = grain;
+  step.node = l.node_;
+  if (k.rng >= 0) {
+    Rng rng;
+    memcpy(&rng, copy + k.rng, sizeof rng);
+    const uint64_t draw = rng.seed - kDrawSeed;
+    if (draw < uint64_t(l.p_.draws.size())) {
+      step.draw = int32_t(draw);
+      step.offset = rng.offset;
+    }
+  }
+  l.p_.steps.push_back(step);
+  return TT_OK;
+}
+
+void Lowering::on_read(WorkObserver& w, const Tensor&) {
+  const Lowering& l = *static_cast<Observer&>(w).lowering;
+  fail(TT_NOT_IMPLEMENTED, "{} reads elements on the host: a plan cannot replay it",
+       l.g_.nodes[l.node_].op->schema->call);
+}
+
+void Lowering::on_write(WorkObserver& w, const Tensor& t) {
+  Lowering& l = *static_cast<Observer&>(w).lowering;
+  if (!t.is_cpu() || !t.numel) return;
+  l.time_++;
+  const char *lo, *hi;
+  byte_range(t, &lo, &hi);
+  char* copy = l.take_blob(hi - lo);
+  if (!l.final_) return;
+  memcpy(copy, lo, size_t(hi - lo));
+  PlanStep step{.kind = StepKind::kWrite, .plan = copy, .to = const_cast<char*>(lo)};
+  step.bytes = hi - lo;
+  step.node = l.node_;
+  l.p_.steps.push_back(step);
+}
+
+void Lowering::on_check(WorkObserver& w, const Tensor& t, int64_t good) {
+  Lowering& l = *static_cast<Observer&>(w).lowering;
+  l.time_++;
+  if (!l.final_) return;
+  PlanStep step{.kind = StepKind::kCheck, .to = t.data, .good = good};
+  step.node = l.node_;
+  l.p_.steps.push_back(step);
+}
+
+int32_t Lowering::add_draw(Ref<Generator> generator, uint64_t counters) {
+  const auto at = int32_t(p_.draws.size());
+  p_.draws.push_back({std::move(generator), counters, {}});
+  if (final_) {
+    PlanStep step{.kind = StepKind::kDraw, .draw = at};
+    step.node = node_;
+    p_.steps.push_back(step);
+  }
+  return at;
+}
+Rng Lowering::on_draw(GraphHooks& h, Generator& g, uint64_t counters,
+                      Rng (*)(Generator&, uint64_t)) {
+  auto& l = static_cast<Lowering&>(h);
+  Ref<Generator> own = &g == l.ctx_.gen ? Ref<Generator>() : Ref<Generator>::share(&g);
+  return {kDrawSeed + uint64_t(l.add_draw(std::move(own), counters)), 0};
+}
+void Lowering::add_draws_before(int32_t node) {
+  for (; next_draw_ < g_.draws.size() && g_.draws[next_draw_].node <= node; next_draw_++) {
+    const IrDraw& d = g_.draws[next_draw_];
+    draws_.push_back(add_draw(d.generator, d.counters));
+  }
+}
+
+// ---- values ----
+
+TensorRef bytes_at(void* data, int64_t bytes) {
+  return new_import(data, Ints(&bytes, 1), {}, Dtype::kU8, kCpuDevice, nullptr, nullptr);
+}
+
+// Gives inputs a place of their own. State and constants are used where they are, through storages
+// of the lowering's own, so that their versions do not change.
+void Lowering::prepare_storages() {
+  for (const IrStorage& s : g_.storages) {
+    if (s.device.type != TT_CPU)
+      fail(TT_NOT_IMPLEMENTED, "the graph uses {}: plans are for the CPU", fmt(s.device));
+    TensorRef t;
+    if (s.role == IrRole::kInput) t = new_tensor(Ints(&s.bytes, 1), Dtype::kU8, kCpuDevice);
+    else if (s.tensor) t = bytes_at(s.tensor->storage->data, s.bytes);
+    storages_.push_back(std::move(t));
+  }
+}
+
+void Lowering::find_last_uses() {
+  const int32_t end = int32_t(g_.nodes.size());
+  for (const IrStorage& s : g_.storages) last_use_.push_back(s.role == IrRole::kMade ? -1 : end);
+  for (int32_t i = 0; i < end; i++) {
+    const auto use = [&](int32_t v) {
+      int32_t& last = last_use_[g_.values[v].storage];
+      last = max(last, i);
+    };
+    for_each_value(g_.nodes[i], use);
+    for (const int32_t v : g_.nodes[i].outs)
+      if (v >= 0) use(v);
+  }
+  for (const int32_t v : g_.outputs) last_use_[g_.values[v].storage] = end;
+}
+
+TensorRef Lowering::tensor_of(int32_t value) {
+  const IrValue& v = g_.values[value];
+  const Tensor& all = *storages_[v.storage];
+  return new_alias(all, v.sizes, v.strides, all.storage->data + v.offset, v.dtype);
+}
+
+void Lowering::add_arg(CallArgs& call, const IrArg& a) {
+  const auto own = [&](int32_t value) {
+    call.owned.push_back(tensor_of(value));
+    call.keys |= call.owned.back()->keys & kBackendKeys;
+    return static_cast<const Tensor*>(call.owned.back().get());
+  };
+  Value v;
+  v.kind = a.kind;
+  switch (a.kind) {
+    case Value::kNone: break;
+    case Value::kTensor: v.tensor = own(a.values[0]); break;
+    case Value::kTensorList: {
+      call.lists.push_back({});
+      auto& list = call.lists.back();
+      for (const int32_t i : a.values) list.push_back(i < 0 ? nullptr : own(i));
+      v.n = list.size();
+      v.tensors = list.data();
+      break;
+    }
+    case Value::kScalar: v.scalar = &a.scalar; break;
+    case Value::kInt:
+    case Value::kBool:
+    case Value::kDevice: v.i = a.i; break;
+    case Value::kFloat: v.f = a.f; break;
+    case Value::kInts:
+      v.n = a.ints.size();
+      v.ints = a.ints.data();
+      break;
+    case Value::kStr:
+      v.n = a.text.size();
+      v.str = a.text.c_str();
+      break;
+    case Value::kGenerator: v.generator = a.generator.get(); break;
+    case Value::kIndices: {
+      call.indices.push_back(SmallVec<tt_index, 4>(a.index.span()));
+      auto& list = call.indices.back();
+      int64_t next = 0;
+      for (tt_index& at : list)
+        if (at.kind == TT_IDX_TENSOR)
+          at.tensor = reinterpret_cast<const tt_tensor*>(own(a.values[next++]));
+      v.n = list.size();
+      v.indices = list.data();
+      break;
+    }
+    case Value::kRng:
+      call.rngs.push_back({kDrawSeed + uint64_t(draws_[a.draw]), a.counters_before});
+      v.rng = &call.rngs.back();
+      break;
+  }
+  call.values.push_back(v);
+}
+
+// ---- nodes ----
+
+void Lowering::take_results(int32_t i, const TensorList& outs) {
+  const IrNode& n = g_.nodes[i];
+  if (outs.size() != n.n_results)
+    fail(TT_INTERNAL, "{} has {} results, in the graph {}", n.op->name(), outs.size(), n.n_results);
+  for (int64_t k = 0; k < outs.size(); k++) {
+    if (n.outs[k] < 0 || !outs[k]) continue;
+    const IrValue& v = g_.values[n.outs[k]];
+    const Tensor& t = *outs[k];
+    TensorRef& storage = storages_[v.storage];
+    if (!same(t.sizes(), v.sizes) || !same(t.strides(), v.strides) || t.dtype != v.dtype ||
+        (storage && t.data != storage->storage->data + v.offset))
+      fail(TT_INTERNAL, "result {} of {} is {}, in the graph it is {}", k, n.op->name(), t.sizes(),
+           v.sizes.span());
+    if (storage) continue;
+    const int64_t bytes = t.storage->bytes;
+    storage = new_alias(t, Ints(&bytes, 1), {}, t.storage->data, Dtype::kU8);
+  }
+}
+
+void Lowering::end_of_storages(int32_t node) {
+  const auto end = [&](int32_t v) {
+    const int32_t s = g_.values[v].storage;
+    if (last_use_[s] == node) storages_[s].reset();
+  };
+  for_each_value(g_.nodes[node], end);
+  for (const int32_t v : g_.nodes[node].outs)
+    if (v >= 0) end(v);
+}
+
+void Lowering::run_node(int32_t i) {
+  const IrNode& n = g_.nodes[i];
+  node_ = i;
+  add_draws_before(i);
+  {
+    CallArgs call;
+    call.lists.reserve(n.args.size());
+    call.indices.reserve(n.args.size());
+    call.rngs.reserve(n.args.size());
+    for (const IrArg& a : n.args) add_arg(call, a);
+    TensorList outs;
+    const uint64_t keys = call.keys ? call.keys : bit(kKeyCpu);
+    n.op->call_boxed({keys, n.op}, call.values.data(), outs);
+    take_results(i, outs);
+  }
+  end_of_storages(i);
+}
+
+char* address_of(const Graph& g, const SmallVec<TensorRef, 16>& storages, int32_t value) {
+  const IrValue& v = g.values[value];
+  return storages[v.storage]->storage->data + v.offset;
+}
+void Lowering::keep_addresses() {
+  for (const int32_t v : g_.inputs) p_.inputs.push_back(address_of(g_, storages_, v));
+  for (const int32_t v : g_.outputs) p_.outputs.push_back(address_of(g_, storages_, v));
+}
+
+void Lowering::run() {
+  prepare_storages();
+  find_last_uses();
+  for (int32_t i = 0; i < g_.nodes.size(); i++) run_node(i);
+  add_draws_before(int32_t(g_.nodes.size()));
+  if (final_) return keep_addresses();
+  p_.blob_bytes = blob_used_;
+  p_.arena_bytes = place_greedily({p_.placements.data(), p_.placements.size()});
+  p_.draws = {};
+}
+
+Ref<Plan> measured_plan(const Ref<Graph>& g) {
+  auto* p = new (mem_alloc(sizeof(Plan))) Plan{};
+  p->tag = kTagPlan;
+  p->refs = 1;
+  Ref<Plan> plan = Ref<Plan>::adopt(p);
+  p->graph = g;
+  Lowering(*g, *p, false).run();
+  return plan;
+}
+
+}  // namespace
+
+void Plan::destroy(Plan* p) noexcept {
+  p->tag = 0;
+  if (p->blob) mem_free(p->blob, size_t(p->blob_bytes));
+  if (p->owns_arena) mem_free(p->arena, size_t(p->arena_bytes));
+  p->~Plan();
+  mem_retire(p, sizeof *p);
+}
+
+int64_t needed_arena(const Ref<Graph>& g) { return measured_plan(g)->arena_bytes; }
+
+Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
+  Ref<Plan> plan = measured_plan(g);
+  Plan& p = *plan.get();
+  if (arena && arena_bytes < p.arena_bytes)
+    fail_arg(TT_BUFFER_TOO_SMALL, "arena", "arena has {} bytes, the plan needs {}", arena_bytes,
+             p.arena_bytes);
+  if (uintptr_t(arena) % kAlign)
+    fail_arg(TT_INVALID_ARG, "arena", "arena must be aligned to {} bytes", kAlign);
+  if (p.blob_bytes) p.blob = static_cast<char*>(mem_alloc(size_t(p.blob_bytes)));
+  p.arena = static_cast<char*>(arena);
+  if (!arena && p.arena_bytes) {
+    p.arena = static_cast<char*>(mem_alloc(size_t(p.arena_bytes)));
+    p.owns_arena = true;
+  }
+  if (p.arena_bytes) memset(p.arena, 0, size_t(p.arena_bytes));
+  Lowering(*g, p, true).run();
+  for (const IrStorage& s : g->storages)
+    if (s.role == IrRole::kState) p.written.push_back(s.tensor->storage);
+  return plan;
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,76 @@
+// Plan: a graph lowered to kernel launches in one arena, for the CPU. A run of it does not allocate,
+// dispatch or check shapes.
+#pragma once
+
+#include "graph/ir.h"
+
+namespace TT_NS {
+
+enum class StepKind : uint8_t {
+  kLaunch,  // of a kernel
+  kDraw,    // reserves random numbers
+  kWrite,   // copies numbers that an implementation filled in on the host
+  kCheck,   // fails unless an int64 has a value
+};
+
+struct PlanStep {
+  StepKind kind;
+  const Kernel* kernel = nullptr;  // kLaunch
+  CpuKernel fn = nullptr;          // its build for the ctx's instruction set
+  char* plan = nullptr;            // kLaunch: in Plan::blob. kWrite: the numbers
+  int64_t units = 0, grain = 0;
+  int32_t draw = -1;    // kDraw; kLaunch: the draw whose numbers the kernel takes, or -1
+  uint64_t offset = 0;  // (kLaunch with a draw) counters behind its begin
+  char* to = nullptr;   // kWrite, kCheck
+  int64_t bytes = 0;    // kWrite
+  int64_t good = 0;     // kCheck
+  int32_t node = -1;
+};
+
+struct PlanDraw {
+  Ref<Generator> generator;  // empty: that of the ctx that runs the plan
+  uint64_t counters = 0;
+  Rng begin;
+};
+
+// The bytes [offset, offset + bytes) of the arena from event `birth` to event `death` of a lowering.
+struct Placement {
+  int64_t bytes = 0;
+  int64_t birth = 0, death = INT64_MAX;
+  int64_t offset = 0;
+};
+// Sets the offsets so that placements that exist at one time do not overlap; the largest first.
+// Returns the size of the arena.
+int64_t place_greedily(Span<Placement> all);
+
+struct Plan {
+  uint32_t tag;
+  RefCount refs;
+  Ref<Graph> graph;
+  SmallVec<PlanStep, 1> steps;
+  SmallVec<PlanDraw, 1> draws;
+  SmallVec<Placement, 1> placements;
+  char* blob = nullptr;  // plans of kernels and numbers of kWrite
+  int64_t blob_bytes = 0;
+  char* arena = nullptr;
+  int64_t arena_bytes = 0;
+  bool owns_arena = false;
+  SmallVec<char*, 4> inputs, outputs;  // addresses of the values
+  SmallVec<Storage*, 4> written;       // state that a run writes; the graph keeps it alive
+  int64_t next = 0;                    // step that a run goes on with
+  int32_t running = 0;
+  static void destroy(Plan*) noexcept;
+};
+
+// arena: memory of at least `arena_bytes`, aligned to 64 bytes, that must outlive the plan; NULL:
+// allocated.
+Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes);
+// The size that an arena of the application must have.
+int64_t needed_arena(const Ref<Graph>& g);
+// Input or output i, in the arena (or the state). It keeps the plan alive.
+TensorRef plan_slot(Plan& p, bool output, int64_t i);
+// Runs the plan, or goes on with it, for at most so many nanoseconds (< 0: to its end). Returns true
+// when it is complete.
+bool run_plan(Plan& p, int64_t ns);
+
+}  // namespace TT_NS

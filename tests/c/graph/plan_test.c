@@ -1,0 +1,243 @@
+/* Plans: a captured training step replayed beside the same step of operators. */
+#include "harness.h"
+
+#include <pthread.h>
+
+static const double kValues[] = {1, -2, 3, -4, 5, -6, 7, 8, -9, 10, 11, -12};
+enum { kSteps = 50, kBatch = 4, kIn = 3, kHidden = 8 };
+
+typedef struct Model {
+  tt_tensor *w1, *w2, *total; /* total counts the losses: a state beside parameters */
+} Model;
+
+static tt_tensor* weights(int64_t rows, int64_t columns) {
+  const int64_t shape[] = {rows, columns};
+  tt_tensor* t;
+  OK(tt_randn(c, shape, 2, NULL, &t));
+  OK(tt_requires_grad_(c, t, 1));
+  return t;
+}
+static Model new_model(void) {
+  Model m;
+  OK(tt_manual_seed(c, 3));
+  m.w1 = weights(kIn, kHidden);
+  m.w2 = weights(kHidden, 1);
+  m.total = number(TT_F32, 0);
+  return m;
+}
+
+/* w -= 0.01 grad */
+static void descend(tt_tensor* w, tt_tensor* grad) {
+  tt_tensor* step;
+  OK(tt_mul_f64(c, grad, 0.01, &step));
+  OK(tt_sub_(c, w, step));
+}
+
+/* One step with dropout, a view and state that is written in place. Returns the loss. */
+static tt_tensor* train(Model* m, const tt_tensor* x) {
+  tt_tensor *h, *a, *d, *y, *loss, *grad1, *grad2;
+  int32_t before;
+  OK(tt_matmul(c, x, m->w1, &h));
+  OK(tt_tanh(c, h, &a));
+  OK(tt_dropout(c, a, NULL, &d));
+  OK(tt_matmul(c, d, m->w2, &y));
+  OK(tt_view(c, y, SHAPE(2, kBatch / 2), &y));
+  OK(tt_mul(c, y, y, &y));
+  OK(tt_mean(c, y, NULL, &loss));
+  grad1 = derive(loss, m->w1, 1);
+  grad2 = derive(loss, m->w2, 0);
+  OK(tt_set_grad_enabled(c, 0, &before));
+  descend(m->w1, grad1);
+  descend(m->w2, grad2);
+  OK(tt_add_(c, m->total, loss));
+  OK(tt_set_grad_enabled(c, before, NULL));
+  return loss;
+}
+
+static tt_tensor* batch(int k) {
+  double values[kBatch * kIn];
+  int i;
+  for (i = 0; i < kBatch * kIn; i++) values[i] = kValues[(i + k) % 12] * 0.1 + k % 3;
+  return make(TT_F32, SHAPE(kBatch, kIn), values, kBatch * kIn);
+}
+
+static void same_bits(const tt_tensor* a, const tt_tensor* b) {
+  float x[64], y[64];
+  const int64_t bytes = tt_tensor_numel(a) * 4;
+  assert_true(bytes <= (int64_t)sizeof x);
+  OK(tt_tensor_read(c, a, x, bytes));
+  OK(tt_tensor_read(c, b, y, bytes));
+  assert_memory_equal(x, y, (size_t)bytes);
+}
+
+static tt_graph* captured_step(Model* m) {
+  tt_tensor *x = batch(99), *loss;
+  tt_graph* g;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  loss = train(m, x);
+  OK(tt_capture_end(c, LIST(loss), &g));
+  return g;
+}
+
+/* Sets model b to the state of model a. */
+static void copy_model(Model* b, const Model* a) {
+  int32_t before;
+  OK(tt_set_grad_enabled(c, 0, &before));
+  OK(tt_copy_(c, b->w1, a->w1));
+  OK(tt_copy_(c, b->w2, a->w2));
+  OK(tt_copy_(c, b->total, a->total));
+  OK(tt_set_grad_enabled(c, before, NULL));
+}
+
+/* 50 steps, dropout drawn anew: losses and parameters are equal bit by bit, and a run allocates
+   nothing. The arena is the test's, full of nan. */
+static void test_training_curve(void** state) {
+  Model eager = new_model(), replayed = new_model();
+  tt_graph* g = captured_step(&replayed);
+  tt_plan* p;
+  tt_tensor *in, *out;
+  int64_t bytes;
+  char* arena;
+  tt_plan_opts opts = {.set = TT_PLAN_ARENA | TT_PLAN_ARENA_BYTES};
+  int k;
+  (void)state;
+  OK(tt_graph_arena_bytes(c, g, &bytes));
+  assert_true(bytes > 0);
+  arena = aligned_alloc(64, (size_t)bytes);
+  opts.arena = arena;
+  opts.arena_bytes = bytes - 1;
+  FAILS(tt_plan_new(c, g, &opts, &p), TT_BUFFER_TOO_SMALL, "the plan needs");
+  opts.arena_bytes = bytes;
+  OK(tt_plan_new(c, g, &opts, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &in));
+  OK(tt_plan_slot(c, p, 1, 0, &out));
+  copy_model(&replayed, &eager);
+  for (k = 0; k < kSteps; k++) {
+    tt_tensor* x = batch(k);
+    tt_tensor* loss;
+    int64_t calls;
+    OK(tt_manual_seed(c, (uint64_t)k));
+    loss = train(&eager, x);
+    memset(arena, 0xff, (size_t)bytes);
+    OK(tt_copy_(c, in, x));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    calls = host.calls;
+    OK(tt_plan_run(c, p));
+    assert_int_equal(host.calls, calls);
+    same_bits(out, loss);
+    same_bits(replayed.w1, eager.w1);
+    same_bits(replayed.total, eager.total);
+  }
+  tt_plan_release(p);
+  tt_graph_release(g);
+  free(arena);
+}
+
+/* A run in slices of no time: one launch each. */
+static void test_run_for(void** state) {
+  Model eager = new_model(), replayed = new_model();
+  tt_graph* g = captured_step(&replayed);
+  tt_plan* p;
+  tt_tensor *in, *out, *x = batch(1), *loss;
+  int32_t done = 0;
+  int slices = 0;
+  (void)state;
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &in));
+  OK(tt_plan_slot(c, p, 1, 0, &out));
+  copy_model(&replayed, &eager);
+  OK(tt_manual_seed(c, 5));
+  loss = train(&eager, x);
+  OK(tt_copy_(c, in, x));
+  OK(tt_manual_seed(c, 5));
+  for (; !done; slices++) OK(tt_plan_run_for(c, p, 0, &done));
+  assert_true(slices > 5);
+  same_bits(out, loss);
+  same_bits(replayed.w1, eager.w1);
+  FAILS(tt_plan_slot(c, p, 1, 1, &out), TT_INVALID_ARG, "outputs");
+  tt_plan_release(p);
+  tt_graph_release(g);
+}
+
+/* Plans of one graph on several threads. */
+typedef struct Job {
+  tt_runtime* rt;
+  const tt_graph* g;
+  float result[4];
+} Job;
+static void* run_job(void* user) {
+  Job* job = user;
+  tt_ctx* x;
+  tt_plan* p;
+  tt_tensor* out;
+  int k, bad = tt_ctx_new(job->rt, &x) || tt_plan_new(x, job->g, NULL, &p) ||
+               tt_plan_slot(x, p, 0, 0, &out);
+  static const float in[] = {1, 2, 3, 4};
+  float* data = bad ? NULL : tt_tensor_data(out);
+  if (bad) return user;
+  memcpy(data, in, sizeof in);
+  tt_tensor_release(out);
+  for (k = 0; k < 200; k++) bad |= tt_plan_run(x, p);
+  bad |= tt_plan_slot(x, p, 1, 0, &out);
+  memcpy(job->result, tt_tensor_data(out), sizeof job->result);
+  tt_tensor_release(out);
+  tt_plan_release(p);
+  tt_ctx_release(x);
+  return bad ? user : NULL;
+}
+static void test_threads(void** state) {
+  tt_tensor *x = numbers(TT_F32, kValues, 4), *y;
+  tt_graph* g;
+  Job jobs[2];
+  pthread_t threads[2];
+  tt_runtime* rt;
+  void* failed;
+  int i;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_exp(c, x, &y));
+  OK(tt_add(c, y, x, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  OK(tt_ctx_runtime(c, &rt));
+  host.paused = 1;
+  for (i = 0; i < 2; i++) {
+    jobs[i] = (Job){rt, g, {0}};
+    assert_int_equal(pthread_create(&threads[i], NULL, run_job, &jobs[i]), 0);
+  }
+  for (i = 0; i < 2; i++) {
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  host.paused = 0;
+  assert_memory_equal(jobs[0].result, jobs[1].result, sizeof jobs[0].result);
+  tt_graph_release(g);
+  tt_runtime_release(rt);
+}
+
+/* Every allocation of a lowering failed once. */
+static void test_out_of_memory(void** state) {
+  Model m = new_model();
+  tt_graph* g = captured_step(&m);
+  int64_t at;
+  (void)state;
+  for (at = 1; at < 100000; at++) {
+    tt_plan* p = NULL;
+    const int64_t failed = host.failed;
+    tt_status s;
+    host.fail_at = host.calls + at;
+    host.fail_n = 1;
+    s = tt_plan_new(c, g, NULL, &p);
+    host.fail_at = 0;
+    assert_true((s == TT_OK) == (p != NULL));
+    tt_plan_release(p);
+    if (host.failed == failed) break;
+  }
+  assert_true(at > 1);
+  tt_graph_release(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_training_curve), SCOPED(test_run_for),
+                                     SCOPED(test_threads), SCOPED(test_out_of_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

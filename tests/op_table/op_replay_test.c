@@ -1,0 +1,139 @@
+/* Every operator, captured with some values and replayed as a plan with others: bit-equal to the
+   call. Listed are the operators that a plan refuses, since they read elements on the host. */
+#include "op_table.h"
+
+static int n_replayed, n_refused, n_same_values;
+static char refused[16384];
+
+static void note_refused(const char* name) {
+  char entry[128];
+  snprintf(entry, sizeof entry, " %s", name);
+  if (n_refused++ == 0 || !strstr(refused, entry))
+    if (strlen(refused) + strlen(entry) < sizeof refused) strcat(refused, entry);
+}
+
+/* The values in the opposite order: other values, of the same range. */
+static tt_tensor* reversed(const tt_tensor* t) {
+  tt_tensor *flat, *out;
+  int64_t minus_one = -1, zero = 0;
+  OK(tt_clone(c, t, NULL, &out));
+  OK(tt_reshape(c, t, &minus_one, 1, &flat));
+  OK(tt_flip(c, flat, &zero, 1, &flat));
+  OK(tt_reshape(c, flat, tt_tensor_shape(t), tt_tensor_ndim(t), &flat));
+  OK(tt_copy_(c, out, flat));
+  return out;
+}
+
+static tt_status call(Sample* s, tt_tensor** outs, int64_t* n) {
+  const tt_op* op;
+  *n = 0;
+  OK(tt_op_find(c, s->row->name, &op));
+  point_to_items(s, s->args);
+  return tt_op_call(c, op, s->args, s->row->n_args, outs, kMaxOuts, n);
+}
+
+static void seed(void) { OK(tt_manual_seed(c, 7)); }
+
+static void check_equal(const Sample* s, const tt_tensor* got, const tt_tensor* want) {
+  const int64_t bytes = tt_tensor_numel(want) * tt_dtype_size(tt_tensor_dtype(want));
+  char* a = calloc(1, (size_t)bytes + 1);
+  char* b = calloc(1, (size_t)bytes + 1);
+  assert_int_equal(tt_tensor_dtype(got), tt_tensor_dtype(want));
+  assert_int_equal(tt_tensor_numel(got), tt_tensor_numel(want));
+  OK(tt_tensor_read(c, got, a, bytes));
+  OK(tt_tensor_read(c, want, b, bytes));
+  if (memcmp(a, b, (size_t)bytes)) fail_msg("%s (%s): a replay differs", s->row->name, s->what);
+  free(a);
+  free(b);
+}
+
+/* Returns the graph of the call on other values, or NULL. */
+static tt_graph* capture(const Sample* s, tt_tensor** given, int n) {
+  Sample t = *s;
+  tt_tensor **places[kMaxArgs + kMaxItems], *outs[kMaxOuts] = {NULL};
+  tt_graph* g = NULL;
+  int64_t n_outs = 0;
+  int i, attempt;
+  assert_int_equal(tensor_places(&t, places), n);
+  for (attempt = 0; attempt < 2 && !g; attempt++) {
+    for (i = 0; i < n; i++) {
+      if (attempt == 0) *places[i] = reversed(given[i]);
+      else OK(tt_clone(c, given[i], NULL, places[i]));
+    }
+    {
+      const tt_tensor* in[kMaxArgs + kMaxItems];
+      for (i = 0; i < n; i++) in[i] = *places[i];
+      OK(tt_capture_begin(c, in, n, NULL));
+    }
+    if (call(&t, outs, &n_outs) != TT_OK) {
+      OK(tt_capture_drop(c));
+      continue;
+    }
+    if (tt_capture_end(c, (const tt_tensor* const*)outs, n_outs, &g)) return NULL;
+    n_same_values += attempt;
+  }
+  return g;
+}
+
+static void check_sample(const Sample* s, void* user) {
+  Sample t = *s;
+  tt_tensor **places[kMaxArgs + kMaxItems], *given[kMaxArgs + kMaxItems];
+  tt_tensor *outs[kMaxOuts] = {NULL}, *slot;
+  tt_graph* g;
+  tt_plan* p;
+  int64_t n_outs, k;
+  int i, n = tensor_places(&t, places);
+  (void)user;
+  if (s->big) return;
+  OK(tt_scope_push(c));
+  for (i = 0; i < n; i++) OK(tt_clone(c, *places[i], NULL, &given[i]));
+  for (i = 0; i < n; i++) *places[i] = given[i];
+  g = capture(s, given, n);
+  seed();
+  if (g && call(&t, outs, &n_outs) == TT_OK) {
+    if (tt_plan_new(c, g, NULL, &p)) {
+      note_refused(s->row->name);
+    } else {
+      for (i = 0; i < n; i++) {
+        OK(tt_plan_slot(c, p, 0, i, &slot));
+        OK(tt_copy_(c, slot, given[i]));
+      }
+      seed();
+      OK(tt_plan_run(c, p));
+      for (k = 0; k < n_outs; k++) {
+        if (!outs[k]) continue;
+        OK(tt_plan_slot(c, p, 1, k, &slot));
+        if (strncmp(s->row->name, "empty", 5)) check_equal(s, slot, outs[k]);
+      }
+      tt_plan_release(p);
+      n_replayed++;
+    }
+  } else if (!g) {
+    note_refused(s->row->name);
+  }
+  tt_graph_release(g);
+  OK(tt_scope_pop(c, NULL, 0));
+  scratch_clear();
+}
+
+static void test_row(void** state) { each_sample(*state, check_sample, NULL); }
+
+int main(int argc, char** argv) {
+  struct CMUnitTest* tests = calloc((size_t)kNumRows, sizeof *tests);
+  int i, n = 0, failed;
+  for (i = 0; i < kNumRows; i++) {
+    const Row* r = &kRows[i];
+    if (r->n_outs == 0 || (argc > 1 && strcmp(argv[1], r->name))) continue;
+    tests[n].name = r->name;
+    tests[n].test_func = test_row;
+    tests[n].setup_func = open_plain;
+    tests[n].teardown_func = close_ctx;
+    tests[n++].initial_state = (void*)r;
+  }
+  failed = _cmocka_run_group_tests("op_replay", tests, (size_t)n, NULL, NULL);
+  print_message(
+      "%d operators, %d samples replayed (%d captured with equal values), %d refused:%s\n", n,
+      n_replayed, n_same_values, n_refused, refused);
+  free(tests);
+  return failed;
+}
