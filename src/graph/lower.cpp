@@ -1,5 +1,5 @@
-// Lowering runs the implementation of each node twice, with kernels recorded instead of run: once to
-// see how much memory it takes from when to when, once to record launches with addresses in the
+// Lowering runs the implementation of each node twice, with kernels recorded instead of run: once
+// to see how much memory it takes from when to when, once to record launches with addresses in the
 // arena.
 #include "core/graph_hooks.h"
 #include "graph/plan.h"

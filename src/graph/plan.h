@@ -1,5 +1,5 @@
-// Plan: a graph lowered to kernel launches in one arena, for the CPU. A run of it does not allocate,
-// dispatch or check shapes.
+// Plan: a graph lowered to kernel launches in one arena, for the CPU. A run of it does not
+// allocate, dispatch or check shapes.
 #pragma once
 
 #include "graph/ir.h"
@@ -33,7 +33,7 @@ struct PlanDraw {
   Rng begin;
 };
 
-// The bytes [offset, offset + bytes) of the arena from event `birth` to event `death` of a lowering.
+// The bytes [offset, offset + bytes) of the arena from event `birth` to `death` of a lowering.
 struct Placement {
   int64_t bytes = 0;
   int64_t birth = 0, death = INT64_MAX;
@@ -69,7 +69,7 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes);
 int64_t needed_arena(const Ref<Graph>& g);
 // Input or output i, in the arena (or the state). It keeps the plan alive.
 TensorRef plan_slot(Plan& p, bool output, int64_t i);
-// Runs the plan, or goes on with it, for at most so many nanoseconds (< 0: to its end). Returns true
+// Runs the plan, or goes on with it, for at most ns nanoseconds (< 0: to its end). Returns true
 // when it is complete.
 bool run_plan(Plan& p, int64_t ns);
 
