@@ -1,8 +1,8 @@
 //! `Debug` of handles, in one line each.
 use crate::handle::Handle;
 use crate::Scheduler;
-use crate::{Cancel, Context, Dataset, FunctionCall, Generator, Loader, ModeGuard, Node, Op};
-use crate::{Optimizer, Runtime, Sampler};
+use crate::{Cancel, Context, Dataset, FunctionCall, Generator, Group, Loader, ModeGuard, Node};
+use crate::{Op, Optimizer, Runtime, Sampler, Work};
 use std::fmt::{Debug, Formatter, Result};
 
 macro_rules! opaque {
@@ -14,7 +14,7 @@ macro_rules! opaque {
         }
     )* };
 }
-opaque!(Cancel Context FunctionCall ModeGuard);
+opaque!(Cancel Context FunctionCall Group ModeGuard Work);
 
 impl Debug for Runtime {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
