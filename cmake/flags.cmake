@@ -26,8 +26,16 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^i[3-6]86$")
 endif()
 
 set(tt_warnings -Wall -Wextra -Werror)
+if(TT_PROFILE STREQUAL minimal)
+  foreach(lang C CXX)
+    set(CMAKE_${lang}_FLAGS_RELEASE "-Os -DNDEBUG")
+  endforeach()
+  # int32_t is long there: -Wextra warns of enumerators and numbers in one conditional.
+  set(tt_warnings -Wall -Werror)
+endif()
 set(tt_definitions TT_CHECKED=$<BOOL:${TT_CHECKED}> TT_BLAS=$<BOOL:${TT_BLAS}>
-  TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}")
+  TT_SLEEF=$<BOOL:${TT_SLEEF}> TT_VERSION="${PROJECT_VERSION}"
+  TT_MINIMAL=$<STREQUAL:${TT_PROFILE},minimal>)
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
   list(APPEND tt_definitions _FILE_OFFSET_BITS=64)  # an off_t that holds any file's size
 endif()
@@ -58,7 +66,11 @@ endfunction()
 # section per object for --gc-sections.
 function(tt_own_code target)
   tt_internals(${target})
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(TT_PROFILE STREQUAL minimal)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-threadsafe-statics>)
+  else()
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
   target_compile_options(${target} PRIVATE -fno-rtti -fvisibility=hidden -ffunction-sections
     -fdata-sections)
   if(tt_format STREQUAL elf)

@@ -28,6 +28,15 @@ foreach(isa IN LISTS TT_ISAS)
   list(APPEND objects $<TARGET_OBJECTS:tt_cpu_${isa}>)
 endforeach()
 
+if(TT_PROFILE STREQUAL minimal)
+  add_library(tt_static STATIC ${objects})
+  set_target_properties(tt_static PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINKER_LANGUAGE CXX)
+  target_include_directories(tt_static INTERFACE ${PROJECT_SOURCE_DIR}/include)
+  # By its file: libstdc++_nano, which nano.specs puts in its place, cannot be unwound through.
+  target_link_libraries(tt_static INTERFACE -l:libstdc++.a m)
+  return()
+endif()
+
 # Pointers to operators and kernels need relocations. Packed (DT_RELR), they take 5 kB instead of
 # 456, in a static program 1 kB instead of 90. Loaders before glibc 2.36 cannot read them.
 include(CheckCSourceCompiles)

@@ -46,6 +46,16 @@
 #error "tt needs a little-endian target: files and random streams are read in the order of memory"
 #endif
 
+#ifndef TT_MINIMAL
+// 1: for microcontrollers (TT_PROFILE): one thread, and every block comes from malloc
+#define TT_MINIMAL 0
+#endif
+#if TT_MINIMAL
+#define TT_THREAD_LOCAL
+#else
+#define TT_THREAD_LOCAL thread_local
+#endif
+
 #ifndef TT_CHECKED
 // 1: released blocks are quarantined; use after release and concurrent use of a ctx fail with a
 // status

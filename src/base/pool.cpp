@@ -150,7 +150,7 @@ void worker_main(void* arg) {
     seen = next_epoch(p, seen);
     if (__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) return;
     if (!enter(p)) continue;
-    run_shares(p, index, LLONG_MAX);
+    run_shares(p, index, INT64_MAX);
     leave(p);
   }
 }
@@ -241,7 +241,7 @@ void run_own(Pool* p, const Region& r, int64_t range_ns) {
   tls.in_parallel++;
   open(p, r);
   run_first(p, r.ranges(), range_ns);
-  run_shares(p, 0, LLONG_MAX);
+  run_shares(p, 0, INT64_MAX);
   close(p);
   tls.in_parallel--;
 }

@@ -34,7 +34,7 @@ static_assert(sizeof(Tls) <= 64);
 Tls& tls_of_thread() noexcept;
 #define tls (TT_NS::tls_of_thread())
 #else
-extern thread_local constinit Tls tls TT_TLS_MODEL;
+extern TT_THREAD_LOCAL constinit Tls tls TT_TLS_MODEL;
 #endif
 
 }  // namespace TT_NS

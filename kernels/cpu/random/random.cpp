@@ -201,7 +201,7 @@ TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept
   // As many bits as the dtype's significand holds: no result is rounded up to 1.
   int bits = p.dtype == TT_F16 ? 11 : 8;
   if (p.dtype == TT_F32 || p.exponential) bits = 24;
-  const float step = math::power_of_two(-bits);
+  const float step = math::power_of_two(int32_t(-bits));
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
     alignas(64) float v[kWords];
     float* out = target(p, i, v);

@@ -11,7 +11,7 @@
 #define TT_HEAP_DIRECT 1
 #endif
 #endif
-#if TT_CHECKED || defined(__SANITIZE_ADDRESS__)
+#if TT_CHECKED || TT_MINIMAL || defined(__SANITIZE_ADDRESS__)
 // every block comes from the application's allocator, which sees each allocation and each misuse
 #define TT_HEAP_DIRECT 1
 #elif !defined(TT_HEAP_DIRECT)

@@ -1,0 +1,11 @@
+# Cortex-M7 without an operating system, by Debian's gcc-arm-none-eabi and newlib-nano.
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR cortex-m7)
+set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(cpu "-mcpu=cortex-m7 -mthumb -mfpu=fpv5-d16 -mfloat-abi=hard --specs=nano.specs")
+set(CMAKE_C_FLAGS_INIT ${cpu})
+set(CMAKE_CXX_FLAGS_INIT ${cpu})
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-system-arm -M mps2-an500 -nographic -semihosting -kernel)
+set(TT_PROFILE minimal CACHE STRING "")
