@@ -12,8 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 # what pkg-config --static says
+# Code and constants share pages: separate ones cost a small program 8 kB of padding.
 STATIC = [
-    "-Wl,--gc-sections,-z,pack-relative-relocs",
+    "-Wl,--gc-sections,-z,pack-relative-relocs,-z,noseparate-code",
     str(BUILD / "libtt.a"),
     "-Wl,-Bstatic",
     "-lstdc++",
@@ -43,13 +44,13 @@ def linked(folder, *sources):
 
 def sizes(folder):
     example = ROOT / "examples/c"
-    yield "stripped libtt.so", stripped(BUILD / "libtt.so", folder), 6_000_000
+    yield "stripped libtt.so", stripped(BUILD / "libtt.so", folder), 9_000_000
     yield "static program that adds two tensors, stripped", linked(
         folder, ROOT / "tests/structure/add.c"
-    ), 400_000
+    ), 300_000
     yield "static train_digits, stripped", linked(
         folder, *(example / f for f in ("train_digits.c", "digits_data.c", "report.c"))
-    ), 2_500_000
+    ), 2_600_000
 
 
 def start_ms(rounds=20):
