@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound="Handle")
 
 VERSION, NEEDED = "0.1.0", "0.1"
-NAME = "libtt.so"
+NAME = {"win32": "libtt.dll", "darwin": "libtt.dylib"}.get(sys.platform, "libtt.so")
 BUFFER_TOO_SMALL, CALLBACK_FAILED = 11, 15  # tt_status
 HERE = os.path.dirname(os.path.realpath(__file__))
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
