@@ -1616,6 +1616,45 @@ tt_status tt_work_on_done(tt_ctx *c, tt_work *w, tt_work_fn fn, void *user,
 void tt_work_retain(tt_work *w);
 void tt_work_release(tt_work *w);
 
+/* ---- data-parallel training ----
+   Every rank has the same module and trains it on data of its own. Backward replaces the gradients
+   of parameters by their mean over the ranks: it writes them into buckets, which a thread of tt
+   reduces while backward goes on, and waits for them at its end. */
+
+typedef struct tt_ddp_opts {
+  uint64_t set;
+  int64_t bucket_bytes;           /* default 26214400; the first bucket has at most 1048576 */
+  int32_t broadcast_buffers;      /* default 1: a forward in training mode begins with the buffers
+                                     of rank 0 */
+  int32_t find_unused_parameters; /* default 0: a backward that leaves parameters without a gradient
+                                     fails. 1: they count as zeros, unless no rank has a gradient */
+  tt_dtype compression;           /* of the messages, such as TT_BF16; default: that of the
+                                     gradients */
+  int32_t pad;
+} tt_ddp_opts;
+#define TT_DDP_BUCKET_BYTES (UINT64_C(1) << 0)
+#define TT_DDP_BROADCAST_BUFFERS (UINT64_C(1) << 1)
+#define TT_DDP_FIND_UNUSED_PARAMETERS (UINT64_C(1) << 2)
+#define TT_DDP_COMPRESSION (UINT64_C(1) << 3)
+
+/* Begins data-parallel training of a module over a group. All ranks call it. The parameters and
+   buffers of rank 0 replace those of the others; modules of other names, shapes or dtypes fail with
+   TT_DISTRIBUTED, which names the rank. Parameters added later are not reduced. */
+tt_status tt_ddp_new(tt_ctx *c, tt_module *m, tt_group *g, const tt_ddp_opts *opts, tt_ddp **out);
+
+/* Does what begins a forward in training mode: the buffers of rank 0 replace those of the others.
+   tt_module_forward on the module does it by itself; models that are called otherwise need it.
+   Without effect while gradients are not recorded or tt_ddp_set_sync is off. */
+tt_status tt_ddp_prepare_forward(tt_ctx *c, tt_ddp *d);
+
+/* Sets whether backward reduces gradients, as at first. While it is off, they add up in each
+   process; the next backward that reduces them includes these sums. */
+tt_status tt_ddp_set_sync(tt_ctx *c, tt_ddp *d, int32_t on);
+
+/* Adds and drops a reference. The last one leaves the module as it is, with its gradients. */
+void tt_ddp_retain(tt_ddp *d);
+void tt_ddp_release(tt_ddp *d);
+
 /* ---- plans of graphs ----
    A plan is a graph as a list of kernel launches in one arena. A run of it allocates nothing,
    dispatches nothing and gives the bits that the operators gave. One thread runs a plan at a time;

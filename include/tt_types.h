@@ -127,6 +127,8 @@ typedef struct tt_graph tt_graph;
 typedef struct tt_group tt_group;
 /* A collective call or a transfer of a group, which runs or is done. */
 typedef struct tt_work tt_work;
+/* Data-parallel training of a module over a group. */
+typedef struct tt_ddp tt_ddp;
 /* A graph that is ready to run. */
 typedef struct tt_plan tt_plan;
 

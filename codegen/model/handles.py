@@ -18,6 +18,7 @@ HANDLES = {
     "tt_loader": ("Loader", "loader"),
     "tt_group": ("Group", "group"),
     "tt_work": ("Work", "work"),
+    "tt_ddp": ("Ddp", "ddp"),
 }
 TENSOR = Named("tt_tensor")
 TEXT = Pointer(Named("char"), True)

@@ -53,6 +53,8 @@ KINDS = {
     "tt_graph *": "Graph",
     "tt_group *": "Group",
     "tt_work *": "Work",
+    "tt_ddp *": "Ddp",
+    "tt_ddp **": "OutDdp",
     "tt_group **": "OutGroup",
     "tt_work **": "OutWork",
     "tt_plan *": "Plan",

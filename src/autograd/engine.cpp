@@ -396,6 +396,7 @@ void Engine::run_end_tasks() {
 void at_end_of_backward(void (*fn)(void* user), void (*drop)(void* user) noexcept, void* user) {
   Engine* running = ctx().engine;
   if (!running) fail(TT_AUTOGRAD, "no backward is running");
+  while (running->outer) running = running->outer;
   running->at_end.push_back({fn, drop, user});
 }
 

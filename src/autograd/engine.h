@@ -21,7 +21,7 @@ struct BackwardArgs {
 // failures.
 TensorList run_backward(const BackwardArgs& a);
 
-// Runs fn(user) once, at the end of the innermost backward that runs on this ctx; not if it fails.
+// Runs fn(user) once, at the end of the outermost backward that runs on this ctx; not if it fails.
 // Either way drop(user) follows. fn may add more. Fails with AUTOGRAD if no backward runs; then
 // nothing is dropped.
 void at_end_of_backward(void (*fn)(void* user), void (*drop)(void* user) noexcept, void* user);

@@ -1,7 +1,9 @@
 // Groups of processes, and their work.
 #include "capi/api.h"
 #include "base/finalizer.h"
-#include "dist/group.h"
+#include "capi/module.h"
+#include "dist/reducer.h"
+#include "nn/hook.h"
 
 using namespace TT_NS;
 
@@ -196,4 +198,97 @@ void tt_work_retain(tt_work* h) {
 }
 void tt_work_release(tt_work* h) {
   if (Work* w = work_of(h)) Ref<Work>::adopt(w).reset();
+}
+
+// ---- data-parallel training ----
+
+namespace TT_NS {
+
+// A reducer and the hook of its module, which ends with the last handle.
+struct Ddp {
+  uint32_t tag;
+  RefCount refs;
+  Ref<Reducer> reducer;
+  ModuleRef module;
+  int64_t hook;
+  static void destroy(Ddp* d) noexcept {
+    d->tag = 0;
+    if (d->hook) d->module->hooks.remove(d->hook);
+    if (d->reducer) detach_reducer(*d->reducer);
+    d->~Ddp();
+    mem_retire(d, sizeof *d);
+  }
+};
+
+}  // namespace TT_NS
+
+static Ddp* ddp_of(tt_ddp* h) {
+  auto* d = reinterpret_cast<Ddp*>(h);
+  return d && d->tag == kTagDdp ? d : nullptr;
+}
+static Ddp& ddp_arg(tt_ddp* h) {
+  if (!ddp_of(h)) fail_handle(h, "d", 1, "ddp");
+  return *ddp_of(h);
+}
+
+static tt_status before_forward(void* user, tt_ctx*, tt_module* m, const tt_tensor* const*, int64_t,
+                                tt_tensor**) {
+  if (module_arg(m).training) prepare_forward(*static_cast<Reducer*>(user));
+  return TT_OK;
+}
+static void drop_reducer(void* user) { Ref<Reducer>::adopt(static_cast<Reducer*>(user)).reset(); }
+
+static ReducerOptions reducer_options(const tt_ddp_opts* opts) {
+  ReducerOptions o;
+  if (opts_has(opts, 0)) o.bucket_bytes = opts->bucket_bytes;
+  if (opts_has(opts, 1)) o.broadcast_buffers = opts->broadcast_buffers != 0;
+  if (opts_has(opts, 2)) o.find_unused = opts->find_unused_parameters != 0;
+  if (opts_has(opts, 3)) o.compression = Dtype(opts->compression);
+  if (o.bucket_bytes <= 0)
+    fail_arg(TT_INVALID_ARG, "bucket_bytes", "bucket_bytes is {}: must be positive",
+             o.bucket_bytes);
+  const bool known = o.compression >= Dtype::kNone && o.compression <= Dtype::kC128;
+  if (!known || (o.compression != Dtype::kNone && !is_float(o.compression)))
+    fail_arg(TT_DTYPE, "compression", "compression is {}: must be a floating dtype",
+             int32_t(opts->compression));
+  return o;
+}
+
+tt_status tt_ddp_new(tt_ctx* h, tt_module* m, tt_group* g, const tt_ddp_opts* opts, tt_ddp** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "ddp_new", [&](Ctx&) {
+    Module& module = module_arg(m);
+    if (!group_of(g)) fail_handle(g, "g", 2, "group");
+    check_opts(opts, 4);
+    out_arg(out, "out", 4);
+    const ReducerOptions options = reducer_options(opts);
+    check_not_frozen(module);
+    const StateDictRef parameters = named_tensors(module, Named::kParameters);
+    const StateDictRef buffers = named_tensors(module, Named::kBuffers);
+    auto* d = new (mem_alloc(sizeof(Ddp))) Ddp{};
+    d->tag = kTagDdp;
+    d->refs = 1;
+    Ref<Ddp> made = Ref<Ddp>::adopt(d);
+    d->module = ModuleRef::share(&module);
+    d->reducer = new_reducer(*group_of(g), *parameters, *buffers, options);
+    if (group_of(g)->size > 1) {
+      Ref<Reducer> of_hook = d->reducer;
+      d->hook = module.hooks.add(kForwardPreHook, 0, reinterpret_cast<AnyFn>(before_forward),
+                                 of_hook.leak(), drop_reducer);
+    }
+    *out = reinterpret_cast<tt_ddp*>(made.leak());
+  });
+}
+
+tt_status tt_ddp_prepare_forward(tt_ctx* h, tt_ddp* d) {
+  return api_call(h, "ddp_prepare_forward", [&](Ctx&) { prepare_forward(*ddp_arg(d).reducer); });
+}
+tt_status tt_ddp_set_sync(tt_ctx* h, tt_ddp* d, int32_t on) {
+  return api_call(h, "ddp_set_sync", [&](Ctx&) { set_reducer_sync(*ddp_arg(d).reducer, on != 0); });
+}
+void tt_ddp_retain(tt_ddp* h) {
+  if (Ddp* d = ddp_of(h)) ref_inc_external(&d->refs);
+}
+void tt_ddp_release(tt_ddp* h) {
+  if (Ddp* d = ddp_of(h)) Ref<Ddp>::adopt(d).reset();
 }

@@ -30,7 +30,8 @@ enum Tag : uint32_t {
   kTagGraph,
   kTagPlan,
   kTagGroup,
-  kTagWork
+  kTagWork,
+  kTagDdp
 };
 
 struct Tensor;

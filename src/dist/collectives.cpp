@@ -22,7 +22,8 @@ constexpr int kShownDims = 8;
 // What must be equal on all ranks.
 struct Signature {
   int32_t call, op, root, dtype;
-  int32_t ndim, pad;
+  int32_t ndim;
+  int32_t bucket;  // of data-parallel training, from 1
   int64_t numel;
   int64_t shape[kShownDims];
   uint64_t sequence;
@@ -45,6 +46,8 @@ Signature signature_of(const Group& g, const Job& job) {
   s.call = int32_t(job.call);
   s.op = int32_t(job.op);
   s.root = job.root;
+  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  if (!transfer) s.bucket = job.tag;
   s.sequence = g.sequence;
   // Of gather and scatter only the root has both tensors.
   const bool by_output = job.call == DistCall::kScatter;
@@ -93,8 +96,15 @@ void describe(char* out, int64_t cap, const Signature& s) {
     format_to(out, cap, "{}", args);
     return;
   }
+  if (call == DistCall::kStop) {
+    format_to(out, cap, "nothing: its backward has left parameters without a gradient", {});
+    return;
+  }
   const Ints shape = {s.shape, min<int64_t>(s.ndim, kShownDims)};
-  if (*op) {
+  if (s.bucket) {
+    const FmtArg args[] = {call_name(call), s.bucket, fmt(Dtype(s.dtype)), shape};
+    format_to(out, cap, "{} of bucket {} of gradients ({} {})", args);
+  } else if (*op) {
     const FmtArg args[] = {call_name(call), op, fmt(Dtype(s.dtype)), shape};
     format_to(out, cap, "{} ({}) of a {} tensor {}", args);
   } else {
@@ -453,7 +463,7 @@ void run_job(Group& g, Work& w) {
   if (!transfer) check_agreement(g, job, wire);
   switch (job.call) {
     case DistCall::kBarrier:
-    case DistCall::kSplit: return;
+    case DistCall::kStop: return;
     case DistCall::kAllReduce: return g.size > 1 ? all_reduce(g, wire, job) : void();
     case DistCall::kReduce: return g.size > 1 ? reduce(g, wire, job) : void();
     case DistCall::kBroadcast: {

@@ -11,7 +11,7 @@ namespace TT_NS {
 const char* call_name(DistCall call) noexcept {
   static constexpr const char* kNames[] = {
       "",           "barrier", "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
-      "all_to_all", "gather",  "scatter",    "send",   "recv",      "group_split"};
+      "all_to_all", "gather",  "scatter",    "send",   "recv",      "stop"};
   return kNames[int32_t(call)];
 }
 
@@ -210,7 +210,7 @@ bool work_done(Work& w) noexcept {
   return w.done;
 }
 
-void wait_work(Work& w, int64_t timeout_ns) {
+void wait_end(Work& w, int64_t timeout_ns) {
   const int64_t begin = os_now_ns();
   while (!work_done(w)) {
     const uint32_t seen = __atomic_load_n(&w.changed, __ATOMIC_ACQUIRE);
@@ -222,6 +222,10 @@ void wait_work(Work& w, int64_t timeout_ns) {
     os_wait(&w.changed, seen);
     poll_if_watched(true);
   }
+}
+
+void wait_work(Work& w, int64_t timeout_ns) {
+  wait_end(w, timeout_ns);
   if (!w.status) return;
   tls.op = call_name(w.job.call);
   fail(w.status, "{}", w.message);

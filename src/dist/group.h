@@ -41,7 +41,7 @@ enum class DistCall : int32_t {
   kScatter,
   kSend,
   kReceive,
-  kSplit,
+  kStop,  // of a data-parallel backward: every other call of other ranks fails
 };
 const char* call_name(DistCall call) noexcept;
 
@@ -50,7 +50,7 @@ struct Job {
   DistCall call;
   ReduceOp op = ReduceOp::kSum;
   int32_t root = 0;  // or the other process of a transfer
-  int32_t tag = 0;
+  int32_t tag = 0;   // of a transfer; the number of a bucket, from 1
   TensorRef input, output;
 };
 
@@ -120,6 +120,7 @@ Ref<Work> start_work(Group& g, Job job);
 // Waits until the work is done, and fails as it failed. timeout_ns < 0: no limit but that of the
 // group.
 void wait_work(Work& w, int64_t timeout_ns);
+void wait_end(Work& w, int64_t timeout_ns);  // the same, but the work may have failed
 bool work_done(Work& w) noexcept;
 // Calls fn at the end, on a thread of tt, or at once if the work is done. A work has one callback.
 void call_when_done(Work& w, WorkFn fn, void* user, void (*drop)(void*));

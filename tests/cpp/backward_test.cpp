@@ -34,6 +34,21 @@ tt_status queue_and_fail(void* user, tt_ctx* c, const tt_tensor* leaf) {
   return TT_INTERNAL;
 }
 void no_drop(void*) {}
+// A backward inside a backward, as of a checkpoint that computes again.
+tt_status run_inner(void*, tt_ctx* c, const tt_tensor*) {
+  const int64_t size = 1;
+  tt_tensor *leaf = nullptr, *square = nullptr;
+  int64_t id = 0;
+  EXPECT_EQ(tt_ones(c, &size, 1, nullptr, &leaf), TT_OK);
+  EXPECT_EQ(tt_requires_grad_(c, leaf, 1), TT_OK);
+  EXPECT_EQ(tt_register_accumulate_hook(c, leaf, queue, nullptr, no_drop, &id), TT_OK);
+  EXPECT_EQ(tt_mul(c, leaf, leaf, &square), TT_OK);
+  EXPECT_EQ(tt_backward(c, square, nullptr), TT_OK);
+  events += "inner ";
+  tt_tensor_release(square);
+  tt_tensor_release(leaf);
+  return TT_OK;
+}
 
 class Backward : public testing::Test {
  protected:
@@ -90,6 +105,14 @@ TEST_F(Backward, CallsAtTheEnd) {
   ASSERT_EQ(tt_register_accumulate_hook(c, x, queue, nullptr, no_drop, &id), TT_OK);
   ASSERT_EQ(run(), TT_OK);
   EXPECT_EQ(events, "leaf first last ");
+  EXPECT_EQ(drops, 2);
+}
+
+TEST_F(Backward, CallsAtTheEndOfTheOutermost) {
+  int64_t id = 0;
+  ASSERT_EQ(tt_register_accumulate_hook(c, x, run_inner, nullptr, no_drop, &id), TT_OK);
+  ASSERT_EQ(run(), TT_OK);
+  EXPECT_EQ(events, "leaf inner first last ");
   EXPECT_EQ(drops, 2);
 }
 

@@ -2368,6 +2368,13 @@ int main(void) {
   F(tt_group_opts, set);
   F(tt_group_opts, timeout_ms);
   F(tt_group_opts, library);
+  S(tt_ddp_opts);
+  F(tt_ddp_opts, set);
+  F(tt_ddp_opts, bucket_bytes);
+  F(tt_ddp_opts, broadcast_buffers);
+  F(tt_ddp_opts, find_unused_parameters);
+  F(tt_ddp_opts, compression);
+  F(tt_ddp_opts, pad);
   S(tt_plan_opts);
   F(tt_plan_opts, set);
   F(tt_plan_opts, arena);
@@ -3714,6 +3721,10 @@ int main(void) {
   C(TT_REDUCE_BXOR);
   C(TT_GROUP_TIMEOUT_MS);
   C(TT_GROUP_LIBRARY);
+  C(TT_DDP_BUCKET_BYTES);
+  C(TT_DDP_BROADCAST_BUFFERS);
+  C(TT_DDP_FIND_UNUSED_PARAMETERS);
+  C(TT_DDP_COMPRESSION);
   C(TT_PLAN_ARENA);
   C(TT_PLAN_ARENA_BYTES);
   C(TT_EVENT_OP);

@@ -1,5 +1,6 @@
 """Groups of 2 to 4 processes on this machine: this file, run by the launcher with the name of a
 scenario, is the program of each process."""
+import gc
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ sys.path.insert(0, str(ROOT / "bindings/python"))
 
 import tt  # noqa: E402
 from tt import distributed as dist  # noqa: E402
+from tt.distributed.algorithms.ddp_comm_hooks import default_hooks  # noqa: E402
+from tt.nn.parallel import DistributedDataParallel as DDP  # noqa: E402
 
 TIMEOUT = 20.0
 FAULT_TIMEOUT = 3.0  # seconds, of the group in which a process fails
@@ -120,8 +123,7 @@ def data_parallel(rank, size):
             with tt.no_grad():
                 for p in model.parameters():
                     p.fill_(float(rank))  # rank 0's replace them
-        ddp = tt.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0002)
-        assert len(ddp._buckets) > 1
+        ddp = DDP(model, bucket_cap_mb=0.0002)
         batches = tt.randn(2, 4 * size, *shape)
         seen = []
         for _ in range(2):
@@ -135,11 +137,97 @@ def data_parallel(rank, size):
         for p, once, again in zip(joint.parameters(), *seen):
             assert tt.allclose(once, p.grad, rtol=1e-4, atol=1e-6), (kind, rank)
             assert tt.equal(once, again)
-    try:
-        tt.nn.parallel.DistributedDataParallel(tt.nn.Linear(2 + rank, 1))
+    both = "rank 0", "rank 1"
+    raises(lambda: DDP(tt.nn.Linear(2 + rank, 1)), *both, "weight (float32 [1,3])")
+    raises(lambda: DDP(tt.nn.Sequential(*[tt.nn.Linear(1, 1)] * 1, *other(rank))), *both, "4 and 0")
+    raises(lambda: DDP(tt.nn.Linear(1, 1), find_unused_parameters=bool(rank)), *both, "options")
+
+
+def other(rank):
+    return [tt.nn.Linear(1, 1)] if rank else []
+
+
+class Branches(tt.nn.Module):
+    """Two layers, of which a call uses one or both."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.never = (tt.nn.Linear(2, 1, bias=False) for _ in range(3))
+
+    def forward(self, x, which):
+        return sum(getattr(self, name)(x).sum() for name in which)
+
+
+def unused_parameters(rank, size):
+    x = tt.tensor([[1.0, 2.0]]) * (rank + 1)
+    ddp = DDP(Branches(), find_unused_parameters=True)
+    ddp(x, "ab" if rank else "a").backward()
+    m = ddp.module
+    assert m.a.weight.grad.tolist() == [[1.5, 3.0]], m.a.weight.grad
+    assert m.b.weight.grad.tolist() == [[1.0, 2.0]], m.b.weight.grad
+    assert m.never.weight.grad is None
+    ddp = DDP(Branches())
+    try:  # all ranks: each says what is missing
+        ddp(x, "a").backward()
+    except tt.errors.AutogradError as e:
+        assert "b.weight, never.weight" in str(e) and "find_unused_parameters" in str(e)
+    m = Branches()
+    m.never = None
+    ddp = DDP(m, bucket_cap_mb=1e-6)
+    try:  # the others learn it at once
+        ddp(x, "ba" if rank else "a").backward()
         raise AssertionError("no error")
+    except tt.errors.AutogradError as e:
+        assert rank == 0 and "b.weight" in str(e), e
     except dist.DistError as e:
-        assert "rank 0" in str(e) and "rank 1" in str(e) and "[1,3]" in str(e), e
+        assert rank == 1 and "rank 0" in str(e) and "without a gradient" in str(e), e
+
+
+def ddp_options(rank, size):
+    """Buffers of rank 0, messages in bfloat16, clipping, autocast, checkpoints; no hooks stay."""
+    nn = tt.nn
+    tt.manual_seed(rank)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+    ddp = DDP(model)
+    if rank:
+        with tt.no_grad():
+            model[1].running_mean.fill_(7.0)
+    ddp(tt.randn(6, 4)).sum().backward()
+    ddp(tt.randn(6, 4))
+    means = [tt.zeros(8) for _ in range(size)]
+    dist.all_gather(means, model[1].running_mean)
+    assert all((m.abs() < 3).all() for m in means)  # without the broadcast: 5.67
+    exact, rounded = ([p.grad.clone() for p in reduced(model, hook)] for hook in (False, True))
+    assert all(tt.allclose(a, b, rtol=2e-2, atol=1e-2) for a, b in zip(exact, rounded))
+    assert any(not tt.equal(a, b) for a, b in zip(exact, rounded))
+    ddp = DDP(model)
+    x = tt.randn(6, 4)
+    with tt.autocast("cpu", dtype=tt.bfloat16):
+        y = tt.utils.checkpoint.checkpoint(ddp, x, use_reentrant=False)
+    loss = y.float().square().sum()
+    ddp.zero_grad()
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+    norms = [tt.zeros(()) for _ in range(size)]
+    dist.all_gather(norms, norm)
+    assert all(tt.equal(norm, n) for n in norms)
+    before = model[0].weight.grad.clone()
+    del ddp, y, loss  # the checkpoint keeps its function, in a cycle
+    gc.collect()
+    model(x).square().sum().backward()  # of this rank alone
+    alone = model[0].weight.grad - before
+    dist.all_reduce(mean := alone.clone(), dist.ReduceOp.AVG)
+    assert not tt.equal(mean, alone)
+
+
+def reduced(model, compressed):
+    ddp = DDP(model)
+    if compressed:
+        ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    ddp.zero_grad()
+    tt.manual_seed(dist.get_rank())
+    ddp(tt.randn(6, 4)).square().sum().backward()
+    return list(model.parameters())
 
 
 def raises(call, *texts):
@@ -193,7 +281,8 @@ def restarted(rank, size):
 
 
 SCENARIOS = [
-    data_parallel, collectives, transfers_and_groups, disagreements, killed, stopped, restarted,
+    data_parallel, unused_parameters, ddp_options, collectives, transfers_and_groups,
+    disagreements, killed, stopped, restarted,
 ]  # fmt: skip
 
 
@@ -266,6 +355,16 @@ def test_transfers_and_groups():
 @needs("gloo")
 def test_gradients_are_those_of_the_joint_batch():
     succeeds(launch("data_parallel", 2), "data_parallel", range(2))
+
+
+@needs("gloo")
+def test_unused_parameters():
+    succeeds(launch("unused_parameters", 2), "unused_parameters", range(2))
+
+
+@needs("gloo")
+def test_ddp_options():
+    succeeds(launch("ddp_options", 2), "ddp_options", range(2))
 
 
 @needs("gloo")

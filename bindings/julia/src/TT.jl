@@ -45,13 +45,17 @@ include("files.jl")
 include("modes.jl")
 include("transform.jl")
 include("data.jl")
+include("distributed.jl")
 
 export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 
 # What else is for users. `public` is a keyword from Julia 1.11 on.
 const PUBLIC = (OPERATORS..., ALIASES...,
     :.., :BFloat16, :Device, :Error, :CustomFunction, :CancelToken, :Generator, :Module, :Optimizer,
-    :Dataset, :Loader, :Sampler, :Scheduler, :StateDict, :SafeTensors, :accumulated_grad,
+    :Dataset, :Ddp, :Group, :Loader, :Work, :all_gather!, :all_reduce!, :all_to_all!, :barrier,
+    :broadcast!, :gather!, :group_rank, :group_size, :no_sync, :prepare_forward!, :recv!, :reduce!,
+    :reduce_scatter!, :scatter!, :send, :split_group,
+    :Sampler, :Scheduler, :StateDict, :SafeTensors, :accumulated_grad,
     :add_param_group!, :attend,
     :build_info, :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module,
     :detect_anomaly, :device,

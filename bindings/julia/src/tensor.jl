@@ -22,6 +22,10 @@ for (name, release, what) in [
         (:Dataset, C.tt_dataset_release, "Samples by index, each a tuple of tensors."),
         (:Sampler, C.tt_sampler_release, "An order of samples."),
         (:Loader, C.tt_loader_release, "Batches of a dataset."),
+        (:Work, C.tt_work_release,
+         "A collective call or a transfer of a group: `wait(w)`, `istaskdone(w)`."),
+        (:Group, C.tt_group_release, "Processes that communicate."),
+        (:Ddp, C.tt_ddp_release, "Data-parallel training of a module over a group."),
         (:CancelToken, C.tt_cancel_release,
          "`TT.with_cancel(f, token)`: calls of f's task fail with a CancelledError once any task " *
          "has called `TT.cancel(token)`.")]

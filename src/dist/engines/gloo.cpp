@@ -18,7 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Buffer = gloo::transport::UnboundBuffer;
 
-// Aborts waits whose time is over.
+// Aborts waits whose time is over. Its thread looks at them now and then: to wake it for each wait
+// would cost more than most waits take, above all on a busy machine.
 class Watchdog {
  public:
   struct Entry {
@@ -38,7 +39,9 @@ class Watchdog {
   std::list<Entry>::iterator add(const Entry& e) {
     std::lock_guard<std::mutex> lock(mutex_);
     entries_.push_front(e);
-    if (e.deadline < next_) changed_.notify_one();
+    used_ = true;
+    if (asleep_) changed_.notify_one();
+    asleep_ = false;
     return entries_.begin();
   }
   void remove(std::list<Entry>::iterator at) {
@@ -48,26 +51,33 @@ class Watchdog {
 
  private:
   void run() {
+    constexpr auto kTick = std::chrono::milliseconds(20);
+    constexpr int kIdleTicks = 100;  // without a wait: the thread sleeps until there is one
     std::unique_lock<std::mutex> lock(mutex_);
+    int idle = 0;
     while (!stopping_) {
-      const auto now = Clock::now();
-      next_ = now + std::chrono::hours(1);
-      for (Entry& e : entries_) {
-        if (e.deadline <= now) {
-          // The wait may not have begun: it is aborted until the entry is removed.
-          if (e.receives) e.buffer->abortWaitRecv();
-          else e.buffer->abortWaitSend();
-          e.deadline = now + std::chrono::milliseconds(5);
-        }
-        next_ = std::min(next_, e.deadline);
-      }
-      changed_.wait_until(lock, next_);
+      idle = used_ || !entries_.empty() ? 0 : idle + 1;
+      used_ = false;
+      abort_late();
+      asleep_ = idle > kIdleTicks;
+      if (asleep_) changed_.wait(lock);
+      else changed_.wait_for(lock, kTick);
+    }
+  }
+  void abort_late() {
+    const auto now = Clock::now();
+    for (Entry& e : entries_) {
+      if (e.deadline > now) continue;
+      // The wait may not have begun: it is aborted at each tick until the entry is removed.
+      if (e.receives) e.buffer->abortWaitRecv();
+      else e.buffer->abortWaitSend();
     }
   }
   std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Entry> entries_;
-  Clock::time_point next_ = Clock::time_point::max();
+  bool used_ = false;    // an entry was added since the last tick
+  bool asleep_ = false;  // the thread must be woken for an entry
   bool stopping_ = false;
   std::thread thread_;  // the last field: it uses the others
 };

@@ -25,6 +25,7 @@ typedef enum Kind {
   kGraph,
   kGroup,
   kWork,
+  kDdp,
   kPlan,
   kStateDict, /* handles */
   kMaybeTensor,
@@ -50,6 +51,7 @@ typedef enum Kind {
   kOutGraph,
   kOutGroup,
   kOutWork,
+  kOutDdp,
   kOutPlan,
   kOutStateDict,
   kScalar,
@@ -70,7 +72,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 20, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 21, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -190,6 +192,7 @@ static struct {
   tt_graph* graph;
   tt_group* group; /* of one process */
   tt_work* work;
+  tt_ddp* ddp;
   tt_plan* plan;
   tt_state_dict* state;
 } live;
@@ -217,6 +220,7 @@ static void make_live(void) {
   OK(tt_capture_end(c, NULL, 0, &live.graph));
   OK(tt_group_new(c, NULL, 0, 1, NULL, NULL, &live.group));
   OK(tt_group_barrier(c, live.group, &live.work));
+  OK(tt_ddp_new(c, live.module, live.group, NULL, &live.ddp));
   OK(tt_plan_new(c, live.graph, NULL, &live.plan));
 }
 static void drop_live(void) {
@@ -234,6 +238,7 @@ static void drop_live(void) {
   tt_sampler_release(live.sampler);
   tt_loader_release(live.loader);
   tt_graph_release(live.graph);
+  tt_ddp_release(live.ddp);
   tt_work_release(live.work);
   tt_group_release(live.group);
   tt_plan_release(live.plan);
@@ -267,6 +272,7 @@ static void* handle_of(int kind) {
                                live.graph,
                                live.group,
                                live.work,
+                               live.ddp,
                                live.plan,
                                live.state};
   return all[kind];
@@ -335,6 +341,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutGraph:
     case kOutGroup:
     case kOutWork:
+    case kOutDdp:
     case kOutPlan:
     case kOutStateDict: return k->outs[i];
     case kScalar:
@@ -418,6 +425,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutGraph) tt_graph_release(out);
     if (f->places[i].kind == kOutGroup) tt_group_release(out);
     if (f->places[i].kind == kOutWork) tt_work_release(out);
+    if (f->places[i].kind == kOutDdp) tt_ddp_release(out);
     if (f->places[i].kind == kOutPlan) tt_plan_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }

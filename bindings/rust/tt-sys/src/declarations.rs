@@ -8,7 +8,7 @@ pub type tt_memory_format = i32;
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
     tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_group tt_work
-    tt_plan tt_function
+    tt_ddp tt_plan tt_function
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -3769,6 +3769,16 @@ pub struct tt_group_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_ddp_opts {
+    pub set: u64,
+    pub bucket_bytes: i64,
+    pub broadcast_buffers: i32,
+    pub find_unused_parameters: i32,
+    pub compression: tt_dtype,
+    pub pad: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_plan_opts {
     pub set: u64,
     pub arena: *mut c_void,
@@ -3925,7 +3935,7 @@ zeroed! {
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
     tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
-    tt_graph_storage tt_group_opts tt_plan_opts tt_profile_row tt_profiler_start_opts
+    tt_graph_storage tt_group_opts tt_ddp_opts tt_plan_opts tt_profile_row tt_profiler_start_opts
     tt_profile_event tt_profile_sum
 }
 
@@ -5238,6 +5248,10 @@ pub const TT_REDUCE_BOR: i32 = 7;
 pub const TT_REDUCE_BXOR: i32 = 8;
 pub const TT_GROUP_TIMEOUT_MS: u64 = 1;
 pub const TT_GROUP_LIBRARY: u64 = 2;
+pub const TT_DDP_BUCKET_BYTES: u64 = 1;
+pub const TT_DDP_BROADCAST_BUFFERS: u64 = 2;
+pub const TT_DDP_FIND_UNUSED_PARAMETERS: u64 = 4;
+pub const TT_DDP_COMPRESSION: u64 = 8;
 pub const TT_PLAN_ARENA: u64 = 1;
 pub const TT_PLAN_ARENA_BYTES: u64 = 2;
 pub const TT_EVENT_OP: i32 = 1;
@@ -8450,6 +8464,12 @@ extern "C" {
         drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
     pub fn tt_work_retain(w: *mut tt_work);
     pub fn tt_work_release(w: *mut tt_work);
+    pub fn tt_ddp_new(c: *mut tt_ctx, m: *mut tt_module, g: *mut tt_group, opts: *const tt_ddp_opts,
+        out: *mut *mut tt_ddp) -> tt_status;
+    pub fn tt_ddp_prepare_forward(c: *mut tt_ctx, d: *mut tt_ddp) -> tt_status;
+    pub fn tt_ddp_set_sync(c: *mut tt_ctx, d: *mut tt_ddp, on: i32) -> tt_status;
+    pub fn tt_ddp_retain(d: *mut tt_ddp);
+    pub fn tt_ddp_release(d: *mut tt_ddp);
     pub fn tt_graph_arena_bytes(c: *mut tt_ctx, g: *const tt_graph, out: *mut i64) -> tt_status;
     pub fn tt_plan_new(c: *mut tt_ctx, g: *const tt_graph, opts: *const tt_plan_opts,
         out: *mut *mut tt_plan) -> tt_status;

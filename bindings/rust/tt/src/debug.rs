@@ -1,7 +1,8 @@
 //! `Debug` of handles, in one line each.
 use crate::handle::Handle;
+use crate::Node;
 use crate::Scheduler;
-use crate::{Cancel, Context, Dataset, FunctionCall, Generator, Group, Loader, ModeGuard, Node};
+use crate::{Cancel, Context, Dataset, Ddp, FunctionCall, Generator, Group, Loader, ModeGuard};
 use crate::{Op, Optimizer, Runtime, Sampler, Work};
 use std::fmt::{Debug, Formatter, Result};
 
@@ -14,7 +15,7 @@ macro_rules! opaque {
         }
     )* };
 }
-opaque!(Cancel Context FunctionCall Group ModeGuard Work);
+opaque!(Cancel Context Ddp FunctionCall Group ModeGuard Work);
 
 impl Debug for Runtime {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

@@ -74,6 +74,7 @@ mod debug;
 mod device;
 mod dict;
 mod dispatch;
+mod distributed;
 mod error;
 mod float16;
 #[rustfmt::skip]
@@ -100,6 +101,7 @@ pub use data::*;
 pub use device::*;
 pub use dict::*;
 pub use dispatch::*;
+pub use distributed::*;
 pub use error::{Error, ErrorInfo, Result};
 pub use float16::*;
 pub use generated::*;

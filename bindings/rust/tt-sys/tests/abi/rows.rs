@@ -527,6 +527,8 @@ fn rows(out: &mut Vec<String>) {
         pad);
     layout!(out, tt_graph_storage, role, pad, bytes, device, tensor);
     layout!(out, tt_group_opts, set, timeout_ms, library);
+    layout!(out, tt_ddp_opts, set, bucket_bytes, broadcast_buffers, find_unused_parameters,
+        compression, pad);
     layout!(out, tt_plan_opts, set, arena, arena_bytes);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
     layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
@@ -1843,6 +1845,10 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_REDUCE_BXOR);
     constant!(out, TT_GROUP_TIMEOUT_MS);
     constant!(out, TT_GROUP_LIBRARY);
+    constant!(out, TT_DDP_BUCKET_BYTES);
+    constant!(out, TT_DDP_BROADCAST_BUFFERS);
+    constant!(out, TT_DDP_FIND_UNUSED_PARAMETERS);
+    constant!(out, TT_DDP_COMPRESSION);
     constant!(out, TT_PLAN_ARENA);
     constant!(out, TT_PLAN_ARENA_BYTES);
     constant!(out, TT_EVENT_OP);

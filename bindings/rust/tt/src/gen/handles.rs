@@ -460,6 +460,39 @@ impl Handle for Work {
         self.0.as_ptr()
     }
 }
+/// Data-parallel training of a module over a group.
+#[repr(transparent)]
+pub struct Ddp(std::ptr::NonNull<sys::tt_ddp>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Ddp {}
+// SAFETY: as above.
+unsafe impl Sync for Ddp {}
+impl Clone for Ddp {
+    fn clone(&self) -> Ddp {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_ddp_retain(self.0.as_ptr()) };
+        Ddp(self.0)
+    }
+}
+impl Drop for Ddp {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_ddp_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Ddp {
+    type Raw = sys::tt_ddp;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_ddp) -> Ddp {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Ddp(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_ddp {
+        self.0.as_ptr()
+    }
+}
 
 /// Returns the version of the library, such as "0.1.0".
 pub fn version() -> String {

@@ -1,0 +1,1 @@
+"""What changes how gradients travel, by the names of torch.distributed.algorithms."""

@@ -1,0 +1,1 @@
+"""Hooks of DistributedDataParallel, by the names of PyTorch."""

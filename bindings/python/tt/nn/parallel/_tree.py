@@ -1,0 +1,33 @@
+"""A module of C with the parameters and buffers of a module of Python, under the same names."""
+from __future__ import annotations
+
+from ctypes import byref
+
+from ..._lib import call
+from ..layer import ModuleHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..module import Module
+
+
+def tree_of(module: Module) -> ModuleHandle:
+    """Returns the module of C; modules with several parents are one there, too."""
+    made: dict[Module, ModuleHandle] = {}
+    for part in reversed(list(module.modules())):
+        made[part] = made_from(part)
+    for part, handle in made.items():
+        for name, child in part.named_children():
+            call("tt_module_register_module", handle, name.encode(), made[child])
+    return made[module]
+
+
+def made_from(module: Module) -> ModuleHandle:
+    """A container with the tensors of a module, without its children."""
+    handle = ModuleHandle.__new__(ModuleHandle)
+    call("tt_nn_module_dict", byref(handle))
+    for name, p in module.named_parameters(recurse=False):
+        call("tt_module_register_parameter", handle, name.encode(), p)
+    for name, b in module.named_buffers(recurse=False):
+        call("tt_module_register_buffer", handle, name.encode(), b, 1)
+    return handle

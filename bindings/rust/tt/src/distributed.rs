@@ -1,0 +1,267 @@
+//! Groups of processes, and data-parallel training over them.
+use crate::error::Result;
+use crate::handle::*;
+use crate::{DType, Ddp, Group, Module, Tensor, Work};
+use std::ffi::CString;
+use std::ptr;
+use std::time::Duration;
+use tt_sys as sys;
+
+/// How elements of several ranks become one. On bool a sum is "or", a product "and".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ReduceOp {
+    Sum = 1,
+    Mean = 2,
+    Min = 3,
+    Max = 4,
+    Product = 5,
+    BitAnd = 6,
+    BitOr = 7,
+    BitXor = 8,
+}
+
+/// How a [`Group`] connects.
+#[derive(Clone, Debug, Default)]
+pub struct GroupOptions {
+    /// Of everything that waits for another process; None: 30 minutes.
+    pub timeout: Option<Duration>,
+    /// The path of the backend's library; None: libtt_<backend>.so, beside libtt or on the path of
+    /// the loader.
+    pub library: Option<String>,
+}
+
+fn text(value: &str) -> CString {
+    CString::new(value.replace('\0', "")).unwrap_or_default()
+}
+
+fn number(name: &str, default: i32) -> i32 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+impl Group {
+    /// Connects this process with the others of a group: the backend "gloo" meets at
+    /// "tcp://host:port" or "file:///path"; "mpi" knows rank and size, which may be -1.
+    pub fn new(
+        backend: &str,
+        rank: i32,
+        size: i32,
+        rendezvous: &str,
+        options: &GroupOptions,
+    ) -> Result<Group> {
+        let (backend, rendezvous) = (text(backend), text(rendezvous));
+        let library = options.library.as_deref().map(text);
+        let mut raw = sys::tt_group_opts { set: 0, timeout_ms: 0, library: ptr::null() };
+        if let Some(timeout) = options.timeout {
+            raw.set |= sys::TT_GROUP_TIMEOUT_MS;
+            raw.timeout_ms = timeout.as_millis().min(i64::MAX as u128) as i64;
+        }
+        if let Some(path) = &library {
+            raw.set |= sys::TT_GROUP_LIBRARY;
+            raw.library = path.as_ptr();
+        }
+        let (name, place) = (backend.as_ptr(), rendezvous.as_ptr());
+        // SAFETY: the texts are valid during the call.
+        unsafe { call1(|c, out| sys::tt_group_new(c, name, rank, size, place, &raw, out)) }
+    }
+
+    /// Connects by what launchers and mpirun set: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or
+    /// MPI. Without them, the group has one process.
+    pub fn from_env(options: &GroupOptions) -> Result<Group> {
+        let set = |name: &str| std::env::var_os(name).is_some();
+        if (set("OMPI_COMM_WORLD_SIZE") || set("PMI_SIZE")) && !set("MASTER_ADDR") {
+            return Group::new("mpi", -1, -1, "", options);
+        }
+        let host = std::env::var("MASTER_ADDR").unwrap_or_default();
+        let place = format!("tcp://{}:{}", host, number("MASTER_PORT", 0));
+        Group::new("gloo", number("RANK", 0), number("WORLD_SIZE", 1), &place, options)
+    }
+
+    /// Returns a group for each color, of the ranks that pass it, in the order of their keys; None
+    /// for a negative color. All ranks of the group call it.
+    pub fn split(&self, color: i64, key: i64) -> Result<Option<Group>> {
+        // SAFETY: the handle is live.
+        unsafe { call_opt(|c, out| sys::tt_group_split(c, self.raw(), color, key, out)) }
+    }
+
+    /// Returns the rank of this process.
+    pub fn rank(&self) -> i32 {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_group_rank(self.raw()) }
+    }
+
+    /// Returns the number of processes.
+    pub fn size(&self) -> i32 {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_group_size(self.raw()) }
+    }
+
+    /// Returns the name of the backend, "" for a group of one process without one.
+    pub fn backend(&self) -> String {
+        // SAFETY: the text is valid while the handle is.
+        unsafe { text_of(sys::tt_group_backend(self.raw())) }.into_owned()
+    }
+
+    /// Waits until all ranks have called it.
+    pub fn barrier(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_group_barrier(c, self.raw(), ptr::null_mut())) }
+    }
+
+    /// Replaces the tensor, on all ranks, by the reduction of the tensors of all ranks.
+    pub fn all_reduce(&self, tensor: &Tensor, op: ReduceOp) -> Result<()> {
+        self.start_all_reduce(tensor, op)?.wait()
+    }
+
+    /// Starts [`Group::all_reduce`]. The tensor must not be used before the end.
+    pub fn start_all_reduce(&self, tensor: &Tensor, op: ReduceOp) -> Result<Work> {
+        let t = tensor.raw();
+        // SAFETY: the handles are live; C keeps the tensor.
+        unsafe { call1(|c, out| sys::tt_group_all_reduce(c, self.raw(), t, op as i32, out)) }
+    }
+
+    /// The same as all_reduce on the rank root; the tensors of the others stay.
+    pub fn reduce(&self, tensor: &Tensor, op: ReduceOp, root: i32) -> Result<()> {
+        let (t, wait) = (tensor.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_reduce(c, self.raw(), t, op as i32, root, wait)) }
+    }
+
+    /// Replaces the tensor, on all ranks, by that of the rank root.
+    pub fn broadcast(&self, tensor: &Tensor, root: i32) -> Result<()> {
+        let (t, wait) = (tensor.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_broadcast(c, self.raw(), t, root, wait)) }
+    }
+
+    /// Writes the inputs of all ranks to output, one behind the other.
+    pub fn all_gather(&self, input: &Tensor, output: &Tensor) -> Result<()> {
+        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_all_gather(c, self.raw(), i, o, wait)) }
+    }
+
+    /// Reduces the inputs of all ranks, and writes part r of the result to the output of rank r.
+    pub fn reduce_scatter(&self, input: &Tensor, output: &Tensor, op: ReduceOp) -> Result<()> {
+        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_reduce_scatter(c, self.raw(), i, o, op as i32, wait)) }
+    }
+
+    /// Sends part r of the input to rank r; part r of the output comes from rank r.
+    pub fn all_to_all(&self, input: &Tensor, output: &Tensor) -> Result<()> {
+        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_all_to_all(c, self.raw(), i, o, wait)) }
+    }
+
+    /// Writes the inputs of all ranks to the output of the rank root; the others have none.
+    pub fn gather(&self, input: &Tensor, output: Option<&Tensor>, root: i32) -> Result<()> {
+        let (i, o, wait) = (input.raw(), opt_raw(output), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_gather(c, self.raw(), i, o, root, wait)) }
+    }
+
+    /// Writes part r of the input of the rank root to the output of rank r.
+    pub fn scatter(&self, input: Option<&Tensor>, output: &Tensor, root: i32) -> Result<()> {
+        let (i, o, wait) = (opt_raw(input), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_scatter(c, self.raw(), i, o, root, wait)) }
+    }
+
+    /// Starts to send a tensor to another rank, which receives it with the same tag.
+    pub fn send(&self, tensor: &Tensor, peer: i32, tag: i32) -> Result<Work> {
+        let t = tensor.raw();
+        // SAFETY: the handles are live; C keeps the tensor.
+        unsafe { call1(|c, out| sys::tt_group_send(c, self.raw(), t, peer, tag, out)) }
+    }
+
+    /// Starts to receive a tensor of this shape and dtype from another rank.
+    pub fn recv(&self, tensor: &Tensor, peer: i32, tag: i32) -> Result<Work> {
+        let t = tensor.raw();
+        // SAFETY: the handles are live; C keeps the tensor.
+        unsafe { call1(|c, out| sys::tt_group_recv(c, self.raw(), t, peer, tag, out)) }
+    }
+}
+
+impl Work {
+    /// Waits until the work is done, and fails as it failed.
+    pub fn wait(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_work_wait(c, self.raw(), -1)) }
+    }
+
+    /// The same; fails if the work is not done within the time.
+    pub fn wait_for(&self, timeout: Duration) -> Result<()> {
+        let ms = timeout.as_millis().min(i64::MAX as u128) as i64;
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_work_wait(c, self.raw(), ms)) }
+    }
+
+    /// Returns whether the work is done.
+    pub fn is_done(&self) -> Result<bool> {
+        // SAFETY: the handle is live.
+        unsafe { call_value(|c, out| sys::tt_work_test(c, self.raw(), out)).map(|n: i32| n != 0) }
+    }
+}
+
+/// How a [`Ddp`] reduces gradients.
+#[derive(Clone, Copy, Debug)]
+pub struct DdpOptions {
+    /// Bytes of a bucket; the first has at most 1 MB.
+    pub bucket_bytes: i64,
+    /// Whether a forward in training mode begins with the buffers of rank 0.
+    pub broadcast_buffers: bool,
+    /// Whether a backward may leave parameters without a gradient; they count as zeros.
+    pub find_unused_parameters: bool,
+    /// The dtype of messages, such as BF16; None: that of the gradients.
+    pub compression: Option<DType>,
+}
+
+impl Default for DdpOptions {
+    fn default() -> DdpOptions {
+        DdpOptions {
+            bucket_bytes: 25 << 20,
+            broadcast_buffers: true,
+            find_unused_parameters: false,
+            compression: None,
+        }
+    }
+}
+
+impl Ddp {
+    /// Begins data-parallel training of a module: all ranks call it, the parameters and buffers of
+    /// rank 0 replace those of the others, and backward replaces gradients by their mean over the
+    /// ranks, until the last clone is dropped.
+    pub fn new(module: &Module, group: &Group, options: &DdpOptions) -> Result<Ddp> {
+        let mut raw = sys::tt_ddp_opts {
+            set: sys::TT_DDP_BUCKET_BYTES
+                | sys::TT_DDP_BROADCAST_BUFFERS
+                | sys::TT_DDP_FIND_UNUSED_PARAMETERS,
+            bucket_bytes: options.bucket_bytes,
+            broadcast_buffers: options.broadcast_buffers as i32,
+            find_unused_parameters: options.find_unused_parameters as i32,
+            compression: 0,
+            pad: 0,
+        };
+        if let Some(dtype) = options.compression {
+            raw.set |= sys::TT_DDP_COMPRESSION;
+            raw.compression = dtype as _;
+        }
+        // SAFETY: the options are valid during the call.
+        unsafe { call1(|c, out| sys::tt_ddp_new(c, module.raw(), group.raw(), &raw, out)) }
+    }
+
+    /// Begins a forward of a model that is not called as a module: the buffers of rank 0 replace
+    /// those of the others.
+    pub fn prepare_forward(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_ddp_prepare_forward(c, self.raw())) }
+    }
+
+    /// Sets whether backward reduces gradients. While it is off, they add up in each process.
+    pub fn set_sync(&self, on: bool) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_ddp_set_sync(c, self.raw(), on as i32)) }
+    }
+}
