@@ -265,7 +265,8 @@ tt_status tt_generator_set_state(tt_ctx *c, tt_generator *g, const uint64_t stat
 /* Parses the name of a device: "cpu", "meta", "cuda", "cuda:1", a backend's name, "ext:1". */
 tt_status tt_device_parse(tt_ctx *c, const char *text, tt_device *out);
 
-/* Loads the library that computes on CUDA devices.
+/* Loads the library that computes on CUDA devices. Without this call, the first use of a CUDA
+   device loads libtt_cuda.so, from the directory of libtt or from the path of the loader.
    @null path: libtt_cuda.so */
 tt_status tt_load_cuda(tt_ctx *c, const char *path);
 
@@ -276,6 +277,100 @@ tt_status tt_device_count(tt_ctx *c, tt_device_type type, int32_t *out);
 /* Waits for the work of a device and reports work that failed.
    @null device: all devices */
 tt_status tt_synchronize(tt_ctx *c, const tt_device *device);
+
+/* Returns facts about a CUDA device.
+   @null device: the first one */
+tt_status tt_device_get_properties(tt_ctx *c, const tt_device *device, tt_device_properties *out);
+
+/* Reports the memory of the runtime on a CUDA device.
+   @null device: the first one */
+tt_status tt_device_memory_stats(tt_ctx *c, const tt_device *device, tt_device_memory *out);
+
+/* Sets max_allocated and max_reserved of a CUDA device to the present values.
+   @null device: the first one */
+tt_status tt_device_reset_peak(tt_ctx *c, const tt_device *device);
+
+/* Returns whether kernels of a CUDA device can access the memory of another one. */
+tt_status tt_device_can_access_peer(tt_ctx *c, const tt_device *device, const tt_device *peer,
+                                    int32_t *out);
+
+/* ---- streams and events of CUDA devices ----
+   The work of a stream is done in order, beside that of other streams. A device has a stream of its
+   own, on which all ctxs compute. A ctx that sets another one orders it after what the ctx has
+   computed so far. An operator waits, on its stream, for the last stream that wrote its arguments,
+   and memory is reused only after all streams that use it are done with it. What the application
+   must order itself, by tt_stream_wait_stream or an event: writing a tensor in place that another
+   stream still reads. */
+
+/* A queue of work on a CUDA device. */
+typedef struct tt_stream tt_stream;
+
+/* A point in the work of a stream. */
+typedef struct tt_event tt_event;
+
+/* Makes a stream; a device has at most 31. A lower priority value is served first; 0 is the
+   default.
+   @null device: the first CUDA device
+   @number priority */
+tt_status tt_stream_new(tt_ctx *c, const tt_device *device, int32_t priority, tt_stream **out);
+
+/* Adds and drops a reference. Work that the stream has is completed. */
+void tt_stream_retain(tt_stream *s);
+void tt_stream_release(tt_stream *s);
+
+/* Returns the stream on which the ctx computes.
+   @null device: the first CUDA device */
+tt_status tt_stream_current(tt_ctx *c, const tt_device *device, tt_stream **out);
+
+/* Returns the device's own stream.
+   @null device: the first CUDA device */
+tt_status tt_stream_default(tt_ctx *c, const tt_device *device, tt_stream **out);
+
+/* Computes on the stream from now on, for operators of the ctx on its device. */
+tt_status tt_stream_set(tt_ctx *c, tt_stream *s);
+
+/* Returns whether the stream has no work left. */
+tt_status tt_stream_query(tt_ctx *c, tt_stream *s, int32_t *out);
+
+/* Waits for the work of the stream and reports work that failed. */
+tt_status tt_stream_synchronize(tt_ctx *c, tt_stream *s);
+
+/* Lets the later work of s wait for the event. Returns at once. */
+tt_status tt_stream_wait_event(tt_ctx *c, tt_stream *s, tt_event *e);
+
+/* Lets the later work of s wait for what `other` has to do so far. Returns at once. */
+tt_status tt_stream_wait_stream(tt_ctx *c, tt_stream *s, tt_stream *other);
+
+/* Returns the index of the stream's device.
+   @number returned */
+int32_t tt_stream_device_index(const tt_stream *s);
+
+/* Returns the cudaStream_t, to share the stream with other libraries.
+   @null returned: s is NULL, or the device library has one stream
+   @borrowed while s is held */
+void *tt_stream_handle(const tt_stream *s);
+
+/* Makes an event. timing 1: it can be compared with others by tt_event_elapsed.
+   @null device: the first CUDA device */
+tt_status tt_event_new(tt_ctx *c, const tt_device *device, int32_t timing, tt_event **out);
+
+/* Adds and drops a reference. */
+void tt_event_retain(tt_event *e);
+void tt_event_release(tt_event *e);
+
+/* The event happens when the stream has done the work that it has now. Recording again forgets the
+   earlier time.
+   @null s: the stream on which the ctx computes */
+tt_status tt_event_record(tt_ctx *c, tt_event *e, tt_stream *s);
+
+/* Returns whether the event has happened; one that was never recorded has. */
+tt_status tt_event_query(tt_ctx *c, tt_event *e, int32_t *out);
+
+/* Waits for the event and reports work that failed. */
+tt_status tt_event_synchronize(tt_ctx *c, tt_event *e);
+
+/* Returns the milliseconds from one event to another. Both must have happened. */
+tt_status tt_event_elapsed(tt_ctx *c, tt_event *start, tt_event *end, double *out);
 
 /* A device of the application, for all ctxs of the runtime: its memory and its operators are
    callbacks, which run on the threads of the calls that need them, several at once if there are

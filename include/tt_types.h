@@ -66,6 +66,34 @@ typedef struct tt_device {
   int32_t index; /* 0 for TT_CPU and TT_META; TT_EXT: as registered */
 } tt_device;
 
+/* Facts about a CUDA device. */
+typedef struct tt_device_properties {
+  const char *name;               /* of the product; valid for ever */
+  int32_t major, minor;           /* compute capability */
+  int32_t multi_processor_count;
+  int32_t warp_size;              /* threads of a warp */
+  int32_t max_threads_per_multi_processor;
+  int32_t is_integrated;          /* 1: shares its memory with the CPU */
+  int64_t total_memory;           /* bytes */
+  int64_t shared_memory_per_block;        /* bytes */
+  int64_t shared_memory_per_block_optin;  /* bytes that a kernel may ask for */
+  int64_t l2_cache_size;          /* bytes */
+} tt_device_properties;
+
+/* The memory of a runtime on a CUDA device, in bytes. */
+typedef struct tt_device_memory {
+  int64_t allocated;     /* of live blocks */
+  int64_t max_allocated; /* largest `allocated` since it was reset */
+  int64_t reserved;      /* taken from the device, caches included */
+  int64_t max_reserved;  /* largest `reserved` since it was reset */
+  int64_t limit;         /* of `reserved`; 0: none */
+  int64_t free;          /* what the device has left, for all processes; 0: unknown */
+  int64_t total;         /* what the device has; 0: unknown */
+  int64_t allocations;   /* blocks handed out so far */
+  int64_t retries;       /* times that cached memory was given back to make room */
+  int64_t failures;      /* allocations that failed */
+} tt_device_memory;
+
 /* An order of dimensions in memory. */
 typedef int32_t tt_memory_format;
 enum {

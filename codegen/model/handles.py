@@ -19,6 +19,8 @@ HANDLES = {
     "tt_group": ("Group", "group"),
     "tt_work": ("Work", "work"),
     "tt_ddp": ("Ddp", "ddp"),
+    "tt_stream": ("Stream", "stream"),
+    "tt_event": ("Event", "event"),
 }
 TENSOR = Named("tt_tensor")
 TEXT = Pointer(Named("char"), True)

@@ -14,6 +14,8 @@ void* os_map(size_t bytes, size_t align) noexcept;
 void os_unmap(void* p, size_t bytes) noexcept;
 void os_advise_huge(void* p, size_t bytes) noexcept;
 int32_t os_pid() noexcept;
+// A word of the process that is 1, and 0 in its children of fork, where the system can do so.
+const uint32_t* os_process_word() noexcept;
 int64_t os_now_ns() noexcept;  // monotonic
 // A counter of the processor with an unspecified, constant rate, faster to read than os_now_ns;
 // os_now_ns where there is none.

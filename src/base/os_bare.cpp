@@ -68,4 +68,9 @@ int os_file_sync(int) noexcept { return -ENOSYS; }
 int os_file_replace(const char*, const char*) noexcept { return -ENOSYS; }
 void os_file_remove(const char*) noexcept {}
 
+const uint32_t* os_process_word() noexcept {
+  static const uint32_t always = 1;
+  return &always;
+}
+
 }  // namespace TT_NS

@@ -13,6 +13,24 @@ namespace TT_NS {
 
 void os_advise_huge(void* p, size_t bytes) noexcept { madvise(p, bytes, MADV_HUGEPAGE); }
 
+const uint32_t* os_process_word() noexcept {
+  static const uint32_t always = 1;
+  static const uint32_t* word = nullptr;
+  if (const uint32_t* known = __atomic_load_n(&word, __ATOMIC_ACQUIRE)) return known;
+  constexpr size_t kPage = 65536;  // at least one page of any system
+  void* page = os_map(kPage, kPage);
+  const uint32_t* made = &always;
+  if (page && madvise(page, kPage, MADV_WIPEONFORK) == 0) {
+    *static_cast<uint32_t*>(page) = 1;
+    made = static_cast<uint32_t*>(page);
+  }
+  const uint32_t* none = nullptr;
+  if (__atomic_compare_exchange_n(&word, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return made;
+  if (page) os_unmap(page, kPage);
+  return none;
+}
+
 bool os_random(void* out, size_t bytes) noexcept {
   const int saved = errno;
   unsigned char* p = static_cast<unsigned char*>(out);

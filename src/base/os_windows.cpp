@@ -192,4 +192,9 @@ const char* os_dlerror() noexcept {
                                                : "the library cannot be loaded";
 }
 
+const uint32_t* os_process_word() noexcept {
+  static const uint32_t always = 1;
+  return &always;
+}
+
 }  // namespace TT_NS

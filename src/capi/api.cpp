@@ -150,7 +150,7 @@ Device device_arg(const tt_device* d, const char* arg, int32_t index) {
     fail_arg(TT_DEVICE, arg, "{}.index is {}: there is no such device", arg, d->index);
   Device out{int8_t(d->type), int8_t(d->index)};
   if (d->type == TT_EXT) ext_device(d->index, arg);
-  if (d->type == TT_CUDA) runtime_device_alloc(ctx().rt, d->index, arg);
+  if (d->type == TT_CUDA) runtime_cuda(ctx().rt, d->index, arg);
   return out;
 }
 Generator* generator_arg(const tt_generator* h, const char* arg, int32_t index) {

@@ -123,6 +123,9 @@ inline int64_t enum_arg(int64_t v, const char* arg, int32_t index, uint8_t enume
   return v;
 }
 
+// From now on the first use of a CUDA device opens the device library (device.cpp).
+void find_cuda_library();
+
 // ---- options ----
 [[noreturn]] TT_COLD void fail_opts(uint64_t set, int n);
 template <class O> inline void check_opts(const O* o, int n) {

@@ -59,30 +59,67 @@ static void log_of_backend(int32_t level, const char* message) {
 }
 static constexpr DeviceHost kHost = {sizeof(DeviceHost), log_of_backend};
 
+// Why a device library does not serve; status 0: it does.
+struct Refusal {
+  tt_status status;
+  char text[512];
+};
+template <class... A>
+static void refuse(Refusal* r, tt_status status, const char* format, const A&... a) {
+  const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
+  r->status = status;
+  format_to(r->text, sizeof r->text, format, {args, int64_t(sizeof...(A))});
+}
+
+static void use_library(const char* name, Refusal* r) {
+  r->status = TT_OK;
+  const char* names[] = {name, nullptr};
+  void* library = os_dlopen(names);
+  if (!library)
+    return refuse(r, TT_IO, "cannot open the device library \"{}\": {}", name, os_dlerror());
+  auto entry = reinterpret_cast<DeviceEntry>(os_dlsym(library, kCudaEntryName));
+  if (!entry)
+    return refuse(r, TT_ABI, "\"{}\" is not a device library: it does not export {}", name,
+                  kCudaEntryName);
+  const DeviceBackend* backend = nullptr;
+  const int32_t status = entry(kBuildId, &kHost, &backend);
+  if (backend && backend->build_id != kBuildId)
+    return refuse(r, TT_ABI,
+                  "\"{}\" is from build {}, this library from build {}: both must be from the "
+                  "same build",
+                  name, backend->build_id, kBuildId);
+  if (status || !backend) {
+    const char* text = backend && backend->error_text ? backend->error_text() : "";
+    return refuse(r, status ? status : TT_DEVICE,
+                  "the device library \"{}\" found no usable device{}{}", name, *text ? ": " : "",
+                  text);
+  }
+  if (!set_cuda_backend(backend))
+    return refuse(r, TT_DEVICE, "a device library other than \"{}\" is already in use", name);
+  if (tls.ctx)
+    log_line(ctx().rt, TT_LOG_INFO, "device library \"{}\": {} device(s)", name,
+             backend->n_devices);
+}
+
+constexpr char kCudaLibrary[] = "libtt_cuda.so";
+
+// Once per process: the loader looks in the directory of libtt first, by its run path.
+static void open_default_library() {
+  static Mutex mutex;
+  static bool tried;
+  static Refusal refusal;
+  Lock lock(mutex);
+  if (tried) return;
+  tried = true;
+  use_library(kCudaLibrary, &refusal);
+  if (refusal.status) why_no_cuda = refusal.text;
+}
+
 tt_status tt_load_cuda(tt_ctx* h, const char* path) {
   return api_call(h, "load_cuda", [&](Ctx&) {
-    const char* names[] = {path ? path : "libtt_cuda.so", nullptr};
-    void* library = os_dlopen(names);
-    if (!library)
-      fail_arg(TT_IO, "path", "cannot open the device library \"{}\": {}", names[0], os_dlerror());
-    auto entry = reinterpret_cast<DeviceEntry>(os_dlsym(library, kCudaEntryName));
-    if (!entry)
-      fail_arg(TT_ABI, "path", "\"{}\" is not a device library: it does not export {}", names[0],
-               kCudaEntryName);
-    const DeviceBackend* backend = nullptr;
-    const int32_t status = entry(kBuildId, &kHost, &backend);
-    if (backend && backend->build_id != kBuildId)
-      fail_arg(
-          TT_ABI, "path",
-          "\"{}\" is from build {}, this library from build {}: both must be from the same build",
-          names[0], backend->build_id, kBuildId);
-    if (status || !backend)
-      fail_arg(status ? status : TT_DEVICE, "path",
-               "the device library \"{}\" found no usable device", names[0]);
-    if (!set_cuda_backend(backend))
-      fail_arg(TT_DEVICE, "path", "a device library other than \"{}\" is already in use", names[0]);
-    log_line(ctx().rt, TT_LOG_INFO, "device library \"{}\": {} device(s)", names[0],
-             backend->n_devices);
+    Refusal r;
+    use_library(path ? path : kCudaLibrary, &r);
+    if (r.status) fail_arg(r.status, "path", "{}", r.text);
   });
 }
 
@@ -92,6 +129,7 @@ tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
     out_arg(out, "out", 2);
     if (type < TT_CPU || type > TT_EXT)
       fail_arg(TT_DEVICE, "type", "type is {}: there is no such device type", type);
+    if (type == TT_CUDA && !cuda_backend()) open_default_library();
     const DeviceBackend* b = cuda_backend();
     *out = type != TT_EXT;
     if (type == TT_CUDA) *out = b ? b->n_devices : 0;
@@ -99,25 +137,15 @@ tt_status tt_device_count(tt_ctx* h, tt_device_type type, int32_t* out) {
   });
 }
 
-static void synchronize(int32_t index) {
-  if (int32_t s = cuda_backend()->stream_sync(index, nullptr))
-    fail(s, "work on device {} failed", fmt(Device{TT_CUDA, int8_t(index)}));
-}
-
 tt_status tt_synchronize(tt_ctx* h, const tt_device* device) {
   return api_call(h, "synchronize", [&](Ctx& c) {
     if (device) {
       Device d = device_arg(device, "device", 1);
-      if (d.type == TT_CUDA) synchronize(d.index);
+      if (d.type == TT_CUDA) cuda_synchronize(runtime_cuda(c.rt, d.index));
       return;
     }
-    bool used[kMaxDevices];
-    {
-      Lock lock(*c.rt->mutex);
-      for (int32_t i = 0; i < kMaxDevices; i++) used[i] = c.rt->device_alloc[i];
-    }
-    for (int32_t i = 0; i < kMaxDevices; i++)
-      if (used[i]) synchronize(i);
+    for (CudaDevice*& place : c.rt->cuda)
+      if (CudaDevice* d = __atomic_load_n(&place, __ATOMIC_ACQUIRE)) cuda_synchronize(*d);
   });
 }
 
@@ -147,4 +175,8 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
   if (!passed_on && def && def->struct_size >= sizeof(tt_backend_def))
     run_drop(def->drop, def->user);
   return status;
+}
+
+void TT_NS::find_cuda_library() {
+  __atomic_store_n(&open_cuda_library, &open_default_library, __ATOMIC_RELEASE);
 }

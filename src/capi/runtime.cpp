@@ -105,6 +105,7 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
   if (o.threads < 0 || o.memory_limit < 0 || o.isa < 0 || o.isa > kNumIsa) return TT_INVALID_ARG;
   Runtime* rt = runtime_new(o.allocator, o.isa - 1);
   if (!rt) return TT_OOM;
+  find_cuda_library();
   if (o.logger) rt->logger = *o.logger;
   if (o.executor) pool_set_executor(rt->pool, o.executor);
   if (o.threads > 1 && pool_set_threads(rt->pool, o.threads) != TT_OK) {
@@ -159,6 +160,7 @@ tt_status tt_ctx_new(tt_runtime* h, tt_ctx** out) {
   if (h && !runtime_of(h)) return TT_BAD_HANDLE;
   Runtime* rt = h ? runtime_of(h) : runtime_new(nullptr, -1);
   if (!rt) return TT_OOM;
+  find_cuda_library();
   Ctx* c = ctx_new(rt);
   if (!h) Ref<Runtime>::adopt(rt).reset();
   *out = reinterpret_cast<tt_ctx*>(c);
@@ -200,8 +202,10 @@ tt_status tt_set_memory_limit(tt_ctx* h, int64_t bytes) {
   return api_call(h, "set_memory_limit", [&](Ctx& c) {
     if (bytes < 0) fail_arg(TT_INVALID_ARG, "bytes", "bytes is {}: must not be negative", bytes);
     arena_set_limit(c.rt->arena, bytes);
-    for (DeviceAlloc* a : c.rt->device_alloc)
-      if (a) device_alloc_limit(a, bytes);
+    Lock lock(*c.rt->mutex);
+    c.rt->device_limit = bytes;
+    for (CudaDevice* d : c.rt->cuda)
+      if (d) device_alloc_limit(d->alloc, bytes);
   });
 }
 tt_status tt_memory(tt_ctx* h, const tt_device* device, tt_memory_stats* out) {
@@ -212,7 +216,12 @@ tt_status tt_memory(tt_ctx* h, const tt_device* device, tt_memory_stats* out) {
     if (d.type == TT_CPU) {
       arena_stats(c.rt->arena, out);
     } else if (d.type == TT_CUDA) {
-      device_alloc_stats(runtime_device_alloc(c.rt, d.index), out);
+      DeviceAllocStats s;
+      device_alloc_stats(runtime_cuda(c.rt, d.index).alloc, &s);
+      out->in_use = s.in_use;
+      out->reserved = s.reserved;
+      out->peak = s.peak_reserved;
+      out->limit = s.limit;
     } else if (d.type == TT_EXT) {
       const ExtDevice& e = ext_device(d.index);
       out->in_use = out->reserved = __atomic_load_n(&e.in_use, __ATOMIC_RELAXED);
@@ -223,8 +232,9 @@ tt_status tt_memory(tt_ctx* h, const tt_device* device, tt_memory_stats* out) {
 tt_status tt_trim(tt_ctx* h) {
   return api_call(h, "trim", [&](Ctx& c) {
     arena_trim(c.rt->arena);
-    for (DeviceAlloc* a : c.rt->device_alloc)
-      if (a) device_alloc_trim(a);
+    for (int32_t i = 0; i < kMaxDevices; i++)
+      if (CudaDevice* d = __atomic_load_n(&c.rt->cuda[i], __ATOMIC_ACQUIRE))
+        if (*d->alive) device_alloc_trim(d->alloc);
   });
 }
 tt_status tt_ctx_isa(tt_ctx* h, int32_t* out) {

@@ -22,6 +22,14 @@ struct DeviceHost {
                                      // TT_LOG_ value
 };
 
+// How the allocator cuts blocks out of what raw_alloc returns.
+enum BlockRule : int32_t {
+  kCutBlocks = 0,   // slabs and segments are cut and merged
+  kWholeBlocks = 1  // each block is one raw_alloc: a checker of memory sees its bounds
+};
+
+// Functions return 0 or a tt_status unless they say otherwise. TT_DEVICE means that the device is
+// lost. A stream of NULL is the one that the library has for the device.
 struct DeviceBackend {
   uint64_t build_id;  // always the first field: the only one that may be read from a library of
                       // another build (plan/backend_id.h)
@@ -29,21 +37,51 @@ struct DeviceBackend {
   int32_t n_kernels;
   int32_t (*raw_alloc)(int32_t device, size_t bytes, void** out);
   void (*raw_free)(int32_t device, void* p);
+  // Without waiting, also if CPU memory is pageable: it is staged when the call returns. A copy
+  // from the device to pageable memory waits.
   int32_t (*copy)(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind,
-                  void* stream);  // async; a copy from device to CPU waits
+                  void* stream);
   int32_t (*stream_sync)(int32_t device,
                          void* stream);  // 0, or the status of work that failed since the last call
-  int32_t (*event_new)(int32_t device, void** out);
+  int32_t (*event_new)(int32_t device, void** out);  // without times
   void (*event_free)(int32_t device, void* event);
   int32_t (*event_record)(int32_t device, void* event, void* stream);
   int32_t (*event_done)(int32_t device, void* event);  // 1 yes, 0 no
   size_t (*workspace_bytes)(int32_t kernel,
                             const void* plan);  // scratch memory needed by kernels[kernel]
   DeviceKernel kernels[kMaxKernels];            // by Kernel::id; NULL: not implemented
+
+  // ---- optional: a table without stream_new has none of them, and one stream for each device ----
+  int32_t block_rule;  // a BlockRule
+  int32_t (*stream_new)(int32_t device, int32_t priority, void** out);
+  void (*stream_free)(int32_t device, void* stream);  // work that it has goes on
+  int32_t (*stream_wait)(int32_t device, void* stream, void* event);
+  int32_t (*stream_done)(int32_t device, void* stream);  // 1 yes, 0 no
+  int32_t (*timed_event_new)(int32_t device, void** out);
+  int32_t (*event_sync)(int32_t device, void* event);
+  int32_t (*event_elapsed)(int32_t device, void* start, void* end, double* milliseconds);
+  // Between two devices, or within one; ordered by the stream of `device`.
+  int32_t (*copy_peer)(int32_t device, void* dst, int32_t from, const void* src, size_t bytes,
+                       void* stream);
+  // CPU memory that devices reach at the same address, and copies from and to which do not wait.
+  int32_t (*pinned_alloc)(int32_t device, size_t bytes, void** out);
+  void (*pinned_free)(int32_t device, void* p);
+  int32_t (*copy_pinned)(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind,
+                         void* stream);
+  int32_t (*memory_info)(int32_t device, int64_t* free, int64_t* total);
+  int32_t (*properties)(int32_t device, tt_device_properties* out);
+  int32_t (*peer_access)(int32_t device, int32_t peer);  // 1 yes, 0 no
+  int32_t (*capture_begin)(int32_t device, void* stream);
+  int32_t (*capture_end)(int32_t device, void* stream, void** graph);
+  int32_t (*graph_launch)(int32_t device, void* graph, void* stream);
+  void (*graph_free)(int32_t device, void* graph);
+  // What the last failure on the calling thread was; "" if there was none.
+  const char* (*error_text)();
 };
 
 // The only symbol that a library exports. If build_id is not its own, it returns TT_ABI and sets
-// *out to a table in which only build_id is valid.
+// *out to a table in which only build_id is valid. If it finds no usable device, it returns
+// TT_DEVICE and sets *out to a table whose build_id and error_text are valid.
 using DeviceEntry = int32_t (*)(uint64_t build_id, const DeviceHost* host,
                                 const DeviceBackend** out);
 constexpr char kCudaEntryName[] = "tt_cuda_backend";

@@ -34,7 +34,7 @@ void (*destroy_custom_ops)(CustomOp*) noexcept = nullptr;
 
 void Runtime::destroy(Runtime* rt) noexcept {
   if (rt->custom_ops && destroy_custom_ops) destroy_custom_ops(rt->custom_ops);
-  for (DeviceAlloc* a : rt->device_alloc) device_alloc_release(a);
+  for (CudaDevice* d : rt->cuda) close_cuda(d);
   for (ExtDevice* d : rt->ext)
     if (d) Ref<ExtDevice>::adopt(d).reset();
   pool_delete(rt->pool);
@@ -43,19 +43,6 @@ void Runtime::destroy(Runtime* rt) noexcept {
   rt->tag = 0;
   mem_free(rt, sizeof(Runtime) + sizeof(Mutex));
   arena_release(arena);
-}
-
-DeviceAlloc* runtime_device_alloc(Runtime* rt, int32_t device, const char* arg) {
-  const DeviceBackend* b = cuda_backend();
-  if (!b) fail_arg(TT_DEVICE, arg, "no CUDA backend is loaded");
-  if (device < 0 || device >= b->n_devices || device >= kMaxDevices)
-    fail_arg(TT_DEVICE, arg, "device {} does not exist: {} found",
-             fmt(Device{TT_CUDA, int8_t(device)}), b->n_devices);
-  Lock lock(*rt->mutex);
-  DeviceAlloc*& a = rt->device_alloc[device];
-  if (!a) a = device_alloc_new(device);
-  if (!a) fail_oom(0);
-  return a;
 }
 
 // The caller holds the mutex.
@@ -113,6 +100,7 @@ void Ctx::destroy(Ctx* c) noexcept {
   if (c->autocast) c->autocast->destroy_fn(c->autocast);
   if (c->graph) c->graph->destroy_fn(c->graph);
   if (c->saved_hooks) c->saved_hooks->destroy_fn(c->saved_hooks);
+  if (c->streams) c->streams->destroy_fn(c->streams);
   if (c->scopes.items) mem_free(c->scopes.items, size_t(c->scopes.cap) * sizeof(Tensor*));
   if (c->scopes.frames) mem_free(c->scopes.frames, size_t(c->scopes.cap_frames) * sizeof(int64_t));
   Ref<Generator>::adopt(c->gen).reset();
@@ -178,10 +166,10 @@ static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int6
   }
 }
 
-static DeviceKernel device_kernel(const Kernel& k, Device device) {
-  const DeviceBackend* b = cuda_backend();
-  DeviceKernel fn = b && k.id < b->n_kernels ? b->kernels[k.id] : nullptr;
-  if (!fn) fail(TT_NOT_IMPLEMENTED, "kernel {} has no build for device {}", k.name, fmt(device));
+static DeviceKernel device_kernel(const DeviceBackend& b, const Kernel& k, Device device) {
+  DeviceKernel fn = k.id < b.n_kernels ? b.kernels[k.id] : nullptr;
+  if (TT_UNLIKELY(!fn))
+    fail(TT_NOT_IMPLEMENTED, "kernel {} has no build for device {}", k.name, fmt(device));
   return fn;
 }
 
@@ -190,29 +178,36 @@ DeviceWorkspace::DeviceWorkspace(const Kernel& k, Device device, const void* pla
   if (device.type == TT_EXT)
     fail(TT_INTERNAL, "kernel {} was sent to device {}, which has no kernels", k.name, fmt(device));
   if (device.type != TT_CUDA) return;
-  device_kernel(k, device);
-  alloc_ = runtime_device_alloc(ctx().rt, device.index);
-  bytes_ = cuda_backend()->workspace_bytes(k.id, plan);
-  if (!bytes_) return;
-  memory_ = device_alloc_get(alloc_, bytes_);
-  if (!memory_) fail_oom(int64_t(bytes_));
+  cuda_ = &runtime_cuda(ctx().rt, device.index);
+  device_kernel(*cuda_->backend, k, device);
+  const size_t bytes = cuda_->backend->workspace_bytes(k.id, plan);
+  if (TT_LIKELY(!bytes)) return;
+  memory_ = cuda_block(*cuda_, int64_t(bytes));
+  if (!memory_) fail_device_memory(*cuda_, int64_t(bytes));
 }
 DeviceWorkspace::DeviceWorkspace(DeviceWorkspace&& o) noexcept
-    : device_(o.device_), alloc_(o.alloc_), memory_(o.memory_), bytes_(o.bytes_) {
+    : device_(o.device_), cuda_(o.cuda_), memory_(o.memory_) {
   o.memory_ = nullptr;
 }
 DeviceWorkspace::~DeviceWorkspace() {
-  if (memory_) device_alloc_put(alloc_, memory_, bytes_);
+  if (memory_) device_alloc_put(memory_, 0);
+}
+[[noreturn]] static TT_COLD void fail_launch(CudaDevice& d, int32_t status, const Kernel& k) {
+  char what[96];
+  const FmtArg args[] = {k.name, fmt(Device{TT_CUDA, int8_t(d.index)})};
+  format_to(what, sizeof what, "kernel {} on device {}", args);
+  fail_cuda(d, status, what);
 }
 void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
   if (device_.type != TT_CUDA) return;
-  const DeviceKernel fn = device_kernel(k, device_);
+  cuda_usable(*cuda_);
+  const DeviceKernel fn = cuda_->backend->kernels[k.id];
   int32_t status;
   {
     EventScope event(EventKind::kKernel, k.name);
-    status = fn(device_.index, plan, nullptr, memory_);
+    status = fn(device_.index, plan, current_stream(*cuda_).handle, memory_ ? memory_->p : nullptr);
   }
-  if (status) fail(status, "kernel {} failed on device {}", k.name, fmt(device_));
+  if (TT_UNLIKELY(status != 0)) fail_launch(*cuda_, status, k);
 }
 
 static TT_INLINE int32_t compute(const Kernel& k, const void* plan, int64_t units, int64_t grain) {

@@ -4,7 +4,7 @@
 #include "base/os.h"
 #include "base/pool.h"
 #include "base/tls.h"
-#include "core/device_alloc.h"
+#include "core/cuda_device.h"
 #include "core/event.h"
 #include "core/ext_device.h"
 #include "core/generator.h"
@@ -31,10 +31,11 @@ struct Runtime {
   Pool* pool;
   tt_logger logger;
   Isa isa;
-  Mutex* mutex;  // guards the fields below
-  DeviceAlloc* device_alloc[kMaxDevices];
-  ExtDevice* ext[kMaxExt];  // by index; set under the mutex, never removed
-  CustomOp* custom_ops;     // list, newest first (ext/custom_op.h)
+  Mutex* mutex;                   // guards the fields below
+  CudaDevice* cuda[kMaxDevices];  // by index; set under the mutex, never removed
+  int64_t device_limit;           // bytes of each of them; 0: none
+  ExtDevice* ext[kMaxExt];        // by index; set under the mutex, never removed
+  CustomOp* custom_ops;           // list, newest first (ext/custom_op.h)
   SeedState seeds;
   bool seeded;           // false: seeds is filled from the system's entropy when first needed
   int64_t live_handles;  // relaxed atomic
@@ -56,8 +57,6 @@ template <class... A> TT_COLD void log_line(const Runtime* rt, int32_t level, co
 extern void (*destroy_custom_ops)(CustomOp*) noexcept;
 // isa < 0: the best that the processor supports. NULL on OOM.
 Runtime* runtime_new(const tt_allocator* allocator, int32_t isa) noexcept;
-// Fails with DEVICE or OOM; arg is the argument that names the device.
-DeviceAlloc* runtime_device_alloc(Runtime*, int32_t device, const char* arg = "");
 SeedState runtime_seed_state(Runtime*) noexcept;
 void runtime_set_seed_state(Runtime*, const SeedState&) noexcept;
 
@@ -133,6 +132,7 @@ struct Ctx {
   void (*anomaly)(GraphNode& node,
                   const TensorRef* grads);  // checks the gradients of a node's formula
                                             // (autograd/anomaly.h); NULL: off
+  CtxPart* streams;  // side streams that are set (core/cuda_device.h); NULL: none ever was
   ErrorRecord error;
   static void destroy(Ctx*) noexcept;
 };
@@ -202,6 +202,18 @@ struct MaskGuard {
   MaskGuard(const MaskGuard&) = delete;
 };
 
+// A device of the runtime, opened at first use (core/cuda_device.h).
+inline CudaDevice& runtime_cuda(Runtime* rt, int32_t index, const char* arg = "") {
+  const bool known = index >= 0 && index < kMaxDevices;
+  CudaDevice* d = known ? __atomic_load_n(&rt->cuda[index], __ATOMIC_ACQUIRE) : nullptr;
+  return TT_LIKELY(d != nullptr) ? *d : open_cuda(rt, index, arg);
+}
+// The stream on which the running call computes on a device.
+DeviceStream& side_stream(CudaDevice&);
+inline DeviceStream& current_stream(CudaDevice& d) {
+  return TT_UNLIKELY(ctx().streams != nullptr) ? side_stream(d) : d.own;
+}
+
 constexpr int64_t kParallelGrain =
     32768;  // below this number of elements a kernel stays on the calling thread
 
@@ -252,9 +264,8 @@ class DeviceWorkspace {
 
  private:
   Device device_;
-  DeviceAlloc* alloc_ = nullptr;
-  void* memory_ = nullptr;
-  size_t bytes_ = 0;
+  CudaDevice* cuda_ = nullptr;
+  DeviceBlock* memory_ = nullptr;
 };
 
 }  // namespace TT_NS

@@ -13,7 +13,7 @@ constexpr size_t kHeader =
 
 static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->bytes)); }
 static void release_device(Storage* s) noexcept {
-  device_alloc_put(static_cast<DeviceAlloc*>(s->release_ctx), s->data, size_t(s->bytes));
+  device_alloc_put(static_cast<DeviceBlock*>(s->release_ctx), uint32_t(s->users));
 }
 static void release_ext(Storage* s) noexcept {
   auto* d = static_cast<ExtDevice*>(s->release_ctx);
@@ -170,16 +170,19 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
     s->data = static_cast<char*>(heap_alloc(tls.heap, size_t(bytes)));
     s->release = release_heap;
   } else {
-    DeviceAlloc* a = nullptr;
+    DeviceBlock* b = nullptr;
     try {
-      a = runtime_device_alloc(ctx().rt, device.index);
+      CudaDevice& d = runtime_cuda(ctx().rt, device.index);
+      cuda_usable(d);
+      b = cuda_block(d, bytes);
+      if (!b) fail_device_memory(d, bytes);
     } catch (...) {
       mem_free(s, sizeof *s);
       throw;
     }
-    s->data = static_cast<char*>(device_alloc_get(a, size_t(bytes)));
+    s->data = b->p;
     s->release = release_device;
-    s->release_ctx = a;
+    s->release_ctx = b;
   }
   if (!s->data) {
     mem_free(s, sizeof *s);

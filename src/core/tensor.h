@@ -31,7 +31,9 @@ enum Tag : uint32_t {
   kTagPlan,
   kTagGroup,
   kTagWork,
-  kTagDdp
+  kTagDdp,
+  kTagStream,
+  kTagEvent
 };
 
 struct Tensor;
@@ -49,10 +51,13 @@ struct alignas(kHeaderAlign) Storage {
   bool embedded;  // placed after its tensor's header, in the same block
   bool writable;
   void (*release)(Storage*) noexcept;  // frees data; NULL: nothing to free, or deleter frees it
-  void* release_ctx;                   // deleter context, or the device's allocator
+  void* release_ctx;                   // deleter context, or the device's block
   void (*deleter)(void*);              // of imported memory, may be NULL
   void* packed;  // a packed copy of the data (GEMM weights), valid while packed_version == version
-  uint64_t packed_bytes;
+  union {
+    uint64_t packed_bytes;
+    uint64_t users;  // (TT_CUDA) streams that work on the data (core/cuda_device.h); atomic
+  };
   uint32_t packed_version;
   uint32_t pad_;
   int64_t reserved_[2];

@@ -76,7 +76,8 @@ template <class R, class... A> void call_unboxed(Call c, const Value* args, Tens
   call_unboxed_impl<R, A...>(c, args, outs, std::index_sequence_for<A...>());
 }
 
-// Builds the slots of an operator: backends (boxed for devices of the application); boxed capture;
+// Builds the slots of an operator: backends (boxed for devices of the application); boxed streams
+// and capture;
 // autograd wrapper (NULL: none); boxed modes.
 template <class R, class... A>
 constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> impl,
@@ -84,8 +85,7 @@ constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)
   using Fn = R (*)(Call, A...);
   Op<R(A...)> op = {{0x74740006, kNumKeys, 0, schema, &call_unboxed<R, A...>}, {}};
   for (int k = 0; k < kNumKeys; k++)
-    op.slot[k] =
-        Fn(k < kKeyCapture && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
+    op.slot[k] = Fn(k < kKeyStream && k != kKeyExt ? &missing_slot<R, A...> : &boxed_slot<R, A...>);
   op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = impl;
   if (autograd) op.slot[kKeyAutograd] = autograd;
   op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | kModeKeys;

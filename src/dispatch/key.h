@@ -11,7 +11,8 @@ enum Key : int32_t {
   kKeyCuda = 1,
   kKeyMeta = 2,
   kKeyExt = 3,  // device type - 1
-  // 4 … 6: future layouts (sparse, quantised)
+  // 4, 5: future layouts (sparse, quantised)
+  kKeyStream = 6,   // above the backends: side streams of devices (modes/streams.h)
   kKeyCapture = 7,  // below autograd, so that a graph has forward and backward (graph/capture.h)
   kKeyAutograd = 8,
   kKeyAutocast = 9,

@@ -61,7 +61,7 @@ Device device_of(const DlTensor& d) {
   if (d.device.type != kDlCuda || d.device.id < 0 || d.device.id >= kMaxDevices)
     fail_arg(TT_DEVICE, "managed", "the DLPack device of type {}, index {} is not supported",
              int64_t(d.device.type), int64_t(d.device.id));
-  runtime_device_alloc(ctx().rt, d.device.id);  // fails if the device does not exist
+  runtime_cuda(ctx().rt, d.device.id);  // fails if the device does not exist
   return {TT_CUDA, int8_t(d.device.id)};
 }
 

@@ -17,7 +17,7 @@ struct DispatchTrace : CtxPart {
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
 
 constexpr const char* kSlotNames[kNumKeys] = {
-    "cpu",      "cuda",     "meta",          "ext",  "layout", "layout", "layout",  "capture",
+    "cpu",      "cuda",     "meta",          "ext",  "layout", "layout", "stream",  "capture",
     "autograd", "autocast", "functionalize", "vmap", "user",   "trace",  "profile", "reserved"};
 
 // Calls fn once per slot: each functionality key passes the call on to the next lower one, the last

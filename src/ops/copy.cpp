@@ -11,13 +11,11 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
   if (from.type == TT_META) fail_arg(TT_DEVICE, "src", "a meta tensor has no data to copy");
   if (to.type == TT_EXT) return ext_copy(ext_device(to.index), dst, src, bytes, kHostToDevice);
   if (from.type == TT_EXT) return ext_copy(ext_device(from.index), dst, src, bytes, kDeviceToHost);
-  const DeviceBackend* b = cuda_backend();
-  int32_t kind = kDeviceToDevice;
-  if (to.type == TT_CPU) kind = kDeviceToHost;
-  else if (from.type == TT_CPU) kind = kHostToDevice;
-  if (int32_t s = b->copy(to.type == TT_CPU ? from.index : to.index, dst, src, size_t(bytes), kind,
-                          nullptr))
-    fail(s, "copying from {} to {} failed", fmt(from), fmt(to));
+  cuda_copy(ctx(), dst, to, src, from, bytes);
+}
+
+static DeviceStream& stream_of(Device cuda) {
+  return current_stream(runtime_cuda(ctx().rt, cuda.index));
 }
 
 static TensorRef moved(const Tensor& src, Device to) {
@@ -29,7 +27,11 @@ static TensorRef moved(const Tensor& src, Device to) {
     return moved(*moved(src, kCpuDevice), to);
   TensorRef rows = dense_input(src);
   TensorRef out = new_tensor(src.sizes(), src.dtype, to);
+  if (src.device.type == TT_CUDA) wait_for_writer(stream_of(src.device), *rows->storage);
   transfer(out->data, to, rows->data, src.device, out->numel * out->item_size());
+  // The Stream mode does not see this operator: it launches no kernel.
+  if (src.device.type == TT_CUDA) mark_used(stream_of(src.device), *rows->storage, false);
+  if (to.type == TT_CUDA) mark_used(stream_of(to), *out->storage, true);
   return out;
 }
 

@@ -174,10 +174,9 @@ Scalar load_element(const Tensor& t) {
     ext_copy(ext_of(t), bytes, t.data, t.item_size(), kDeviceToHost);
     return load_scalar(bytes, t.dtype);
   }
-  const DeviceBackend* b = cuda_backend();
-  if (int32_t s =
-          b->copy(t.device.index, bytes, t.data, size_t(t.item_size()), kDeviceToHost, nullptr))
-    fail(s, "copying from {} failed", fmt(t.device));
+  DeviceStream& stream = current_stream(runtime_cuda(ctx().rt, t.device.index));
+  wait_for_writer(stream, *t.storage);
+  cuda_copy(ctx(), bytes, kCpuDevice, t.data, t.device, t.item_size());
   return load_scalar(bytes, t.dtype);
 }
 

@@ -2,15 +2,20 @@
 // name, run over all its units.
 #include "fake.h"
 #include "memory.h"
+#include "streams.h"
 #include "plan/backend_id.h"
 #include "plan/elementwise_plan.h"
 #include "cpu/matmul_run.h"
+#include "ops/gen/kernels.h"
 #include "plan/stages.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <atomic>
+#include <memory>
+#include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -54,15 +59,19 @@ void set_pending(int32_t device, int32_t status) {
 // later.
 template <class F> int32_t launch(int32_t device, F body) {
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
-  g_launches++;
-  if (g_fail_at >= 0 && g_fail_at-- == 0) {
-    if (!g_fail_late) return g_fail_status;
-    set_pending(device, g_fail_status);
-    return TT_OK;
-  }
   fake::Access access;
   set_pending(device, body());
   return TT_OK;
+}
+
+// Whether this launch is the one that is to fail, and how.
+bool fails_now(int32_t device, int32_t* status) {
+  g_launches++;
+  *status = TT_OK;
+  if (g_fail_at < 0 || g_fail_at-- != 0) return false;
+  if (g_fail_late) set_pending(device, g_fail_status);
+  else *status = g_fail_status;
+  return true;
 }
 
 int32_t host_pointer(const char* what) {
@@ -113,43 +122,140 @@ int32_t run_matmul_kernel(int32_t device, const void* p, void*, void*) {
   return launch(device, [&] { return run_matmul(plan, Isa(0), nullptr); });
 }
 
+// A kernel's row: its work runs on the stream, from a copy of the plan if that is later.
+template <DeviceKernel kRun>
+int32_t start(const Kernel& k, int32_t device, const void* plan, void* stream, void* workspace) {
+  int32_t status;
+  if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
+  if (fails_now(device, &status)) return status;
+  if (!fake::is_late()) return kRun(device, plan, stream, workspace);
+  auto copy = std::make_shared<std::vector<int64_t>>(size_t(k.plan_bytes + 7) / 8);
+  memcpy(copy->data(), plan, size_t(k.plan_bytes));
+  if (k.rebase) k.rebase(copy->data(), plan);
+  fake::enqueue(device, static_cast<fake::Stream*>(stream), [=] {
+    if (const int32_t failed = kRun(device, copy->data(), stream, workspace))
+      set_pending(device, failed);
+  });
+  return TT_OK;
+}
+
 // ---- memory, copies, streams, events ----
+
+std::atomic<int64_t> g_syncs{0};
 
 int32_t raw_alloc(int32_t device, size_t bytes, void** out) {
   *out = device >= 0 && device < TT_FAKE_DEVICES ? fake::take(device, bytes) : nullptr;
   return *out ? TT_OK : TT_OOM;
 }
-void raw_free(int32_t device, void* p) { fake::give(device, p); }
+void raw_free(int32_t device, void* p) {
+  fake::wait_device(device);  // as cudaFree does
+  fake::give(device, p);
+}
 
 int32_t take_pending(int32_t device) { return g_pending[device].exchange(0); }
 
-int32_t copy(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind, void*) {
+fake::Stream* as_stream(void* s) { return static_cast<fake::Stream*>(s); }
+fake::Event* as_event(void* e) { return static_cast<fake::Event*>(e); }
+
+int32_t stream_sync(int32_t device, void* stream) {
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
-  if (kind == kDeviceToHost)
-    if (int32_t s = take_pending(device)) return s;
+  g_syncs++;
+  fake::wait(device, as_stream(stream));
+  return take_pending(device);
+}
+
+int32_t copy_pinned(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind,
+                    void* stream) {
+  if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
   if (bytes == 0) return TT_OK;
   if (fake::is_device_pointer(dst) != (kind != kDeviceToHost) ||
       fake::is_device_pointer(src) != (kind != kHostToDevice))
     return host_pointer("a copy's pointers do not fit its kind");
-  fake::Access access;
-  memmove(dst, src, bytes);
+  fake::enqueue(device, as_stream(stream), [=] {
+    fake::Access access;
+    memmove(dst, src, bytes);
+  });
   return TT_OK;
 }
-int32_t stream_sync(int32_t device, void*) {
-  return device >= 0 && device < TT_FAKE_DEVICES ? take_pending(device) : TT_DEVICE;
+int32_t copy(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind, void* stream) {
+  if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
+  if (kind == kHostToDevice && fake::is_late() && bytes) {
+    auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(src),
+                                                      static_cast<const char*>(src) + bytes);
+    if (!fake::is_device_pointer(dst) || fake::is_device_pointer(src))
+      return host_pointer("a copy's pointers do not fit its kind");
+    fake::enqueue(device, as_stream(stream), [=] {
+      fake::Access access;
+      memcpy(dst, staged->data(), bytes);
+    });
+    return TT_OK;
+  }
+  const int32_t status = copy_pinned(device, dst, src, bytes, kind, stream);
+  if (status || kind != kDeviceToHost) return status;
+  return stream_sync(device, stream);
+}
+int32_t copy_peer(int32_t device, void* dst, int32_t, const void* src, size_t bytes, void* stream) {
+  return copy_pinned(device, dst, src, bytes, kDeviceToDevice, stream);
 }
 
-// Work is complete when its launch returns, so an event is complete once it is recorded.
+int32_t stream_new(int32_t device, int32_t, void** out) {
+  *out = fake::new_stream(device);
+  return TT_OK;
+}
+void stream_free(int32_t, void* s) { fake::free_stream(as_stream(s)); }
+int32_t stream_wait(int32_t device, void* s, void* e) {
+  fake::let_wait(device, as_stream(s), as_event(e));
+  return TT_OK;
+}
+int32_t stream_done(int32_t device, void* s) { return fake::is_done(device, as_stream(s)); }
+
 int32_t event_new(int32_t, void** out) {
-  *out = new int32_t(0);
+  *out = fake::new_event();
   return TT_OK;
 }
-void event_free(int32_t, void* event) { delete static_cast<int32_t*>(event); }
-int32_t event_record(int32_t, void* event, void*) {
-  *static_cast<int32_t*>(event) = 1;
+void event_free(int32_t, void* e) { fake::free_event(as_event(e)); }
+int32_t event_record(int32_t device, void* e, void* s) {
+  fake::record(device, as_event(e), as_stream(s));
   return TT_OK;
 }
-int32_t event_done(int32_t, void* event) { return *static_cast<int32_t*>(event); }
+int32_t event_done(int32_t, void* e) { return fake::has_happened(as_event(e)); }
+int32_t event_sync(int32_t device, void* e) {
+  g_syncs++;
+  fake::wait(as_event(e));
+  return take_pending(device);
+}
+int32_t event_elapsed(int32_t, void* start, void* end, double* ms) {
+  *ms = fake::time_of(as_event(end)) - fake::time_of(as_event(start));
+  return TT_OK;
+}
+
+int32_t pinned_alloc(int32_t, size_t bytes, void** out) {
+  *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *out ? TT_OK : TT_OOM;
+}
+void pinned_free(int32_t, void* p) { free(p); }
+int32_t memory_info(int32_t device, int64_t* left, int64_t* total) {
+  *total = fake::capacity(device);
+  *left = *total - fake::live(device);
+  return TT_OK;
+}
+int32_t properties(int32_t, tt_device_properties* out) {
+  *out = {.name = "fake",
+          .major = 9,
+          .minor = 0,
+          .multi_processor_count = 1,
+          .warp_size = 32,
+          .max_threads_per_multi_processor = 2048,
+          .is_integrated = 1,
+          .total_memory = fake::capacity(0),
+          .shared_memory_per_block = 48 << 10,
+          .shared_memory_per_block_optin = 227 << 10,
+          .l2_cache_size = 1 << 20};
+  return TT_OK;
+}
+int32_t peer_access(int32_t, int32_t) { return 1; }
+thread_local const char* g_error = "";
+const char* error_text() { return g_error; }
 size_t workspace_bytes(int32_t, const void*) { return 0; }
 
 #define RUN_element(name) run_element<baseline::name>
@@ -157,27 +263,56 @@ size_t workspace_bytes(int32_t, const void*) { return 0; }
 #define RUN_units(name) run_units<baseline::name>
 #define RUN_driver(name) run_##name##_kernel
 
-DeviceBackend g_backend = {kBuildId,
-                           TT_FAKE_DEVICES,
+// The rows: one function for each kernel.
+#define TT_KERNEL_ROW(name, kind)                                                       \
+  int32_t row_##name(int32_t device, const void* plan, void* stream, void* workspace) { \
+    return start<RUN_##kind(name)>(kernel_##name, device, plan, stream, workspace);     \
+  }
+#include "plan/gen/kernel_rows.inc"
+#undef TT_KERNEL_ROW
+
+DeviceBackend g_backend = {.build_id = kBuildId,
+                           .n_devices = TT_FAKE_DEVICES,
+                           .n_kernels =
 #define TT_KERNEL_ROW(name, kind) +1
-                           0
 #include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
-                           ,
-                           raw_alloc,
-                           raw_free,
-                           copy,
-                           stream_sync,
-                           event_new,
-                           event_free,
-                           event_record,
-                           event_done,
-                           workspace_bytes,
-                           {
-#define TT_KERNEL_ROW(name, kind) RUN_##kind(name),
+                               ,
+                           .raw_alloc = raw_alloc,
+                           .raw_free = raw_free,
+                           .copy = copy,
+                           .stream_sync = stream_sync,
+                           .event_new = event_new,
+                           .event_free = event_free,
+                           .event_record = event_record,
+                           .event_done = event_done,
+                           .workspace_bytes = workspace_bytes,
+                           .kernels =
+                               {
+#define TT_KERNEL_ROW(name, kind) row_##name,
 #include "plan/gen/kernel_rows.inc"
 #undef TT_KERNEL_ROW
-                           }};
+                               },
+                           .block_rule = kWholeBlocks,
+                           .stream_new = stream_new,
+                           .stream_free = stream_free,
+                           .stream_wait = stream_wait,
+                           .stream_done = stream_done,
+                           .timed_event_new = event_new,
+                           .event_sync = event_sync,
+                           .event_elapsed = event_elapsed,
+                           .copy_peer = copy_peer,
+                           .pinned_alloc = pinned_alloc,
+                           .pinned_free = pinned_free,
+                           .copy_pinned = copy_pinned,
+                           .memory_info = memory_info,
+                           .properties = properties,
+                           .peer_access = peer_access,
+                           .capture_begin = nullptr,
+                           .capture_end = nullptr,
+                           .graph_launch = nullptr,
+                           .graph_free = nullptr,
+                           .error_text = error_text};
 uint64_t g_claimed = kBuildId;
 
 }  // namespace
@@ -203,6 +338,11 @@ EXPORT int32_t tt_cuda_backend(uint64_t build_id, const DeviceHost* host,
 EXPORT int64_t tt_fake_live(int32_t device) { return fake::live(device); }
 EXPORT void tt_fake_capacity(int32_t device, int64_t bytes) { fake::set_capacity(device, bytes); }
 EXPORT int64_t tt_fake_launches(void) { return g_launches; }
+EXPORT int64_t tt_fake_syncs(void) { return g_syncs; }
+EXPORT void tt_fake_late(uint64_t order) { fake::set_late(order); }
+EXPORT void tt_fake_cut_blocks(int32_t cut) {
+  g_backend.block_rule = cut ? kCutBlocks : kWholeBlocks;
+}
 EXPORT void tt_fake_fail(int64_t n, int32_t status, int32_t late) {
   g_fail_at = n;
   g_fail_status = status;

@@ -16,6 +16,13 @@ int64_t tt_fake_live(int32_t device); /* bytes allocated by raw_alloc */
 void tt_fake_capacity(int32_t device,
                       int64_t bytes); /* capacity, beyond which raw_alloc fails; 2 GiB at first */
 int64_t tt_fake_launches(void);       /* kernels run so far */
+int64_t tt_fake_syncs(void);          /* times that the host waited for a device so far */
+/* When work runs. 0: at once; 1: when the host waits for it; else in an order that this number
+   picks among those that the streams allow. */
+void tt_fake_late(uint64_t order);
+/* Whether the allocator cuts blocks out of larger ones, as on a GPU; at first it does not, so that
+   the fake sees the end of each block. Not while there are blocks. */
+void tt_fake_cut_blocks(int32_t cut);
 /* The n-th launch from now fails with this status, at once or, if late, at the next
    synchronisation or copy to the host. */
 void tt_fake_fail(int64_t n, int32_t status, int32_t late);

@@ -118,6 +118,11 @@ int64_t live(int32_t device) {
   std::lock_guard<std::mutex> l(m.lock);
   return m.live[device];
 }
+int64_t capacity(int32_t device) {
+  Memory& m = memory();
+  std::lock_guard<std::mutex> l(m.lock);
+  return m.capacity[device];
+}
 void set_capacity(int32_t device, int64_t bytes) {
   Memory& m = memory();
   std::lock_guard<std::mutex> l(m.lock);

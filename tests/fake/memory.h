@@ -18,6 +18,7 @@ void* take(int32_t device,
 void give(int32_t device, void* p);  // aborts if memory behind the block was written
 bool is_device_pointer(const void* p);
 int64_t live(int32_t device);
+int64_t capacity(int32_t device);
 void set_capacity(int32_t device, int64_t bytes);
 
 }  // namespace fake

@@ -10,9 +10,10 @@ FUNCTIONS = {
     "":
         "tt_runtime_retain tt_runtime_release tt_ctx_retain tt_ctx_release tt_cancel_retain "
         "tt_cancel_release tt_cancel_request tt_generator_retain tt_generator_release "
-        "tt_tensor_retain tt_tensor_release tt_state_dict_retain tt_state_dict_release "
-        "tt_module_retain tt_module_release tt_safetensors_retain tt_safetensors_release "
-        "tt_node_retain tt_node_release tt_optim_retain tt_optim_release tt_scheduler_retain "
+        "tt_stream_retain tt_stream_release tt_event_retain tt_event_release tt_tensor_retain "
+        "tt_tensor_release tt_state_dict_retain tt_state_dict_release tt_module_retain "
+        "tt_module_release tt_safetensors_retain tt_safetensors_release tt_node_retain "
+        "tt_node_release tt_optim_retain tt_optim_release tt_scheduler_retain "
         "tt_scheduler_release tt_dataset_retain tt_dataset_release tt_sampler_retain "
         "tt_sampler_release tt_loader_retain tt_loader_release tt_graph_retain tt_graph_release "
         "tt_group_retain tt_group_release tt_work_retain tt_work_release tt_ddp_retain "
@@ -20,7 +21,7 @@ FUNCTIONS = {
     "I":
         "tt_tensor_version",
     "P":
-        "tt_ctx_error tt_tensor_data tt_tensor_storage_data",
+        "tt_ctx_error tt_stream_handle tt_tensor_data tt_tensor_storage_data",
     "q":
         "tt_dtype_size tt_runtime_poll tt_tensor_ndim tt_tensor_numel tt_tensor_size "
         "tt_tensor_offset tt_tensor_storage_bytes tt_state_dict_size tt_module_num_children "

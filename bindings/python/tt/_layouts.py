@@ -10,6 +10,11 @@ CODES = {
 # name -> fields: name, kind (a code or a struct), lengths if it is an array
 STRUCTS = {
     "tt_device": "type i, index i",
+    "tt_device_properties": "name z, major i, minor i, multi_processor_count i, warp_size i, "
+    "max_threads_per_multi_processor i, is_integrated i, total_memory q, shared_memory_per_block "
+    "q, shared_memory_per_block_optin q, l2_cache_size q",
+    "tt_device_memory": "allocated q, max_allocated q, reserved q, max_reserved q, limit q, free "
+    "q, total q, allocations q, retries q, failures q",
     "tt_scalar": "kind i, pad i, i q, re d, im d",
     "tt_index": "kind i, has I, start q, stop q, step q, tensor P",
     "tt_value": "tag i, pad i, n q, i q, f d, scalar tt_scalar, device tt_device, tensor P, "

@@ -27,6 +27,8 @@ typedef enum Kind {
   kWork,
   kDdp,
   kPlan,
+  kStream,
+  kEvent,
   kStateDict, /* handles */
   kMaybeTensor,
   kOptTensor,
@@ -53,6 +55,8 @@ typedef enum Kind {
   kOutWork,
   kOutDdp,
   kOutPlan,
+  kOutStream,
+  kOutEvent,
   kOutStateDict,
   kScalar,
   kMaybeScalar,
@@ -72,7 +76,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 21, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 23, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -124,6 +128,14 @@ static const char* const kNullable[][2] = {
     {"*", "work"},
     {"tt_group_new", "backend"},
     {"tt_group_new", "rendezvous"},
+    {"tt_device_get_properties", "device"},
+    {"tt_device_memory_stats", "device"},
+    {"tt_device_reset_peak", "device"},
+    {"tt_stream_new", "device"},
+    {"tt_stream_current", "device"},
+    {"tt_stream_default", "device"},
+    {"tt_event_new", "device"},
+    {"tt_event_record", "s"},
 };
 
 static int nullable(const Function* f, const Place* p) {
@@ -194,6 +206,8 @@ static struct {
   tt_work* work;
   tt_ddp* ddp;
   tt_plan* plan;
+  tt_stream* stream; /* of the fake device */
+  tt_event* event;
   tt_state_dict* state;
 } live;
 static const int64_t kShape[1] = {4};
@@ -222,6 +236,11 @@ static void make_live(void) {
   OK(tt_group_barrier(c, live.group, &live.work));
   OK(tt_ddp_new(c, live.module, live.group, NULL, &live.ddp));
   OK(tt_plan_new(c, live.graph, NULL, &live.plan));
+  if (getenv("TT_TEST_FAKE_LIBRARY")) {
+    OK(tt_load_cuda(c, getenv("TT_TEST_FAKE_LIBRARY")));
+    OK(tt_stream_new(c, NULL, 0, &live.stream));
+    OK(tt_event_new(c, NULL, 1, &live.event));
+  }
 }
 static void drop_live(void) {
   tt_runtime_release(live.rt);
@@ -242,6 +261,8 @@ static void drop_live(void) {
   tt_work_release(live.work);
   tt_group_release(live.group);
   tt_plan_release(live.plan);
+  tt_stream_release(live.stream);
+  tt_event_release(live.event);
 }
 static void open_file(void) {
   char path[64];
@@ -274,6 +295,8 @@ static void* handle_of(int kind) {
                                live.work,
                                live.ddp,
                                live.plan,
+                               live.stream,
+                               live.event,
                                live.state};
   return all[kind];
 }
@@ -343,6 +366,8 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutWork:
     case kOutDdp:
     case kOutPlan:
+    case kOutStream:
+    case kOutEvent:
     case kOutStateDict: return k->outs[i];
     case kScalar:
     case kMaybeScalar: return &k->scalar;
@@ -427,6 +452,8 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutWork) tt_work_release(out);
     if (f->places[i].kind == kOutDdp) tt_ddp_release(out);
     if (f->places[i].kind == kOutPlan) tt_plan_release(out);
+    if (f->places[i].kind == kOutStream) tt_stream_release(out);
+    if (f->places[i].kind == kOutEvent) tt_event_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);
   }
 }

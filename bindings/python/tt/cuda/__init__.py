@@ -6,27 +6,33 @@ needs a device raises DeviceError.
 """
 from __future__ import annotations
 
+from ctypes import byref, c_int32
 from importlib import import_module
 
 from .. import runtime
 from .. import random as _random
-from .._types import device as Device
+from .._convert import place
+from .._layouts import struct
+from .._lib import call
 from ..errors import DeviceError
 from ..errors import OutOfMemoryError as OutOfMemoryError
+from .devices import device_count as device_count
+from .devices import required
+from .streams import Event as Event
+from .streams import Stream as Stream
+from .streams import StreamContext as StreamContext
+from .streams import current_stream as current_stream
+from .streams import default_stream as default_stream
+from .streams import set_stream as set_stream
+from .streams import stream as stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Union
+    from typing import Any
 
     from .._tensor import Tensor
     from . import amp as amp
-
-    AnyDevice = Union[Device, str, int, None]
-
-
-def device_count() -> int:
-    """Returns the number of CUDA devices: 0 without a driver or without libtt_cuda.so."""
-    return runtime.device_count("cuda")
+    from .devices import AnyDevice
 
 
 def is_available() -> bool:
@@ -47,17 +53,6 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 def init() -> None:
     """Raises DeviceError without a CUDA device."""
     required("init")
-
-
-def required(what: str, device: AnyDevice = None) -> Device:
-    """Returns the CUDA device of this name, index or None. Raises DeviceError if it is absent."""
-    found = Device("cuda", device if isinstance(device, int) else 0)
-    if isinstance(device, (str, Device)):
-        found = Device(device)
-    count = device_count()
-    if found.type != "cuda" or (found.index or 0) >= count:
-        raise DeviceError(f"cuda.{what}: device is {found}: there are {count} CUDA devices")
-    return found
 
 
 def current_device() -> int:
@@ -98,9 +93,54 @@ def synchronize(device: AnyDevice = None) -> None:
         runtime.synchronize(required("synchronize", device))
 
 
+class DeviceProperties:
+    """Facts about a device, by the names of torch.cuda.get_device_properties."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.name: str = facts["name"]
+        self.major: int = facts["major"]
+        self.minor: int = facts["minor"]
+        self.total_memory: int = facts["total_memory"]
+        self.multi_processor_count: int = facts["multi_processor_count"]
+        self.warp_size: int = facts["warp_size"]
+        self.max_threads_per_multi_processor: int = facts["max_threads_per_multi_processor"]
+        self.shared_memory_per_block: int = facts["shared_memory_per_block"]
+        self.shared_memory_per_block_optin: int = facts["shared_memory_per_block_optin"]
+        self.L2_cache_size: int = facts["l2_cache_size"]
+        self.is_integrated: int = facts["is_integrated"]
+
+    def __repr__(self) -> str:
+        return f"DeviceProperties({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
+
+
+def get_device_properties(device: AnyDevice = None) -> DeviceProperties:
+    """Returns facts about a device. Raises DeviceError without it."""
+    found = struct("tt_device_properties")()
+    wanted = required("get_device_properties", device)
+    call("tt_device_get_properties", place(wanted), byref(found))
+    facts = {name: getattr(found, name) for name, _ in found._fields_}
+    facts["name"] = (found.name or b"").decode()
+    return DeviceProperties(facts)
+
+
 def get_device_name(device: AnyDevice = None) -> str:
-    """Returns "cuda:INDEX": tt does not ask the driver for the product's name."""
-    return str(required("get_device_name", device))
+    """Returns the name of the product. Raises DeviceError without the device."""
+    required("get_device_name", device)
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: AnyDevice = None) -> tuple[int, int]:
+    """Returns the compute capability, as (9, 0). Raises DeviceError without the device."""
+    facts = get_device_properties(device)
+    return facts.major, facts.minor
+
+
+def can_device_access_peer(device: AnyDevice, peer_device: AnyDevice) -> bool:
+    """Returns whether kernels of one device can access the memory of another one."""
+    here, there = (required("can_device_access_peer", x) for x in (device, peer_device))
+    found = c_int32()
+    call("tt_device_can_access_peer", place(here), place(there), byref(found))
+    return bool(found.value)
 
 
 def empty_cache() -> None:
@@ -148,43 +188,60 @@ def set_rng_state_all(new_states: list[Tensor]) -> None:
 # ---- memory ----
 
 
-def memory(field: str, device: AnyDevice) -> int:
-    if not is_available():
-        return 0
-    return runtime.memory_stats(required("memory_stats", device))[field]
+def memory(device: AnyDevice) -> dict[str, int]:
+    """The figures of tt_device_memory; zeros without a CUDA device."""
+    found = struct("tt_device_memory")()
+    if is_available():
+        call("tt_device_memory_stats", place(required("memory_stats", device)), byref(found))
+    return {name: getattr(found, name) for name, _ in found._fields_}
 
 
 def memory_allocated(device: AnyDevice = None) -> int:
     """Returns the bytes in use; 0 without a CUDA device."""
-    return memory("in_use", device)
+    return memory(device)["allocated"]
 
 
 def max_memory_allocated(device: AnyDevice = None) -> int:
     """Returns the largest number of bytes that were in use at once; 0 without a CUDA device."""
-    return memory("peak", device)
+    return memory(device)["max_allocated"]
 
 
 def memory_reserved(device: AnyDevice = None) -> int:
     """Returns the bytes in use and in caches; 0 without a CUDA device."""
-    return memory("reserved", device)
+    return memory(device)["reserved"]
 
 
-class Stream:
-    """The one stream of a device: all work is in order."""
-
-    def __init__(self, device: AnyDevice = None, priority: int = 0, **kwargs: Any) -> None:
-        self.device = required("Stream", device)
-
-    def synchronize(self) -> None:
-        synchronize(self.device)
-
-    def wait_stream(self, stream: Stream) -> None:
-        """Does nothing: all work of a device is in order."""
+def max_memory_reserved(device: AnyDevice = None) -> int:
+    """Returns the largest number of bytes in use and in caches; 0 without a CUDA device."""
+    return memory(device)["max_reserved"]
 
 
-def current_stream(device: AnyDevice = None) -> Stream:
-    """Returns the stream of a device. Raises DeviceError without it."""
-    return Stream(device)
+def reset_peak_memory_stats(device: AnyDevice = None) -> None:
+    """Sets the largest numbers of bytes to the present ones."""
+    if is_available():
+        call("tt_device_reset_peak", place(required("reset_peak_memory_stats", device)))
+
+
+def memory_stats(device: AnyDevice = None) -> dict[str, int]:
+    """Returns figures of the allocator by the names of torch.cuda; zeros without a device."""
+    found = memory(device)
+    return {
+        "allocated_bytes.all.current": found["allocated"],
+        "allocated_bytes.all.peak": found["max_allocated"],
+        "reserved_bytes.all.current": found["reserved"],
+        "reserved_bytes.all.peak": found["max_reserved"],
+        "allocation.all.allocated": found["allocations"],
+        "num_alloc_retries": found["retries"],
+        "num_ooms": found["failures"],
+    }
+
+
+def mem_get_info(device: AnyDevice = None) -> tuple[int, int]:
+    """Returns the free and all bytes of a device, as (free, total). Raises DeviceError without
+    it."""
+    required("mem_get_info", device)
+    found = memory(device)
+    return found["free"], found["total"]
 
 
 if not TYPE_CHECKING:

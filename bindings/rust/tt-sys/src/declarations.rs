@@ -8,7 +8,7 @@ pub type tt_memory_format = i32;
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
     tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_group tt_work
-    tt_ddp tt_plan tt_function
+    tt_ddp tt_plan tt_stream tt_event tt_function
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -44,6 +44,35 @@ pub type tt_trace_fn = Option<unsafe extern "C" fn(user: *mut c_void, op: *const
 pub struct tt_device {
     pub type_: i32,
     pub index: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_device_properties {
+    pub name: *const c_char,
+    pub major: i32,
+    pub minor: i32,
+    pub multi_processor_count: i32,
+    pub warp_size: i32,
+    pub max_threads_per_multi_processor: i32,
+    pub is_integrated: i32,
+    pub total_memory: i64,
+    pub shared_memory_per_block: i64,
+    pub shared_memory_per_block_optin: i64,
+    pub l2_cache_size: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_device_memory {
+    pub allocated: i64,
+    pub max_allocated: i64,
+    pub reserved: i64,
+    pub max_reserved: i64,
+    pub limit: i64,
+    pub free: i64,
+    pub total: i64,
+    pub allocations: i64,
+    pub retries: i64,
+    pub failures: i64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -3831,16 +3860,17 @@ pub struct tt_profile_sum {
 }
 
 zeroed! {
-    tt_device tt_scalar tt_index tt_value tt_error tt_allocator tt_executor tt_logger
-    tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts tt_elu_opts tt_gelu_opts tt_softplus_opts
-    tt_glu_opts tt_hardshrink_opts tt_softshrink_opts tt_celu_opts tt_rrelu_opts tt_add_opts
-    tt_sub_opts tt_rsub_opts tt_div_opts tt_addcmul_opts tt_addcdiv_opts tt_cat_opts tt_stack_opts
-    tt_split_opts tt_split_with_sizes_opts tt_chunk_opts tt_pad_opts tt_constant_pad_nd_opts
-    tt_tensor_split_opts tt_tensor_split_indices_opts tt_tensor_split_tensor_opts tt_diagflat_opts
-    tt_diag_embed_opts tt_meshgrid_opts tt_combinations_opts tt_repeat_interleave_opts
-    tt_repeat_interleave_tensor_opts tt_scaled_dot_product_attention_opts tt_isclose_opts
-    tt_isin_opts tt_conv1d_opts tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts
-    tt_conv3d_opts tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
+    tt_device tt_device_properties tt_device_memory tt_scalar tt_index tt_value tt_error
+    tt_allocator tt_executor tt_logger tt_memory_stats tt_hardtanh_opts tt_leaky_relu_opts
+    tt_elu_opts tt_gelu_opts tt_softplus_opts tt_glu_opts tt_hardshrink_opts tt_softshrink_opts
+    tt_celu_opts tt_rrelu_opts tt_add_opts tt_sub_opts tt_rsub_opts tt_div_opts tt_addcmul_opts
+    tt_addcdiv_opts tt_cat_opts tt_stack_opts tt_split_opts tt_split_with_sizes_opts tt_chunk_opts
+    tt_pad_opts tt_constant_pad_nd_opts tt_tensor_split_opts tt_tensor_split_indices_opts
+    tt_tensor_split_tensor_opts tt_diagflat_opts tt_diag_embed_opts tt_meshgrid_opts
+    tt_combinations_opts tt_repeat_interleave_opts tt_repeat_interleave_tensor_opts
+    tt_scaled_dot_product_attention_opts tt_isclose_opts tt_isin_opts tt_conv1d_opts
+    tt_conv1d_padding_opts tt_conv2d_opts tt_conv2d_padding_opts tt_conv3d_opts
+    tt_conv3d_padding_opts tt_conv_transpose1d_opts tt_conv_transpose2d_opts
     tt_conv_transpose3d_opts tt_clone_opts tt_to_opts tt_empty_opts tt_empty_strided_opts
     tt_zeros_opts tt_ones_opts tt_full_opts tt_arange_opts tt_empty_like_opts tt_zeros_like_opts
     tt_ones_like_opts tt_full_like_opts tt_eye_opts tt_linspace_opts tt_tril_indices_opts
@@ -8080,6 +8110,38 @@ extern "C" {
     pub fn tt_load_cuda(c: *mut tt_ctx, path: *const c_char) -> tt_status;
     pub fn tt_device_count(c: *mut tt_ctx, type_: tt_device_type, out: *mut i32) -> tt_status;
     pub fn tt_synchronize(c: *mut tt_ctx, device: *const tt_device) -> tt_status;
+    pub fn tt_device_get_properties(c: *mut tt_ctx, device: *const tt_device,
+        out: *mut tt_device_properties) -> tt_status;
+    pub fn tt_device_memory_stats(c: *mut tt_ctx, device: *const tt_device,
+        out: *mut tt_device_memory) -> tt_status;
+    pub fn tt_device_reset_peak(c: *mut tt_ctx, device: *const tt_device) -> tt_status;
+    pub fn tt_device_can_access_peer(c: *mut tt_ctx, device: *const tt_device,
+        peer: *const tt_device, out: *mut i32) -> tt_status;
+    pub fn tt_stream_new(c: *mut tt_ctx, device: *const tt_device, priority: i32,
+        out: *mut *mut tt_stream) -> tt_status;
+    pub fn tt_stream_retain(s: *mut tt_stream);
+    pub fn tt_stream_release(s: *mut tt_stream);
+    pub fn tt_stream_current(c: *mut tt_ctx, device: *const tt_device, out: *mut *mut tt_stream)
+        -> tt_status;
+    pub fn tt_stream_default(c: *mut tt_ctx, device: *const tt_device, out: *mut *mut tt_stream)
+        -> tt_status;
+    pub fn tt_stream_set(c: *mut tt_ctx, s: *mut tt_stream) -> tt_status;
+    pub fn tt_stream_query(c: *mut tt_ctx, s: *mut tt_stream, out: *mut i32) -> tt_status;
+    pub fn tt_stream_synchronize(c: *mut tt_ctx, s: *mut tt_stream) -> tt_status;
+    pub fn tt_stream_wait_event(c: *mut tt_ctx, s: *mut tt_stream, e: *mut tt_event) -> tt_status;
+    pub fn tt_stream_wait_stream(c: *mut tt_ctx, s: *mut tt_stream, other: *mut tt_stream)
+        -> tt_status;
+    pub fn tt_stream_device_index(s: *const tt_stream) -> i32;
+    pub fn tt_stream_handle(s: *const tt_stream) -> *mut c_void;
+    pub fn tt_event_new(c: *mut tt_ctx, device: *const tt_device, timing: i32,
+        out: *mut *mut tt_event) -> tt_status;
+    pub fn tt_event_retain(e: *mut tt_event);
+    pub fn tt_event_release(e: *mut tt_event);
+    pub fn tt_event_record(c: *mut tt_ctx, e: *mut tt_event, s: *mut tt_stream) -> tt_status;
+    pub fn tt_event_query(c: *mut tt_ctx, e: *mut tt_event, out: *mut i32) -> tt_status;
+    pub fn tt_event_synchronize(c: *mut tt_ctx, e: *mut tt_event) -> tt_status;
+    pub fn tt_event_elapsed(c: *mut tt_ctx, start: *mut tt_event, end: *mut tt_event, out: *mut f64)
+        -> tt_status;
     pub fn tt_backend_register(c: *mut tt_ctx, def: *const tt_backend_def, out: *mut tt_device)
         -> tt_status;
     pub fn tt_tensor_from_data(c: *mut tt_ctx, data: *const c_void, dtype: tt_dtype,

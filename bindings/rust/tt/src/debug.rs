@@ -2,8 +2,8 @@
 use crate::handle::Handle;
 use crate::Node;
 use crate::Scheduler;
-use crate::{Cancel, Context, Dataset, Ddp, FunctionCall, Generator, Group, Loader, ModeGuard};
-use crate::{Op, Optimizer, Runtime, Sampler, Work};
+use crate::{Cancel, Context, Dataset, Ddp, Event, FunctionCall, Generator, Group, Loader};
+use crate::{ModeGuard, Op, Optimizer, Runtime, Sampler, Stream, Work};
 use std::fmt::{Debug, Formatter, Result};
 
 macro_rules! opaque {
@@ -15,7 +15,7 @@ macro_rules! opaque {
         }
     )* };
 }
-opaque!(Cancel Context Ddp FunctionCall Group ModeGuard Work);
+opaque!(Cancel Context Ddp Event FunctionCall Group ModeGuard Stream Work);
 
 impl Debug for Runtime {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

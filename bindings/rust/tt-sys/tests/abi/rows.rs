@@ -2,6 +2,11 @@
 
 fn rows(out: &mut Vec<String>) {
     layout!(out, tt_device, type_, index);
+    layout!(out, tt_device_properties, name, major, minor, multi_processor_count, warp_size,
+        max_threads_per_multi_processor, is_integrated, total_memory, shared_memory_per_block,
+        shared_memory_per_block_optin, l2_cache_size);
+    layout!(out, tt_device_memory, allocated, max_allocated, reserved, max_reserved, limit, free,
+        total, allocations, retries, failures);
     layout!(out, tt_scalar, kind, pad, i, re, im);
     layout!(out, tt_index, kind, has, start, stop, step, tensor);
     layout!(out, tt_value, tag, pad, n, i, f, scalar, device, tensor, tensors, ints, str, generator,

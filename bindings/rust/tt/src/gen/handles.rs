@@ -493,6 +493,72 @@ impl Handle for Ddp {
         self.0.as_ptr()
     }
 }
+/// A queue of work on a CUDA device.
+#[repr(transparent)]
+pub struct Stream(std::ptr::NonNull<sys::tt_stream>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+impl Clone for Stream {
+    fn clone(&self) -> Stream {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_stream_retain(self.0.as_ptr()) };
+        Stream(self.0)
+    }
+}
+impl Drop for Stream {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_stream_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Stream {
+    type Raw = sys::tt_stream;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_stream) -> Stream {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Stream(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_stream {
+        self.0.as_ptr()
+    }
+}
+/// A point in the work of a stream.
+#[repr(transparent)]
+pub struct Event(std::ptr::NonNull<sys::tt_event>);
+// SAFETY: tt guards what threads share of it (tt.h, Threads).
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+impl Clone for Event {
+    fn clone(&self) -> Event {
+        // SAFETY: the handle is live.
+        unsafe { sys::tt_event_retain(self.0.as_ptr()) };
+        Event(self.0)
+    }
+}
+impl Drop for Event {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_event_release(self.0.as_ptr()) }
+    }
+}
+impl Handle for Event {
+    type Raw = sys::tt_event;
+    #[inline]
+    unsafe fn from_raw(raw: *mut sys::tt_event) -> Event {
+        // SAFETY: the caller gives a live handle, which is not null.
+        Event(unsafe { std::ptr::NonNull::new_unchecked(raw) })
+    }
+    #[inline]
+    fn raw(&self) -> *mut sys::tt_event {
+        self.0.as_ptr()
+    }
+}
 
 /// Returns the version of the library, such as "0.1.0".
 pub fn version() -> String {
@@ -546,7 +612,9 @@ pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Resu
             Some(drop_user::<F>)))
     }
 }
-/// Loads the library that computes on CUDA devices. If `path` is None: libtt_cuda.so.
+/// Loads the library that computes on CUDA devices. Without this call, the first use of a CUDA
+/// device loads libtt_cuda.so, from the directory of libtt or from the path of the loader. If
+/// `path` is None: libtt_cuda.so.
 ///
 /// # Safety
 /// The library must be one of tt: its code runs when it is loaded.
@@ -562,6 +630,15 @@ pub fn synchronize(device: Option<Device>) -> Result<()> {
     let device = device.map(Device::raw);
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call(|c| sys::tt_synchronize(c, device.as_ref().map_or(std::ptr::null(), |d| d))) }
+}
+/// Sets max_allocated and max_reserved of a CUDA device to the present values. If `device` is None:
+/// the first one.
+pub fn device_reset_peak(device: Option<Device>) -> Result<()> {
+    let device = device.map(Device::raw);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call(|c| sys::tt_device_reset_peak(c, device.as_ref().map_or(std::ptr::null(), |d| d)))
+    }
 }
 /// Loads all tensors of a file of torch.save (.pt, .pth) to the CPU, and its structure. Each tensor
 /// is named by the path of its first place ("model.fc.weight", "groups.0"; "tensor" if it is the
@@ -653,6 +730,93 @@ impl Generator {
     pub fn new(seed: u64) -> Result<Generator> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, out| sys::tt_generator_new(c, seed, out)) }
+    }
+}
+
+impl Stream {
+    /// Makes a stream; a device has at most 31. A lower priority value is served first; 0 is the
+    /// default. If `device` is None: the first CUDA device.
+    pub fn new(device: Option<Device>, priority: i32) -> Result<Stream> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, out| sys::tt_stream_new(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                priority, out))
+        }
+    }
+    /// Returns the stream on which the ctx computes. If `device` is None: the first CUDA device.
+    pub fn current(device: Option<Device>) -> Result<Stream> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                out| sys::tt_stream_current(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                out))
+        }
+    }
+    /// Returns the device's own stream. If `device` is None: the first CUDA device.
+    pub fn default(device: Option<Device>) -> Result<Stream> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                out| sys::tt_stream_default(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                out))
+        }
+    }
+    /// Computes on the stream from now on, for operators of the ctx on its device.
+    pub fn set(&self) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_set(c, self.raw())) }
+    }
+    /// Waits for the work of the stream and reports work that failed.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_synchronize(c, self.raw())) }
+    }
+    /// Lets the later work of s wait for the event. Returns at once.
+    pub fn wait_event(&self, e: &Event) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_wait_event(c, self.raw(), e.raw())) }
+    }
+    /// Lets the later work of s wait for what `other` has to do so far. Returns at once.
+    pub fn wait_stream(&self, other: &Stream) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_wait_stream(c, self.raw(), other.raw())) }
+    }
+    /// Returns the index of the stream's device.
+    pub fn device_index(&self) -> i32 {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { sys::tt_stream_device_index(self.raw()) }
+    }
+}
+
+impl Event {
+    /// Makes an event. timing 1: it can be compared with others by tt_event_elapsed. If `device` is
+    /// None: the first CUDA device.
+    pub fn new(device: Option<Device>, timing: bool) -> Result<Event> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, out| sys::tt_event_new(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                timing as i32, out))
+        }
+    }
+    /// The event happens when the stream has done the work that it has now. Recording again forgets
+    /// the earlier time. If `s` is None: the stream on which the ctx computes.
+    pub fn record(&self, s: Option<&Stream>) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_event_record(c, self.raw(), opt_raw(s))) }
+    }
+    /// Waits for the event and reports work that failed.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_event_synchronize(c, self.raw())) }
+    }
+    /// Returns the milliseconds from one event to another. Both must have happened.
+    pub fn elapsed(&self, end: &Event) -> Result<f64> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call_value(|c, out| sys::tt_event_elapsed(c, self.raw(), end.raw(), out)) }
     }
 }
 

@@ -1,0 +1,28 @@
+"""The CUDA devices of this machine."""
+from __future__ import annotations
+
+from .. import runtime
+from .._types import device as Device
+from ..errors import DeviceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Union
+
+    AnyDevice = Union[Device, str, int, None]
+
+
+def device_count() -> int:
+    """Returns the number of CUDA devices: 0 without a driver or without libtt_cuda.so."""
+    return runtime.device_count("cuda")
+
+
+def required(what: str, device: AnyDevice = None) -> Device:
+    """Returns the CUDA device of this name, index or None. Raises DeviceError if it is absent."""
+    found = Device("cuda", device if isinstance(device, int) else 0)
+    if isinstance(device, (str, Device)):
+        found = Device(device)
+    count = device_count()
+    if found.type != "cuda" or (found.index or 0) >= count:
+        raise DeviceError(f"cuda.{what}: device is {found}: there are {count} CUDA devices")
+    return found

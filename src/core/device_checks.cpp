@@ -1,0 +1,114 @@
+#include "core/device_checks.h"
+
+#include "core/ctx.h"
+
+namespace TT_NS {
+
+DeviceChecks* DeviceChecks::of(CudaDevice& d) {
+  if (!d.backend->pinned_alloc || !d.backend->stream_done) return nullptr;
+  if (DeviceChecks* known = __atomic_load_n(&d.checks, __ATOMIC_ACQUIRE)) return known;
+  Lock lock(d.mutex);
+  if (d.checks) return d.checks;
+  void* places = nullptr;
+  if (d.backend->pinned_alloc(d.index, kPlaces * sizeof(int64_t), &places) != TT_OK) return nullptr;
+  void* memory = os_alloc(sizeof(DeviceChecks), 64);
+  if (!memory) {
+    d.backend->pinned_free(d.index, places);
+    return nullptr;
+  }
+  auto* checks = new (memory) DeviceChecks;
+  checks->places_ = static_cast<int64_t*>(places);
+  checks->first_ = checks->n_ = 0;
+  __atomic_store_n(&d.checks, checks, __ATOMIC_RELEASE);
+  return checks;
+}
+
+void DeviceChecks::destroy(CudaDevice& d) noexcept {
+  DeviceChecks* checks = d.checks;
+  if (!checks) return;
+  d.checks = nullptr;
+  if (!d.lost && *d.alive) {
+    // Kernels may still write to the places.
+    for (DeviceStream* s : d.streams)
+      if (s) d.backend->stream_sync(d.index, s->handle);
+    d.backend->pinned_free(d.index, checks->places_);
+  }
+  checks->~DeviceChecks();
+  os_free(checks);
+}
+
+// Ends the checks of a stream that passed, in order; stops before one that found something.
+void DeviceChecks::end_passed(int32_t stream) noexcept {
+  for (int64_t k = 0; k < n_; k++) {
+    const int64_t i = (first_ + k) % kPlaces;
+    Started& s = started_[i];
+    if (s.passed || (stream != kAllStreams && s.stream != stream)) continue;
+    if (__atomic_load_n(&places_[i], __ATOMIC_ACQUIRE) != kCheckPassed) break;
+    s.passed = true;
+    s.check.values.reset();
+  }
+  while (n_ && started_[first_].passed) {
+    first_ = (first_ + 1) % kPlaces;
+    n_--;
+  }
+}
+
+int64_t* DeviceChecks::place(CudaDevice& d) {
+  bool full;
+  {
+    Lock lock(mutex_);
+    const int32_t own = 0;
+    if (n_ >= kPlaces / 4 && d.backend->stream_done(d.index, d.own.handle) == 1) end_passed(own);
+    full = n_ == kPlaces;
+  }
+  if (full) cuda_synchronize(d);
+  Lock lock(mutex_);
+  if (n_ == kPlaces) fail(TT_DEVICE, "too many threads check values of one device");
+  const int64_t i = (first_ + n_) % kPlaces;
+  n_++;
+  started_[i].passed = true;  // until it starts
+  started_[i].stream = kAllStreams;
+  places_[i] = kCheckPassed;
+  return &places_[i];
+}
+
+void DeviceChecks::start(CudaDevice& d, int64_t* place, DeviceCheck&& check) noexcept {
+  Lock lock(mutex_);
+  Started& s = started_[place - places_];
+  s.check = static_cast<DeviceCheck&&>(check);
+  s.stream = current_stream(d).number;
+  s.passed = false;
+}
+
+void DeviceChecks::report(CudaDevice& d, bool all) {
+  DeviceCheck failed;
+  int64_t found = kCheckPassed;
+  {
+    Lock lock(mutex_);
+    const int32_t stream = all ? kAllStreams : current_stream(d).number;
+    end_passed(stream);
+    for (int64_t k = 0; k < n_ && found == kCheckPassed; k++) {
+      const int64_t i = (first_ + k) % kPlaces;
+      Started& s = started_[i];
+      if (s.passed || (!all && s.stream != stream)) continue;
+      found = __atomic_load_n(&places_[i], __ATOMIC_ACQUIRE);
+      failed = static_cast<DeviceCheck&&>(s.check);
+    }
+    if (found == kCheckPassed) return;
+    // The first one counts: what followed it computed with wrong values.
+    for (int64_t k = 0; k < n_; k++) {
+      Started& s = started_[(first_ + k) % kPlaces];
+      s.passed = true;
+      s.check.values.reset();
+    }
+    n_ = 0;
+  }
+  struct Name {  // the message begins with the operator that failed
+    const char* before;
+    explicit Name(const char* op) : before(tls.op) { tls.op = op; }
+    ~Name() { tls.op = before; }
+  } name(failed.op);
+  failed.report(failed, found);
+}
+
+}  // namespace TT_NS

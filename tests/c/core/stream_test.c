@@ -1,0 +1,303 @@
+/* Streams, events and memory of CUDA devices, on the fake device (tests/fake), whose streams run
+   late and in adverse orders. */
+#include "support.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void (*fake_late)(uint64_t);
+static void (*fake_cut_blocks)(int32_t);
+static void (*fake_fail)(int64_t, int32_t, int32_t);
+static int64_t (*fake_syncs)(void);
+static int64_t (*fake_live)(int32_t);
+
+static const tt_device kCuda0 = {TT_CUDA, 0};
+static const tt_device kCuda1 = {TT_CUDA, 1};
+static const double k1234[] = {1, 2, 3, 4};
+
+static int open_fake(void** state) {
+  const char* path = getenv("TT_TEST_FAKE_LIBRARY");
+  void* lib = dlopen(path ? path : "libtt_fake.so", RTLD_NOW | RTLD_LOCAL);
+  (void)state;
+  if (!lib) {
+    printf("%s\n", dlerror());
+    return -1;
+  }
+  *(void**)&fake_late = dlsym(lib, "tt_fake_late");
+  *(void**)&fake_cut_blocks = dlsym(lib, "tt_fake_cut_blocks");
+  *(void**)&fake_fail = dlsym(lib, "tt_fake_fail");
+  *(void**)&fake_syncs = dlsym(lib, "tt_fake_syncs");
+  *(void**)&fake_live = dlsym(lib, "tt_fake_live");
+  return fake_late && fake_cut_blocks && fake_fail && fake_syncs && fake_live ? 0 : -1;
+}
+static void load_fake(tt_ctx* c) {
+  const char* path = getenv("TT_TEST_FAKE_LIBRARY");
+  OK(tt_load_cuda(c, path ? path : "libtt_fake.so"));
+}
+static tt_tensor* on(tt_ctx* c, const double* values, tt_device device) {
+  tt_tensor* a = mat(c, values, 2, 2);
+  tt_to_opts o;
+  tt_tensor* out = NULL;
+  memset(&o, 0, sizeof o);
+  o.set = TT_TO_DEVICE;
+  o.device = device;
+  OK(tt_to(c, a, &o, &out));
+  tt_tensor_release(a);
+  return out;
+}
+
+static void test_handles(void** state) {
+  CTX;
+  tt_stream *s, *t, *own, *many[32];
+  tt_event *early, *later;
+  tt_device_properties p;
+  double ms = -1;
+  int32_t flag = -1;
+  int i;
+  load_fake(c);
+  OK(tt_stream_new(c, NULL, 0, &s));
+  OK(tt_stream_new(c, &kCuda1, -1, &t));
+  OK(tt_stream_default(c, &kCuda0, &own));
+  assert_int_equal(tt_stream_device_index(t), 1);
+  assert_non_null(tt_stream_handle(s));
+  assert_ptr_not_equal(tt_stream_handle(s), tt_stream_handle(own));
+  OK(tt_stream_query(c, s, &flag));
+  assert_int_equal(flag, 1);
+  OK(tt_stream_synchronize(c, s));
+  OK(tt_event_new(c, NULL, 1, &early));
+  OK(tt_event_new(c, NULL, 1, &later));
+  OK(tt_event_query(c, early, &flag));
+  assert_int_equal(flag, 1);
+  OK(tt_stream_wait_event(c, s, early)); /* never recorded: nothing to wait for */
+  FAILS(TT_INVALID_ARG, tt_event_elapsed(c, early, later, &ms));
+  OK(tt_event_record(c, early, s));
+  OK(tt_event_record(c, later, NULL));
+  OK(tt_event_synchronize(c, later));
+  OK(tt_event_elapsed(c, early, later, &ms));
+  assert_true(ms >= 0);
+  FAILS(TT_DEVICE, tt_event_record(c, early, t)); /* of another device */
+  OK(tt_stream_wait_event(c, t, early));
+  OK(tt_stream_wait_stream(c, t, s));
+  OK(tt_stream_wait_stream(c, t, t));
+  FAILS(TT_BAD_HANDLE, tt_stream_set(c, (tt_stream*)early));
+  OK(tt_device_get_properties(c, NULL, &p));
+  assert_string_equal(p.name, "fake");
+  OK(tt_device_can_access_peer(c, &kCuda0, &kCuda1, &flag));
+  assert_int_equal(flag, 1);
+  for (i = 0; i < 30; i++) OK(tt_stream_new(c, NULL, 0, &many[i]));
+  FAILS(TT_DEVICE, tt_stream_new(c, NULL, 0, &many[30]));
+  assert_null(many[30]);
+  for (i = 0; i < 30; i++) tt_stream_release(many[i]);
+  OK(tt_stream_new(c, NULL, 0, &many[0]));
+  tt_stream_release(many[0]);
+  tt_stream_release(s);
+  tt_stream_release(t);
+  tt_stream_release(own);
+  tt_event_release(early);
+  tt_event_release(later);
+}
+
+/* A program on two streams, without a wait of its own: x is written on one stream, read on the
+   other, and memory goes from one to the other. */
+static void one_program(tt_ctx* c) {
+  tt_stream *s, *own;
+  int i;
+  tt_tensor *x, *sum = NULL, *product = NULL, *twice = NULL;
+  OK(tt_stream_default(c, NULL, &own));
+  OK(tt_stream_new(c, NULL, 0, &s));
+  x = on(c, k1234, kCuda0);
+  OK(tt_add_(c, x, x)); /* 2 4 6 8 */
+  OK(tt_stream_set(c, s));
+  OK(tt_mul(c, x, x, &product)); /* 4 16 36 64, after x */
+  for (i = 0; i < 3; i++) {
+    tt_tensor* scratch = NULL;
+    OK(tt_add(c, product, x, &scratch));
+    tt_tensor_release(scratch); /* its memory may be used again on s only */
+  }
+  OK(tt_stream_set(c, own));
+  OK(tt_add(c, product, x, &sum)); /* waits for s */
+  HOLDS(product, 4, 16, 36, 64);
+  HOLDS(sum, 6, 20, 42, 72);
+  OK(tt_add(c, x, x, &twice));
+  OK(tt_stream_set(c, s));
+  OK(tt_add_(c, product, twice)); /* 8 24 48 80 */
+  tt_tensor_release(twice);       /* s still reads it */
+  OK(tt_stream_set(c, own));
+  for (i = 0; i < 4; i++) {
+    tt_tensor* other = NULL;
+    OK(tt_zeros_like(c, x, NULL, &other));
+    tt_tensor_release(other);
+  }
+  tt_stream_release(s); /* its work goes on */
+  HOLDS(product, 8, 24, 48, 80);
+  tt_stream_release(own);
+  tt_tensor_release(x);
+  tt_tensor_release(sum);
+  tt_tensor_release(product);
+}
+static void test_streams_run_late(void** state) {
+  CTX;
+  uint64_t order;
+  load_fake(c);
+  for (order = 0; order < 40; order++) {
+    fake_late(order);
+    one_program(c);
+  }
+  fake_late(0);
+}
+
+/* Views and backward go through the mode, too. */
+static void test_gradient_on_a_stream(void** state) {
+  CTX;
+  uint64_t order;
+  load_fake(c);
+  for (order = 0; order < 10; order++) {
+    tt_stream *s, *own;
+    tt_tensor *x, *y = NULL, *flat = NULL, *sum = NULL, *grad = NULL;
+    fake_late(order);
+    OK(tt_stream_default(c, NULL, &own));
+    OK(tt_stream_new(c, NULL, 0, &s));
+    x = on(c, k1234, kCuda0);
+    OK(tt_requires_grad_(c, x, 1));
+    OK(tt_stream_set(c, s));
+    OK(tt_mul(c, x, x, &y));
+    OK(tt_flatten(c, y, NULL, &flat));
+    OK(tt_sum(c, flat, NULL, &sum));
+    OK(tt_backward(c, sum, NULL));
+    OK(tt_stream_set(c, own));
+    OK(tt_tensor_grad(c, x, &grad));
+    HOLDS(grad, 2, 4, 6, 8);
+    HOLDS(flat, 1, 4, 9, 16);
+    tt_stream_release(s);
+    tt_stream_release(own);
+    tt_tensor_release(x);
+    tt_tensor_release(y);
+    tt_tensor_release(flat);
+    tt_tensor_release(sum);
+    tt_tensor_release(grad);
+  }
+  fake_late(0);
+}
+
+/* Blocks are cut and merged while streams run late. */
+static void test_memory(void** state) {
+  CTX;
+  tt_device_memory m;
+  tt_stream *s, *own;
+  uint64_t order;
+  load_fake(c);
+  fake_cut_blocks(1);
+  for (order = 1; order < 12; order++) {
+    fake_late(order);
+    one_program(c);
+  }
+  OK(tt_stream_new(c, NULL, 0, &s));
+  OK(tt_stream_default(c, NULL, &own));
+  OK(tt_device_memory_stats(c, &kCuda0, &m));
+  assert_int_equal(m.allocated, 0);
+  assert_true(m.reserved > 0 && m.max_allocated > 0 && m.allocations > 0);
+  assert_true(m.total >= m.free && m.total - m.free >= m.reserved);
+  OK(tt_device_reset_peak(c, &kCuda0));
+  OK(tt_synchronize(c, NULL));
+  OK(tt_trim(c));
+  OK(tt_device_memory_stats(c, NULL, &m));
+  assert_int_equal(m.reserved, 0);
+  assert_int_equal(m.max_allocated, 0);
+  FAILS(TT_DEVICE, tt_device_memory_stats(c, &(tt_device){TT_CPU, 0}, &m));
+  tt_stream_release(s);
+  tt_stream_release(own);
+  fake_late(0);
+  OK(tt_trim(c));
+  fake_cut_blocks(0);
+}
+
+/* The error that loses a device is the one that all later calls report; the process goes on. */
+static void test_lost_device(void** state) {
+  CTX;
+  tt_ctx* other;
+  tt_tensor *x, *y = NULL, *z = NULL;
+  tt_stream* s;
+  tt_event* event;
+  load_fake(c);
+  OK(tt_ctx_new(NULL, &other)); /* a runtime of its own */
+  x = on(other, k1234, kCuda1);
+  OK(tt_stream_new(other, &kCuda1, 0, &s));
+  OK(tt_event_new(other, &kCuda1, 0, &event));
+  fake_fail(0, TT_DEVICE, 0);
+  assert_int_equal(tt_add(other, x, x, &y), TT_DEVICE);
+  assert_non_null(strstr(tt_ctx_error(other)->message, "kernel add on device cuda:1 failed"));
+  assert_int_equal(tt_mul(other, x, x, &z), TT_DEVICE);
+  assert_non_null(strstr(tt_ctx_error(other)->message, "was lost: kernel add"));
+  assert_null(z);
+  assert_int_equal(tt_synchronize(other, &kCuda1), TT_DEVICE);
+  assert_int_equal(tt_stream_set(other, s), TT_DEVICE);
+  assert_int_equal(tt_event_record(other, event, NULL), TT_DEVICE);
+  tt_tensor_release(x);
+  tt_stream_release(s);
+  tt_event_release(event);
+  tt_ctx_release(other);
+  /* other runtimes have the device still: a real one would refuse them, too */
+  x = on(c, k1234, kCuda0);
+  OK(tt_add(c, x, x, &y));
+  HOLDS(y, 2, 4, 6, 8);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+}
+
+static void test_fork(void** state) {
+  CTX;
+  tt_tensor* x;
+  pid_t child;
+  int status = 0;
+  load_fake(c);
+  x = on(c, k1234, kCuda0);
+  child = fork();
+  if (child == 0) {
+    tt_tensor* y = NULL;
+    tt_ctx* fresh = NULL;
+    int wrong = tt_add(c, x, x, &y) != TT_DEVICE || !strstr(tt_ctx_error(c)->message, "fork");
+    tt_tensor_release(x);
+    wrong |= tt_ctx_new(NULL, &fresh) != TT_OK;
+    wrong |= tt_synchronize(fresh, &kCuda0) != TT_DEVICE;
+    tt_ctx_release(fresh);
+    _exit(wrong);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  tt_tensor_release(x);
+}
+
+/* Streams, events and memory that outlive the runtime. */
+static void test_outlive(void** state) {
+  const int64_t before = fake_live(1);
+  tt_ctx* c;
+  tt_stream* s;
+  tt_event* e;
+  tt_tensor* x;
+  (void)state;
+  assert_int_equal(tt_ctx_new(NULL, &c), TT_OK);
+  load_fake(c);
+  OK(tt_stream_new(c, &kCuda1, 0, &s));
+  OK(tt_event_new(c, &kCuda1, 0, &e));
+  OK(tt_stream_set(c, s));
+  x = on(c, k1234, kCuda1);
+  tt_ctx_release(c);
+  tt_event_release(e);
+  tt_stream_release(s);
+  tt_tensor_release(x);
+  assert_int_equal(fake_live(1), before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(test_handles),
+      TEST(test_streams_run_late),
+      TEST(test_gradient_on_a_stream),
+      TEST(test_memory),
+      TEST(test_lost_device),
+      TEST(test_fork),
+      cmocka_unit_test(test_outlive),
+  };
+  return cmocka_run_group_tests(tests, open_fake, NULL);
+}

@@ -1,0 +1,200 @@
+#include "streams.h"
+
+#include "fake.h"
+
+#include <time.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace fake {
+
+namespace {
+
+struct Mark {  // one recording of an event
+  bool done = false;
+  double ms = 0;
+  Stream* by = nullptr;
+};
+using MarkRef = std::shared_ptr<Mark>;
+
+struct Job {
+  std::function<void()> body;
+  MarkRef before;  // not until this is done
+};
+
+double now_ms() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
+}
+
+}  // namespace
+
+struct Stream {
+  int32_t device;
+  bool freed = false;
+  std::deque<Job> jobs;
+};
+struct Event {
+  MarkRef mark = std::make_shared<Mark>();
+};
+
+namespace {
+
+struct Scheduler {
+  std::recursive_mutex lock;
+  uint64_t order = 0;
+  std::vector<Stream*> streams;
+  Stream* own[TT_FAKE_DEVICES] = {};
+
+  uint64_t chance() {  // splitmix64
+    uint64_t z = order += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+  bool ready(const Stream& s) {
+    return !s.jobs.empty() && (!s.jobs.front().before || s.jobs.front().before->done);
+  }
+  void run_one(Stream& s) {
+    Job job = std::move(s.jobs.front());
+    s.jobs.pop_front();
+    if (job.body) job.body();
+  }
+  // Runs the next job of s, and before it what it waits for.
+  void advance(Stream& s) {
+    if (order > 1) run_some();
+    std::vector<Stream*> path{&s};
+    while (!path.empty()) {
+      Stream& top = *path.back();
+      if (top.jobs.empty()) {
+        path.pop_back();
+      } else if (ready(top)) {
+        run_one(top);
+        path.pop_back();
+      } else {
+        path.push_back(top.jobs.front().before->by);
+      }
+    }
+  }
+  // Runs jobs of streams that nobody waits for.
+  void run_some() {
+    for (uint64_t n = chance() % 4; n > 0 && !streams.empty(); n--) {
+      Stream& s = *streams[chance() % streams.size()];
+      if (ready(s)) run_one(s);
+    }
+  }
+  void drain(Stream& s) {
+    while (!s.jobs.empty()) advance(s);
+    if (s.freed) forget(&s);
+  }
+  void forget(Stream* s) {
+    for (size_t i = 0; i < streams.size(); i++)
+      if (streams[i] == s) streams.erase(streams.begin() + int64_t(i--));
+    delete s;
+  }
+};
+Scheduler& scheduler() {
+  static Scheduler* s = new Scheduler;  // never destroyed: see memory.cpp
+  return *s;
+}
+using Guard = std::lock_guard<std::recursive_mutex>;
+
+Stream& stream_or_own(int32_t device, Stream* s) { return s ? *s : *default_stream(device); }
+
+}  // namespace
+
+void set_late(uint64_t order) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  for (Stream* s : std::vector<Stream*>(q.streams)) q.drain(*s);
+  q.order = order;
+}
+bool is_late() {
+  Guard l(scheduler().lock);
+  return scheduler().order != 0;
+}
+
+Stream* new_stream(int32_t device) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  q.streams.push_back(new Stream{device, false, {}});
+  return q.streams.back();
+}
+void free_stream(Stream* s) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  s->freed = true;
+  if (s->jobs.empty()) q.forget(s);
+}
+Stream* default_stream(int32_t device) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  if (!q.own[device]) q.own[device] = new_stream(device);
+  return q.own[device];
+}
+
+void enqueue(int32_t device, Stream* s, std::function<void()> body) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  if (!q.order) return body();
+  stream_or_own(device, s).jobs.push_back({std::move(body), nullptr});
+  if (q.order > 1) q.run_some();
+}
+bool is_done(int32_t device, Stream* s) {
+  Guard l(scheduler().lock);
+  return stream_or_own(device, s).jobs.empty();
+}
+void wait(int32_t device, Stream* s) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  if (q.order) q.drain(stream_or_own(device, s));
+}
+void wait_device(int32_t device) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  if (!q.order) return;
+  for (Stream* s : std::vector<Stream*>(q.streams))
+    if (s->device == device) q.drain(*s);
+}
+
+Event* new_event() { return new Event; }
+void free_event(Event* e) {
+  Guard l(scheduler().lock);
+  delete e;
+}
+void record(int32_t device, Event* e, Stream* s) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  e->mark = std::make_shared<Mark>();
+  e->mark->by = &stream_or_own(device, s);
+  enqueue(device, s, [mark = e->mark] {
+    mark->done = true;
+    mark->ms = now_ms();
+  });
+}
+void let_wait(int32_t device, Stream* s, Event* e) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  if (q.order && !e->mark->done && e->mark->by)
+    stream_or_own(device, s).jobs.push_back({nullptr, e->mark});
+}
+bool has_happened(Event* e) {
+  Guard l(scheduler().lock);
+  return e->mark->done || !e->mark->by;
+}
+void wait(Event* e) {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  while (e->mark->by && !e->mark->done) q.advance(*e->mark->by);
+}
+double time_of(Event* e) {
+  Guard l(scheduler().lock);
+  return e->mark->ms;
+}
+
+}  // namespace fake

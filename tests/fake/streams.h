@@ -1,0 +1,36 @@
+// Streams of the fake devices. Work runs when it is enqueued, or late: as late as an order allows
+// that CUDA may choose, too.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <functional>
+
+namespace fake {
+
+struct Stream;
+struct Event;
+
+// 0: work runs at once; 1: only when someone waits for it; more: the seed of an order.
+void set_late(uint64_t order);
+bool is_late();
+
+Stream* new_stream(int32_t device);
+void free_stream(Stream* s);  // work that it has is done later
+Stream* default_stream(int32_t device);
+// Runs body() after what the stream has to do so far. NULL: the device's default stream.
+void enqueue(int32_t device, Stream* s, std::function<void()> body);
+bool is_done(int32_t device, Stream* s);
+void wait(int32_t device, Stream* s);
+void wait_device(int32_t device);
+
+Event* new_event();
+void free_event(Event* e);
+void record(int32_t device, Event* e, Stream* s);
+void let_wait(int32_t device, Stream* s, Event* e);
+bool has_happened(Event* e);
+void wait(Event* e);
+double time_of(Event* e);  // milliseconds
+
+}  // namespace fake

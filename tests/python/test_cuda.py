@@ -1,0 +1,63 @@
+"""tt.cuda on the fake device, in a process of its own: a process has one device library."""
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import tt
+from tt import runtime
+
+runtime.load_cuda({fake!r})
+cuda = tt.cuda
+assert cuda.is_available() and cuda.device_count() == 2
+assert cuda.get_device_name() == "fake" and cuda.get_device_capability() == (9, 0)
+assert cuda.get_device_properties("cuda:1").warp_size == 32
+assert cuda.can_device_access_peer(0, 1)
+x = tt.arange(6.0).to("cuda")
+side = cuda.Stream()
+assert side == side and side != cuda.default_stream() and side != 3
+assert cuda.current_stream() == cuda.default_stream()
+begin, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+with cuda.stream(side):
+    assert cuda.current_stream() == side
+    begin.record()
+    y = x * 2
+    end.record()
+with side:
+    z = y + 1
+assert cuda.current_stream() == cuda.default_stream()
+assert (y + z).tolist() == [1, 5, 9, 13, 17, 21]
+end.synchronize()
+assert begin.query() and begin.elapsed_time(end) >= 0
+side.wait_stream(cuda.current_stream())
+side.wait_event(side.record_event())
+side.synchronize()
+assert side.query() and side.cuda_stream
+with cuda.stream(None):
+    pass
+used = cuda.memory_allocated()
+assert 0 < used <= cuda.memory_reserved() and used <= cuda.max_memory_allocated()
+free, total = cuda.mem_get_info()
+assert 0 < free < total
+cuda.reset_peak_memory_stats()
+assert cuda.max_memory_allocated() == used
+assert cuda.memory_stats()["num_ooms"] == 0
+del y, z
+cuda.synchronize()
+cuda.empty_cache()
+assert cuda.memory_reserved() == cuda.memory_allocated() < used
+try:
+    cuda.Stream("cuda:2")
+except tt.errors.DeviceError as e:
+    assert "there are 2 CUDA devices" in str(e)
+else:
+    assert False
+"""
+
+
+def test_streams_events_and_memory():
+    fake = os.path.join(os.environ["TT_BUILD"], "tests/fake/libtt_fake.so")
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(fake=fake)], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
