@@ -13,8 +13,12 @@ namespace TT_NS {
 
 namespace cuda {
 #define TT_CUDA_ROW(name) int32_t name(const void* plan, void* stream, void* workspace);
-#define TT_CUDA_WORKSPACE(name) size_t name##_workspace(const void* plan);
+#define TT_CUDA_ROW_WORKSPACE(name) \
+  TT_CUDA_ROW(name)                 \
+  size_t name##_workspace(const void* plan);
 #include "kernels/cuda/rows.inc"
+#undef TT_CUDA_ROW
+#undef TT_CUDA_ROW_WORKSPACE
 }  // namespace cuda
 
 namespace {
@@ -295,12 +299,16 @@ int32_t launch(int32_t device, const void* plan, void* stream, void* workspace) 
   return kLaunch(plan, stream, workspace);
 }
 
-size_t workspace_bytes(int32_t kernel, const void* plan) {
+size_t workspace_bytes(int32_t kernel, [[maybe_unused]] const void* plan) {
   switch (kernel) {
 #define TT_CUDA_ROW(name)
-#define TT_CUDA_WORKSPACE(name) \
-  case kRow_##name: return cuda::name##_workspace(plan); #include "kernels/cuda/rows.inc"
-    default: return plan ? 0 : 0;
+#define TT_CUDA_ROW_WORKSPACE(name) \
+  case kRow_##name:                 \
+    return cuda::name##_workspace(plan);
+#include "kernels/cuda/rows.inc"
+#undef TT_CUDA_ROW
+#undef TT_CUDA_ROW_WORKSPACE
+    default: return 0;
   }
 }
 
@@ -318,7 +326,10 @@ constexpr DeviceBackend make_table() {
   b.event_done = event_done;
   b.workspace_bytes = workspace_bytes;
 #define TT_CUDA_ROW(name) b.kernels[kRow_##name] = launch<cuda::name>;
+#define TT_CUDA_ROW_WORKSPACE(name) TT_CUDA_ROW(name)
 #include "kernels/cuda/rows.inc"
+#undef TT_CUDA_ROW
+#undef TT_CUDA_ROW_WORKSPACE
   b.block_rule = kCutBlocks;
   b.stream_new = stream_new;
   b.stream_free = stream_free;

@@ -37,13 +37,19 @@ void DeviceChecks::destroy(CudaDevice& d) noexcept {
   os_free(checks);
 }
 
+static bool has_passed(const DeviceCheck& check, const int64_t* place) noexcept {
+  if (check.is_flag)
+    return __atomic_load_n(reinterpret_cast<const unsigned char*>(place), __ATOMIC_ACQUIRE) != 0;
+  return __atomic_load_n(place, __ATOMIC_ACQUIRE) == kCheckPassed;
+}
+
 // Ends the checks of a stream that passed, in order; stops before one that found something.
 void DeviceChecks::end_passed(int32_t stream) noexcept {
   for (int64_t k = 0; k < n_; k++) {
     const int64_t i = (first_ + k) % kPlaces;
     Started& s = started_[i];
     if (s.passed || (stream != kAllStreams && s.stream != stream)) continue;
-    if (__atomic_load_n(&places_[i], __ATOMIC_ACQUIRE) != kCheckPassed) break;
+    if (!has_passed(s.check, &places_[i])) break;
     s.passed = true;
     s.check.values.reset();
   }
@@ -87,14 +93,16 @@ void DeviceChecks::report(CudaDevice& d, bool all) {
     Lock lock(mutex_);
     const int32_t stream = all ? kAllStreams : current_stream(d).number;
     end_passed(stream);
-    for (int64_t k = 0; k < n_ && found == kCheckPassed; k++) {
+    for (int64_t k = 0; k < n_; k++) {
       const int64_t i = (first_ + k) % kPlaces;
       Started& s = started_[i];
       if (s.passed || (!all && s.stream != stream)) continue;
-      found = __atomic_load_n(&places_[i], __ATOMIC_ACQUIRE);
+      if (has_passed(s.check, &places_[i])) continue;
+      found = places_[i];
       failed = static_cast<DeviceCheck&&>(s.check);
+      break;
     }
-    if (found == kCheckPassed) return;
+    if (!failed.report) return;
     // The first one counts: what followed it computed with wrong values.
     for (int64_t k = 0; k < n_; k++) {
       Started& s = started_[(first_ + k) % kPlaces];

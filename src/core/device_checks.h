@@ -11,13 +11,17 @@ namespace TT_NS {
 constexpr int64_t kCheckPassed = INT64_MAX;
 
 struct DeviceCheck {
-  const char* op;   // of the call; static
-  const char* arg;  // static
+  const char* op = "";   // of the call; static
+  const char* arg = "";  // static
   // Fails with the message. found: what the kernel has stored instead of kCheckPassed.
-  void (*report)(const DeviceCheck&, int64_t found);
-  TensorRef values;  // what was checked; NULL: the message needs no value
-  Shape sizes, strides;
-  int64_t low, size;
+  void (*report)(const DeviceCheck&, int64_t found) = nullptr;
+  bool is_flag = false;  // the first byte of the place is a bool, true if the check passed
+  // what report needs
+  tt_status status = TT_OK;
+  const char* text = "";  // static
+  TensorRef values = {};  // what was checked
+  Shape sizes = {}, strides = {};
+  int64_t low = 0, size = 0;
 };
 
 class DeviceChecks {

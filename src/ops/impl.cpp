@@ -1,5 +1,6 @@
 #include "ops/impl.h"
 
+#include "core/device_checks.h"
 #include "dispatch/key.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -163,6 +164,35 @@ void check_readable(const Tensor& t) {
 Scalar read_scalar(const Tensor& t) {
   note_host_read(t);
   return load_element(t);
+}
+
+[[noreturn]] static void report_requirement(const DeviceCheck& c, int64_t) {
+  fail_arg(c.status, c.arg, "{}", c.text);
+}
+
+// Returns false if the caller has to wait for the value itself.
+static TT_COLD bool require_later(const Tensor& holds, tt_status status, const char* arg,
+                                  const char* text) {
+  CudaDevice& d = runtime_cuda(ctx().rt, holds.device.index);
+  DeviceChecks* checks = DeviceChecks::of(d);
+  if (!checks || (ctx().watched & kWatchWork)) return false;
+  DeviceStream& stream = current_stream(d);
+  wait_for_writer(stream, *holds.storage);
+  int64_t* place = checks->place(d);
+  cuda_check(d, d.backend->copy_pinned(d.index, place, holds.data, 1, kDeviceToHost, stream.handle),
+             "copying a condition");
+  DeviceCheck check{.op = tls.op, .arg = arg, .report = report_requirement};
+  check.is_flag = true;
+  check.status = status;
+  check.text = text;
+  checks->start(d, place, std::move(check));
+  return true;
+}
+
+void require(const Tensor& holds, tt_status status, const char* arg, const char* text) {
+  check_readable(holds);
+  if (holds.device.type == TT_CUDA && require_later(holds, status, arg, text)) return;
+  if (!read_scalar(holds).i) fail_arg(status, arg, "{}", text);
 }
 
 Scalar load_element(const Tensor& t) {

@@ -73,6 +73,9 @@ class Workspace {
 Scalar read_scalar(const Tensor& t);
 // The same for a value that decides nothing but whether the call fails.
 Scalar load_element(const Tensor& t);
+// Fails with `text` unless the one element of `holds`, a bool, is true. On a CUDA device the call
+// goes on, and the next synchronisation fails instead: work that relies on it must be harmless.
+void require(const Tensor& holds, tt_status status, const char* arg, const char* text);
 // Fails for a sample inside vmap, whose elements have no place of their own.
 void check_readable(const Tensor& t);
 

@@ -167,9 +167,9 @@ TensorRef istft(Call, const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length
   sum = op::slice(*sum, 1, start, covered);
   weights = op::slice(*weights, 1, start, covered);
   const bool read = weights->numel && weights->device.type != TT_META;
-  if (read && !read_scalar(*op::gt(*op::min(*op::abs(*op::detach(*weights))), 1e-11)).i)
-    fail_arg(TT_INVALID_ARG, "window",
-             "the squares of the windows add up to less than 1e-11 at some element of the signal");
+  if (read)
+    require(*op::gt(*op::min(*op::abs(*op::detach(*weights))), 1e-11), TT_INVALID_ARG, "window",
+            "the squares of the windows add up to less than 1e-11 at some element of the signal");
   TensorRef y = op::div(*sum, *weights);
   if (end > covered) {
     const int64_t behind[2] = {0, end - TT_NS::max(covered, start)};

@@ -1,5 +1,6 @@
 #include "ops/index/nest.h"
 
+#include "core/device_checks.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -43,9 +44,36 @@ class FirstBad {
            size);
 }
 
+[[noreturn]] static void report_index(const DeviceCheck& c, int64_t position) {
+  fail_position(*c.values, c.sizes, c.strides, position, c.arg, c.low, c.size);
+}
+
+// Starts a check on a CUDA device whose result is read at the next synchronisation: kernels that
+// get its indices never access memory by one that is out of range. Returns false if the caller has
+// to wait for it.
+static TT_COLD bool check_later(IndexCheckPlan& plan, const Kernel& k, const Tensor& index,
+                                Ints shape, Ints strides, const char* arg) {
+  CudaDevice& d = runtime_cuda(ctx().rt, index.device.index);
+  DeviceChecks* checks = DeviceChecks::of(d);
+  if (!checks || (ctx().watched & kWatchWork)) return false;
+  DeviceCheck check{.op = tls.op, .arg = arg, .report = report_index};
+  check.values = new_alias(index);
+  check.sizes = Shape(shape);
+  check.strides = Shape(strides);
+  check.low = plan.low;
+  check.size = plan.size;
+  int64_t* place = checks->place(d);
+  plan.index = index.data;
+  plan.first_bad = place;
+  launch_stages(k, index.device, &plan.run);
+  checks->start(d, place, std::move(check));
+  return true;
+}
+
 static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, Ints shape,
                   Ints strides, const char* arg) {
   if (plan.n == 0) return;
+  if (index.device.type == TT_CUDA && check_later(plan, k, index, shape, strides, arg)) return;
   FirstBad bad(index.device);
   plan.index = index.data;
   plan.first_bad = bad.data();

@@ -63,8 +63,11 @@ static TensorRef shaped_var(const Tensor& var, const Tensor& input) {
 static void check_not_negative(const Tensor& var) {
   if (var.numel == 0 || var.device.type == TT_META) return;
   MaskGuard no_grad(bit(kKeyAutograd));
-  if (read_scalar(*op::any(*op::lt(var, Scalar(0)))).i)
-    fail_arg(TT_INVALID_ARG, "var", "var has negative elements: variances must be at least 0");
+  constexpr const char* kNegative = "var has negative elements: variances must be at least 0";
+  TensorRef negative = op::any(*op::lt(var, Scalar(0)));
+  if (var.device.type == TT_CUDA)
+    return require(*op::logical_not(*negative), TT_INVALID_ARG, "var", kNegative);
+  if (read_scalar(*negative).i) fail_arg(TT_INVALID_ARG, "var", "{}", kNegative);
 }
 // max(var, eps), with the gradient of var.
 static TensorRef bounded_var(const Tensor& var, double eps) {

@@ -166,8 +166,7 @@ static TensorRef scale_and_shift(TensorRef drawn, const Operand& mean, const Ope
   if (std.t && is_complex(std.t->dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "std", "std is {}: must be real", fmt(std.t->dtype));
   const bool read = std.t && std.t->numel && std.t->device.type != TT_META;
-  if (read && !read_scalar(*op::all(op::ge(*std.t, 0))).i)
-    fail_arg(TT_INVALID_ARG, "std", "std has negative values");
+  if (read) require(*op::all(op::ge(*std.t, 0)), TT_INVALID_ARG, "std", "std has negative values");
   TensorRef z = filled(kRandomNormal, std::move(drawn), generator);
   TensorRef scaled = std.t ? op::mul(*z, *std.t) : op::mul(*z, *std.s);
   TensorRef out = mean.t ? op::add(*scaled, *mean.t) : op::add(*scaled, *mean.s);
@@ -285,8 +284,8 @@ static void check_probabilities(const Tensor& p) {
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef low = op::ge(p, 0);
   TensorRef high = op::le(p, 1);
-  if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
-    fail_arg(TT_INVALID_ARG, "self", "self has probabilities outside [0, 1]");
+  for (const TensorRef* side : {&low, &high})
+    require(*op::all(*side), TT_INVALID_ARG, "self", "self has probabilities outside [0, 1]");
 }
 
 TensorRef bernoulli(Call, const Tensor& self, Generator* generator) {

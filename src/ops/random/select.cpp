@@ -39,11 +39,12 @@ static void check_weights(const Tensor& p, int64_t samples, bool replacement) {
   if (p.numel == 0 || p.device.type == TT_META) return;
   TensorRef low = op::ge(p, 0);
   TensorRef high = op::lt(p, __builtin_inf());
-  if (!read_scalar(*op::all(low)).i || !read_scalar(*op::all(high)).i)
-    fail_arg(TT_INVALID_ARG, "self", "self has weights that are negative, infinite or nan");
+  for (const TensorRef* side : {&low, &high})
+    require(*op::all(*side), TT_INVALID_ARG, "self",
+            "self has weights that are negative, infinite or nan");
   const int64_t last[1] = {-1};
-  if (!read_scalar(*op::all(op::gt(*op::amax(p, last), 0))).i)
-    fail_arg(TT_INVALID_ARG, "self", "self has a row without a positive weight");
+  require(*op::all(op::gt(*op::amax(p, last), 0)), TT_INVALID_ARG, "self",
+          "self has a row without a positive weight");
 }
 
 // Exponential race: selects the positions with the largest weight / e, one after the other, without

@@ -212,6 +212,59 @@ static void test_memory(void** state) {
   fake_cut_blocks(0);
 }
 
+/* Indices out of range and other values that a call refuses are found while it runs, and reported at
+   the next synchronisation: the first one, with operator, argument, position and value. */
+static void test_faults_come_late(void** state) {
+  CTX;
+  static const int64_t kGood[] = {0, 1, 1}, kBad[] = {1, 7, 0};
+  const int64_t three = 3;
+  const tt_to_opts to = {.set = TT_TO_DEVICE, .device = {TT_CUDA, 0}};
+  tt_tensor *x, *host, *good = NULL, *bad = NULL, *y = NULL, *z = NULL, *zero = NULL;
+  uint64_t order;
+  int64_t read[3];
+  int i;
+  load_fake(c);
+  x = on(c, k1234, kCuda0);
+  OK(tt_tensor_from_data(c, kGood, TT_I64, &three, 1, &host));
+  OK(tt_to(c, host, &to, &good));
+  tt_tensor_release(host);
+  OK(tt_tensor_from_data(c, kBad, TT_I64, &three, 1, &host));
+  OK(tt_to(c, host, &to, &bad));
+  OK(tt_zeros_like(c, bad, NULL, &zero));
+  for (order = 0; order < 8; order++) {
+    const int64_t before = fake_syncs();
+    fake_late(order);
+    for (i = 0; i < 20; i++) {
+      OK(tt_index_select(c, x, 0, good, &y));
+      tt_tensor_release(y);
+    }
+    OK(tt_index_select(c, x, 1, bad, &y));
+    OK(tt_index_select(c, x, 0, bad, &z));
+    assert_int_equal(fake_syncs(), before);
+    FAILS(TT_INDEX, tt_synchronize(c, &kCuda0));
+    SAYS("index_select: index holds 7 at [1]: must be in [0, 2)");
+    assert_string_equal(tt_ctx_error(c)->arg, "index");
+    OK(tt_synchronize(c, &kCuda0)); /* told once, and only the first one */
+    tt_tensor_release(y);
+    tt_tensor_release(z);
+    OK(tt_floor_divide(c, bad, zero, &y));
+    FAILS(TT_INVALID_ARG, tt_tensor_read(c, y, read, sizeof read)); /* waits, too */
+    SAYS("integer division by zero");
+    tt_tensor_release(y);
+    for (i = 0; i < 600; i++) { /* more than can be kept */
+      OK(tt_index_select(c, x, 0, good, &y));
+      tt_tensor_release(y);
+    }
+    OK(tt_synchronize(c, NULL));
+  }
+  fake_late(0);
+  tt_tensor_release(x);
+  tt_tensor_release(host);
+  tt_tensor_release(good);
+  tt_tensor_release(bad);
+  tt_tensor_release(zero);
+}
+
 /* The error that loses a device is the one that all later calls report; the process goes on. */
 static void test_lost_device(void** state) {
   CTX;
@@ -291,13 +344,9 @@ static void test_outlive(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_handles),
-      TEST(test_streams_run_late),
-      TEST(test_gradient_on_a_stream),
-      TEST(test_memory),
-      TEST(test_lost_device),
-      TEST(test_fork),
-      cmocka_unit_test(test_outlive),
+      TEST(test_handles), TEST(test_streams_run_late),    TEST(test_gradient_on_a_stream),
+      TEST(test_memory),  TEST(test_faults_come_late),    TEST(test_lost_device),
+      TEST(test_fork),    cmocka_unit_test(test_outlive),
   };
   return cmocka_run_group_tests(tests, open_fake, NULL);
 }
