@@ -24,7 +24,7 @@ end
 function Group(; timeout::Real=1800)
     under_mpi = haskey(ENV, "OMPI_COMM_WORLD_SIZE") || haskey(ENV, "PMI_SIZE")
     under_mpi && !haskey(ENV, "MASTER_ADDR") && return Group("mpi", -1, -1; timeout=timeout)
-    rank, size = (parse(Int, get(ENV, name, d)) for (name, d) in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    rank, size = parse(Int, get(ENV, "RANK", "0")), parse(Int, get(ENV, "WORLD_SIZE", "1"))
     size == 1 && return Group("gloo", rank, size; timeout=timeout)
     return Group("gloo", rank, size, "tcp://$(ENV["MASTER_ADDR"]):$(ENV["MASTER_PORT"])";
         timeout=timeout)

@@ -158,6 +158,9 @@ class Server {
       (void)!write(wake_[1], "", 1);
       thread_.join();
     }
+    // First the port: a client whose connection ends may connect to the next store at once.
+    listener_ = Descriptor(-1);
+    clients_.clear();
     for (int fd : wake_)
       if (fd >= 0) ::close(fd);
   }
@@ -283,6 +286,13 @@ class TcpStore : public Store {
     return true;
   }
   void end() override { server_.reset(); }
+  void wait_for_end() override {
+    char none;
+    pollfd fd = {socket_.get(), POLLIN, 0};
+    while (left_ns() > 0) {
+      if (poll(&fd, 1, 50) > 0 && recv(socket_.get(), &none, 1, MSG_DONTWAIT) <= 0) return;
+    }
+  }
 
  private:
   bool connect_to(const std::string& host, const std::string& port, std::string* why) {
@@ -370,7 +380,7 @@ std::string Store::read(const std::string& key, int rank) {
 
 void Store::finish() {
   claim("done" + std::to_string(rank_), "1", rank_);
-  if (rank_) return;
+  if (rank_) return wait_for_end();
   for (int r = 0; r < size_; r++) read("done" + std::to_string(r), r);
   end();
 }

@@ -17,7 +17,7 @@ class Store : public gloo::rendezvous::Store {
   // Sets a key that nobody has set before; fails with the rank that it belongs to.
   void claim(const std::string& key, const std::string& value, int rank);
   std::string read(const std::string& key, int rank);  // waits for the key, which `rank` sets
-  // Waits, on rank 0, until every process has called it; then ends the store.
+  // Rank 0 waits until every process has called it and ends the store; the others wait for that.
   void finish();
   // An address of this machine that the other processes reach.
   virtual std::string local_address() const = 0;
@@ -30,7 +30,8 @@ class Store : public gloo::rendezvous::Store {
  protected:
   virtual bool put(const std::string& key, const std::string& value) = 0;  // false: it is there
   virtual bool find(const std::string& key, std::string* value) = 0;
-  virtual void end() = 0;  // on rank 0, after all others have finished
+  virtual void end() = 0;         // on rank 0, after all others have finished
+  virtual void wait_for_end() {}  // on the others: the next store may be at the same place
   int64_t left_ns() const;
   [[noreturn]] void fail(const std::string& text) const;
   std::string place_;

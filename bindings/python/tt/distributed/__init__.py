@@ -11,10 +11,9 @@ from enum import Enum
 
 from .. import _ops as ops
 from .._create import tensor as tensor_of
-from .._dtypes import uint8
 from .._tensor import Tensor
 from ..errors import DistributedError, InvalidArgumentError
-from ._group import Done, ProcessGroup, Work, connect, is_there
+from ._group import Done, ProcessGroup, Work, bytes_of, connect, is_there, tensor_of_bytes
 from .rendezvous import place_of
 
 TYPE_CHECKING = False
@@ -72,6 +71,18 @@ __all__ = [
     "scatter_object_list",
     "send",
 ]
+
+
+SUBMODULES = "algorithms checkpoint fsdp nn optim rpc".split()
+
+
+def __getattr__(name: str) -> Any:
+    """Submodules, when they are first used."""
+    if name not in SUBMODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f"{__name__}.{name}")
 
 
 class ReduceOp(Enum):
@@ -511,14 +522,14 @@ def packed(obj: Any) -> Tensor:
     """The bytes of an object."""
     import pickle
 
-    return tensor_of(list(pickle.dumps(obj)), dtype=uint8)
+    return tensor_of_bytes(pickle.dumps(obj))
 
 
 def unpacked(t: Tensor, n: int) -> Any:
     """The object of the first n bytes."""
     import pickle
 
-    return pickle.loads(bytes(t[:n].tolist()))
+    return pickle.loads(bytes_of(t[:n]))
 
 
 def shared_length(t: Tensor, group: Any) -> tuple[list[int], Tensor]:

@@ -6,9 +6,12 @@ import os
 from ctypes import byref, c_int32, c_int64, c_void_p
 from datetime import timedelta
 
+from .._create import frombuffer
+from .._dtypes import uint8
 from .._layouts import struct
 from .._lib import Handle, call, finalizer, lib, quick
 from .._lib import path as library_path
+from .._ops import empty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,6 +129,16 @@ class ProcessGroup:
         made = WorkHandle.__new__(WorkHandle)
         call(name, self.handle, *numbers, byref(made))
         return Work(made, after, *args)
+
+
+def tensor_of_bytes(data: bytes) -> Tensor:
+    """A tensor of these bytes."""
+    return frombuffer(bytearray(data), dtype=uint8) if data else empty(0, dtype=uint8)
+
+
+def bytes_of(t: Tensor) -> bytes:
+    """The bytes of a dense tensor."""
+    return ctypes.string_at(t.data_ptr(), t.numel()) if t.numel() else b""
 
 
 def library_of(backend: str) -> str | None:

@@ -1,0 +1,150 @@
+"""Checkpoints of which each rank writes its part, and that any number of ranks load.
+
+A checkpoint is a directory: a safetensors file of each rank, and metadata.json, which is written
+last. A directory without it is no checkpoint, whatever has ended its save.
+"""
+from __future__ import annotations
+
+import json
+import os
+
+from ..._tensor import Tensor
+from ...autograd import no_grad
+from ...errors import InvalidArgumentError
+from ...safetensors import safe_open, save_file
+from .. import all_gather_object, barrier, checked, group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Shard", "load", "save"]
+VERSION = 1
+
+
+class Shard:
+    """Elements [start, start + tensor.numel()) of a flat tensor of `total` elements. Elements from
+    `total` on are padding, which is not saved."""
+
+    def __init__(self, tensor: Tensor, start: int, total: int) -> None:
+        self.tensor, self.start, self.total = tensor, start, total
+
+    def used(self) -> int:
+        """The number of elements that are no padding."""
+        return max(0, min(self.tensor.numel(), self.total - self.start))
+
+
+def ranks_of(process_group: Any) -> tuple[int, int]:
+    """The rank of this process and the number of ranks, 0 and 1 without a group."""
+    if process_group is None and group.WORLD is None:
+        return 0, 1
+    g = checked(process_group, "checkpoint")
+    return g.rank(), g.size()
+
+
+def save(
+    state_dict: dict[str, Any], checkpoint_id: str | os.PathLike[str], process_group: Any = None
+) -> None:
+    """Writes a checkpoint; all ranks call it with the same names.
+
+    state_dict: a Shard is written by its rank; tensors and numbers, which are the same on all
+        ranks, by rank 0.
+    checkpoint_id: the directory, which all ranks see.
+    """
+    rank, size = ranks_of(process_group)
+    path = os.fspath(checkpoint_id)
+    os.makedirs(path, exist_ok=True)
+    metadata = os.path.join(path, "metadata.json")
+    if rank == 0 and os.path.exists(metadata):
+        os.remove(metadata)
+    if size > 1:
+        barrier(process_group)
+    tensors: dict[str, Tensor] = {}
+    entries: dict[str, dict[str, Any]] = {}
+    for name, value in state_dict.items():
+        if isinstance(value, Shard):
+            tensors[name] = value.tensor.detach().flatten()[: value.used()].contiguous()
+            entries[name] = {"total": value.total, "start": value.start, "n": value.used()}
+        elif isinstance(value, Tensor):
+            if rank == 0:
+                tensors[name] = value.detach().contiguous()
+            entries[name] = {"shape": list(value.shape)}
+        else:
+            entries[name] = {"value": value}
+    save_file(tensors, os.path.join(path, f"{rank}.safetensors"))
+    parts: list[Any] = [entries]
+    if size > 1:
+        parts = [None] * size
+        all_gather_object(parts, entries, process_group)
+    if rank == 0:
+        text = json.dumps({"version": VERSION, "ranks": parts})
+        with open(metadata + ".new", "w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(metadata + ".new", metadata)
+    if size > 1:
+        barrier(process_group)
+
+
+def load(
+    state_dict: dict[str, Any], checkpoint_id: str | os.PathLike[str], process_group: Any = None
+) -> None:
+    """Writes the values of a checkpoint into the tensors and Shards of state_dict, and replaces
+    its numbers. The number of ranks need not be that of the save."""
+    path, ranks = os.fspath(checkpoint_id), entries_of(checkpoint_id)
+    files: dict[int, Any] = {}
+
+    def tensor_of(rank: int, name: str) -> Tensor:
+        if rank not in files:
+            files[rank] = safe_open(os.path.join(path, f"{rank}.safetensors"))
+        return files[rank].get_tensor(name)
+
+    try:
+        with no_grad():
+            for name, value in state_dict.items():
+                if name not in ranks[0]:
+                    raise InvalidArgumentError(f"checkpoint.load: {path} has no {name}")
+                entry = ranks[0][name]
+                if isinstance(value, Shard):
+                    load_shard(name, value, [r.get(name, {}) for r in ranks], tensor_of)
+                elif isinstance(value, Tensor):
+                    check_shape(name, value, entry)
+                    value.copy_(tensor_of(0, name))
+                else:
+                    state_dict[name] = entry.get("value")
+    finally:
+        files.clear()
+
+
+def entries_of(checkpoint_id: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """What each rank has saved: name -> facts."""
+    path = os.fspath(checkpoint_id)
+    try:
+        with open(os.path.join(path, "metadata.json"), encoding="utf-8") as f:
+            return json.load(f)["ranks"]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise InvalidArgumentError(f"checkpoint.load: {path} is no whole checkpoint: {e}") from e
+
+
+def check_shape(name: str, value: Tensor, entry: dict[str, Any]) -> None:
+    if entry.get("shape") != list(value.shape):
+        raise InvalidArgumentError(
+            f"checkpoint.load: {name} is {list(value.shape)}, {entry.get('shape')} in the checkpoint"
+        )
+
+
+def load_shard(name: str, shard: Shard, parts: list[dict[str, Any]], tensor_of: Any) -> None:
+    """Fills a shard from the parts that it overlaps."""
+    if parts[0].get("total") != shard.total:
+        raise InvalidArgumentError(
+            f"checkpoint.load: {name} has {shard.total} elements, {parts[0].get('total')} in the "
+            "checkpoint"
+        )
+    to, end = shard.tensor.detach().flatten(), shard.start + shard.used()
+    for rank, part in enumerate(parts):
+        first = max(shard.start, part["start"])
+        last = min(end, part["start"] + part["n"])
+        if first < last:
+            source = tensor_of(rank, name)[first - part["start"] : last - part["start"]]
+            to[first - shard.start : last - shard.start].copy_(source)

@@ -1,0 +1,304 @@
+"""FullyShardedDataParallel: each rank keeps a part of the parameters, as torch.distributed.fsdp.
+
+A unit is a module that FullyShardedDataParallel wraps. Its parameters are one flat tensor, of which
+each rank has a shard. Forward collects the shards of all ranks and uses the parameters as views of
+the whole; backward collects them again, and its gradient is scattered to the shards as a mean.
+"""
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from enum import Enum
+
+from ... import _ops as ops
+from ..._tensor import Tensor
+from ...autograd import Function, graph, is_grad_enabled, no_grad
+from ...func import functional_call
+from ...nn.module import Module
+from ...nn.parameter import Parameter
+from .. import ReduceOp, all_gather_into_tensor, all_reduce, checked, reduce_scatter_tensor
+from ..checkpoint import Shard, entries_of, load, save
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
+
+__all__ = ["FullyShardedDataParallel", "ShardingStrategy"]
+
+
+class ShardingStrategy(Enum):
+    """FULL_SHARD: the whole parameters are there in a unit's forward and backward only.
+    SHARD_GRAD_OP: from forward to the end of backward. NO_SHARD is DistributedDataParallel."""
+
+    FULL_SHARD = 1
+    SHARD_GRAD_OP = 2
+
+
+class Collect(Function):
+    """The whole flat parameter; its gradient is scattered to the shards as a mean."""
+
+    @staticmethod
+    def forward(ctx: Any, shard: Tensor, unit: FullyShardedDataParallel) -> Tensor:
+        ctx.unit = unit
+        return unit._collected()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        unit = ctx.unit
+        unit._whole = None  # everything that used the parameters has run
+        part = ops.empty(unit.flat_param.shape, dtype=grad.dtype)
+        reduce_scatter_tensor(part, grad.contiguous(), ReduceOp.AVG, unit.process_group)
+        return part, None
+
+
+class Part:
+    """A view of a unit's whole parameter, which is collected again when backward needs it."""
+
+    def __init__(self, unit: FullyShardedDataParallel, view: Tensor) -> None:
+        self.unit, self.dtype = unit, view.dtype
+        self.place = tuple(view.shape), view.stride(), view.storage_offset()
+
+
+class FullyShardedDataParallel(Module):
+    """Calls a module whose parameters are divided among the ranks.
+
+    Units may contain units; each has one parameter, `flat_param`: optimizers are made after
+    wrapping, from parameters(). The values are those of rank 0.
+
+    auto_wrap_policy: a function of (module, recurse, nonwrapped_numel); where it returns True,
+        modules inside become units, too.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        process_group: Any = None,
+        sharding_strategy: ShardingStrategy | None = None,
+        auto_wrap_policy: Callable[..., bool] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        self.process_group = checked(process_group, "FullyShardedDataParallel")
+        self.sharding_strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        if auto_wrap_policy is not None:
+            self._wrap_inside(module, auto_wrap_policy)
+        self.module = module
+        self._whole: Tensor | None = None
+        self._divide()
+
+    def _wrap_inside(self, module: Module, policy: Callable[..., bool]) -> None:
+        for name, child in list(module.named_children()):
+            self._wrap_inside(child, policy)
+            numel = sum(p.numel() for p in child.parameters())
+            if numel and policy(module=child, recurse=False, nonwrapped_numel=numel):
+                group, strategy = self.process_group, self.sharding_strategy
+                setattr(module, name, FullyShardedDataParallel(child, group, strategy))
+
+    def _divide(self) -> None:
+        """Moves the parameters of this unit into its shard."""
+        own = {
+            name: p
+            for name, p in self.module.named_parameters()
+            if p.requires_grad and "flat_param" not in name.split(".")
+        }
+        if not own:
+            raise ValueError("FullyShardedDataParallel: no parameter of module requires a gradient")
+        if len({p.dtype for p in own.values()}) > 1:
+            raise ValueError("FullyShardedDataParallel: the parameters of a unit have one dtype")
+        self._shapes = {name: tuple(p.shape) for name, p in own.items()}
+        size, rank = self.process_group.size(), self.process_group.rank()
+        with no_grad():
+            flat = ops.cat([p.detach().flatten() for p in own.values()])
+            self._numel = flat.numel()
+            length = -(-self._numel // size)
+            flat = ops.cat([flat, ops.zeros(length * size - self._numel, dtype=flat.dtype)])
+            self.process_group.start("tt_group_broadcast", flat, 0, wait=True)
+            for b in self.module.buffers():
+                self.process_group.start("tt_group_broadcast", b.detach(), 0, wait=True)
+            for name, p in own.items():  # one number in the form of the parameter
+                p.requires_grad_(False)
+                p.data = ops.zeros((), dtype=p.dtype).expand(p.shape)
+        self.flat_param = Parameter(flat[rank * length : (rank + 1) * length].clone())
+
+    # ---- the whole parameters ----
+
+    def _collected(self) -> Tensor:
+        """The flat parameter of all ranks."""
+        if self._whole is None:
+            shard = self.flat_param.detach()
+            whole = ops.empty(shard.numel() * self.process_group.size(), dtype=shard.dtype)
+            all_gather_into_tensor(whole, shard, self.process_group)
+            self._whole = whole
+        return self._whole
+
+    def _views(self, whole: Tensor) -> dict[str, Tensor]:
+        views, start = {}, 0
+        for name, shape in self._shapes.items():
+            n = 1
+            for length in shape:
+                n *= length
+            views[name] = whole.narrow(0, start, n).view(shape)
+            start += n
+        return views
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        self._whole = None  # an optimizer may have changed the shards
+        whole = Collect.apply(self.flat_param, self)
+        drops = self.sharding_strategy is ShardingStrategy.FULL_SHARD or not is_grad_enabled()
+        address = self._collected().untyped_storage().data_ptr()
+
+        def pack(t: Tensor) -> Any:
+            inside = t.numel() and t.untyped_storage().data_ptr() == address
+            return Part(self, t) if inside else t
+
+        def unpack(packed: Any) -> Tensor:
+            if not isinstance(packed, Part):
+                return packed
+            return packed.unit._collected().as_strided(*packed.place)
+
+        saving: Any = nullcontext()
+        if is_grad_enabled():
+            saving = graph.saved_tensors_hooks(pack, unpack)
+        with saving:
+            result = functional_call(self.module, self._views(whole), args, kwargs)
+        if drops:
+            self._whole = None
+        return result
+
+    # ---- for all units together ----
+
+    def _units(self) -> list[tuple[str, FullyShardedDataParallel]]:
+        return [(n, m) for n, m in self.named_modules() if isinstance(m, FullyShardedDataParallel)]
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+        """The flat parameters of the units, and what was not trained before."""
+        hidden = {f"{n}.module.{p}".lstrip(".") for n, u in self._units() for p in u._shapes}
+        for name, p in super().named_parameters(*args, **kwargs):
+            if name not in hidden:
+                yield name, p
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        for _, p in self.named_parameters(recurse=recurse):
+            yield p
+
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """Scales the gradients of all units so that their norm over all ranks is at most max_norm.
+        Returns the norm before."""
+        grads = [u.flat_param.grad for _, u in self._units() if u.flat_param.grad is not None]
+        with no_grad():
+            if norm_type == float("inf"):
+                total = ops.stack([g.abs().max() for g in grads]).max()
+                all_reduce(total, ReduceOp.MAX, self.process_group)
+            else:
+                total = ops.stack([(g.abs() ** norm_type).sum() for g in grads]).sum()
+                all_reduce(total, ReduceOp.SUM, self.process_group)
+                total = total ** (1 / norm_type)
+            factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+            for g in grads:
+                g.mul_(factor)
+        return total
+
+    @contextmanager
+    def summon_full_params(self) -> Iterator[dict[str, Tensor]]:
+        """A block with the whole parameters of all units, by the names that they had. All ranks
+        enter it. Changes are lost."""
+        with no_grad():
+            yield self.full_state_dict(buffers=False)
+
+    def full_state_dict(self, buffers: bool = True) -> dict[str, Tensor]:
+        """The parameters and buffers as before wrapping. All ranks call it."""
+        found: dict[str, Tensor] = {}
+        with no_grad():
+            for path, unit in self._units():
+                views = unit._views(unit._collected())
+                unit._whole = None
+                for name, t in views.items():
+                    found[plain_name(f"{path}.module.{name}")] = t.clone()
+            if buffers:
+                for name, b in self.named_buffers():
+                    found[plain_name(name)] = b.detach().clone()
+        return found
+
+    def load_full_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Takes the values of a full_state_dict(), or of the module before wrapping."""
+        with no_grad():
+            for path, unit in self._units():
+                parts = [
+                    state[plain_name(f"{path}.module.{name}")].flatten() for name in unit._shapes
+                ]
+                length, rank = unit.flat_param.numel(), unit.process_group.rank()
+                flat = ops.cat(parts)
+                missing = length * unit.process_group.size() - flat.numel()
+                flat = ops.cat([flat, ops.zeros(missing, dtype=flat.dtype)])
+                unit.flat_param.copy_(flat[rank * length : (rank + 1) * length])
+            for name, b in self.named_buffers():
+                b.copy_(state[plain_name(name)])
+
+    def sharded_state_dict(self) -> dict[str, Any]:
+        """What tt.distributed.checkpoint saves and loads: the shards of the units, and buffers. They
+        share memory with the model."""
+        found: dict[str, Any] = {}
+        for path, unit in self._units():
+            found[f"{path}.flat_param".lstrip(".")] = unit._shard(unit.flat_param.detach())
+        found.update((plain_name(n), b.detach()) for n, b in self.named_buffers())
+        return found
+
+    def save_sharded(self, checkpoint_id: Any, optimizer: Any = None) -> None:
+        """Saves the model and an optimizer over its parameters; each rank writes its shards."""
+        state = self.sharded_state_dict()
+        if optimizer is not None:
+            saved = optimizer.state_dict()
+            state["optimizer.param_groups"] = saved["param_groups"]
+            for i, unit in enumerate(self._units_of(optimizer)):
+                for key, value in saved["state"].get(i, {}).items():
+                    state[f"optimizer.{i}.{key}"] = unit._state_part(value)
+        save(state, checkpoint_id, self.process_group)
+
+    def load_sharded(self, checkpoint_id: Any, optimizer: Any = None) -> None:
+        """Loads what save_sharded has saved, on any number of ranks."""
+        state = self.sharded_state_dict()
+        load(state, checkpoint_id, self.process_group)
+        if optimizer is None:
+            return
+        names = [n for n in entries_of(checkpoint_id)[0] if n.startswith("optimizer.")]
+        states: dict[int, dict[str, Any]] = {}
+        for i, unit in enumerate(self._units_of(optimizer)):
+            wanted = [n for n in names if n.startswith(f"optimizer.{i}.")]
+            found: dict[str, Any] = {n: unit._state_room(n, checkpoint_id) for n in wanted}
+            load(found, checkpoint_id, self.process_group)
+            states[i] = {
+                n.split(".", 2)[2]: v.tensor if isinstance(v, Shard) else v
+                for n, v in found.items()
+            }
+        groups: dict[str, Any] = {"optimizer.param_groups": None}
+        load(groups, checkpoint_id, self.process_group)
+        optimizer.load_state_dict(
+            {"state": states, "param_groups": groups["optimizer.param_groups"]}
+        )
+
+    def _units_of(self, optimizer: Any) -> list[FullyShardedDataParallel]:
+        """The units of an optimizer's parameters, in its order."""
+        of = {id(u.flat_param): u for _, u in self._units()}
+        params = [p for g in optimizer.param_groups for p in g["params"]]
+        if any(id(p) not in of for p in params):
+            raise ValueError("FullyShardedDataParallel: the optimizer has other parameters")
+        return [of[id(p)] for p in params]
+
+    def _state_part(self, value: Any) -> Any:
+        """A Shard, of a state of the form of the parameter."""
+        is_part = isinstance(value, Tensor) and value.shape == self.flat_param.shape
+        return self._shard(value) if is_part else value
+
+    def _state_room(self, name: str, checkpoint_id: Any) -> Any:
+        """Where a saved state is loaded into."""
+        entry = entries_of(checkpoint_id)[0][name]
+        if "total" in entry:
+            return self._shard(ops.zeros_like(self.flat_param.detach()))
+        return ops.zeros(entry["shape"]) if "shape" in entry else None
+
+    def _shard(self, part: Tensor) -> Shard:
+        return Shard(part, self.process_group.rank() * self.flat_param.numel(), self._numel)
+
+
+def plain_name(path: str) -> str:
+    """A name without the wrappers."""
+    return ".".join(word for word in path.split(".") if word and word != "module")
