@@ -455,7 +455,7 @@ def needs(backend):
     return pytest.mark.skipif(not there or sanitized, reason=f"no libtt_{backend} in this build")
 
 
-def launch(name, size, backend="gloo", *options, program=__file__):
+def launch(name, size, backend="gloo", *options, program=None):
     command = [sys.executable, "-m", "tt.distributed.run", f"--nproc-per-node={size}", *options]
     if backend == "mpi":
         command = [
@@ -468,7 +468,7 @@ def launch(name, size, backend="gloo", *options, program=__file__):
         ]
     paths = [str(ROOT / "bindings/python"), os.environ.get("PYTHONPATH", "")]
     return subprocess.run(
-        [*command, program, backend, name],
+        [*command, *(program or [__file__, backend, name])],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)},
         capture_output=True,
         text=True,
@@ -537,8 +537,7 @@ def test_survivors_make_a_new_group(tmp_path, monkeypatch):
 
 @needs("gloo")
 def test_a_model_is_divided_among_processes():
-    program = str(ROOT / "examples/python/parallel_mlp.py")
-    ran = launch("", 2, "gloo", program=program)
+    ran = launch(None, 2, "gloo", program=[ROOT / "examples/python/parallel_mlp.py"])
     assert ran.stdout.count("equal those of the whole model") == 8, ran.stdout + ran.stderr
 
 
@@ -593,6 +592,31 @@ def test_the_launcher_starts_all_ranks_again():
     ran = launch("restarted", 2, "gloo", "--max-restarts=1")
     assert ran.returncode == 0, ran.stderr
     succeeds(ran, "restarted", range(2))
+
+
+DYING = """
+import os, sys
+sys.path.insert(0, {folder!r})
+import train_ddp
+save = train_ddp.save
+def save_and_die(path, epoch, *rest):
+    save(path, epoch, *rest)
+    if epoch == 2 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        os.kill(os.getpid(), 9)
+train_ddp.save = save_and_die
+train_ddp.main()
+"""
+
+
+@needs("gloo")
+def test_training_goes_on_from_its_checkpoint_after_a_restart(tmp_path):
+    program = tmp_path / "dying.py"
+    program.write_text(DYING.format(folder=str(ROOT / "examples/python")))
+    arguments = ["--epochs=3", f"--checkpoint={tmp_path}/run"]
+    ran = launch(None, 2, "gloo", "--max-restarts=1", program=[program, *arguments])
+    assert ran.returncode == 0, ran.stderr
+    epochs = [line.split()[1] for line in ran.stdout.splitlines() if line.startswith("epoch")]
+    assert epochs == ["1:", "2:", "3:"], ran.stdout
 
 
 def alone(**arguments):

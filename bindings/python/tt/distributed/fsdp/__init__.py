@@ -234,8 +234,8 @@ class FullyShardedDataParallel(Module):
                 b.copy_(state[plain_name(name)])
 
     def sharded_state_dict(self) -> dict[str, Any]:
-        """What tt.distributed.checkpoint saves and loads: the shards of the units, and buffers. They
-        share memory with the model."""
+        """What tt.distributed.checkpoint saves and loads: the shards of the units, and buffers.
+        They share memory with the model."""
         found: dict[str, Any] = {}
         for path, unit in self._units():
             found[f"{path}.flat_param".lstrip(".")] = unit._shard(unit.flat_param.detach())

@@ -31,8 +31,8 @@ class ZeroRedundancyOptimizer(Optimizer):
     ranks end with what one optimizer of class optimizer_class would compute. Gradients are the
     same on all ranks, as DistributedDataParallel leaves them.
 
-    state_dict() is that of one optimizer; consolidate_state_dict(to), which all ranks call, collects
-    it on rank `to`. load_state_dict takes it on any number of ranks.
+    state_dict() is that of one optimizer; consolidate_state_dict(to), which all ranks call,
+    collects it on rank `to`. load_state_dict takes it on any number of ranks.
     """
 
     def __init__(
