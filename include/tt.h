@@ -168,6 +168,18 @@ tt_status tt_trim(tt_ctx *c);
    @number out */
 tt_status tt_ctx_isa(tt_ctx *c, int32_t *out);
 
+/* Sets the dtype of floating-point numbers and tensors that are given none: TT_F16, TT_BF16, TT_F32
+   (at first) or TT_F64. Complex ones have TT_C128 beside TT_F64, else TT_C64. */
+tt_status tt_ctx_set_default_dtype(tt_ctx *c, tt_dtype dtype);
+tt_status tt_ctx_default_dtype(tt_ctx *c, tt_dtype *out);
+
+/* Sets how tensors are printed. At first: precision 4 (digits after the point, at most 17),
+   threshold 1000 (tensors with more elements are summarized), edgeitems 3 (items shown at each end
+   of a dimension then), linewidth 80 (characters), sci_mode -1 (1: scientific notation, 0: never,
+   -1: by the magnitudes of the elements). */
+tt_status tt_ctx_set_print_options(tt_ctx *c, int64_t precision, int64_t threshold,
+                                   int64_t edgeitems, int64_t linewidth, int32_t sci_mode);
+
 /* ---- modes of a ctx ---- */
 
 /* Sets whether operators record gradients, and returns the previous setting. A new ctx records.

@@ -1472,195 +1472,6 @@ tt_status tt_nn_avg_pool2d(tt_ctx *c, const int64_t *kernel_size, int64_t n_kern
 tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
                                     tt_module **out);
 
-/* An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
-   Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-   weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
-   initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
-   batch_sizes, int64, is the number of rows of each step of packed rows.
-     input_size: number of features of the input
-     hidden_size: number of features of the state
-     num_layers: number of layers, each of which reads the output of the one before
-     nonlinearity: tanh or relu
-     bias: whether the gates have biases
-     batch_first: whether input and output are (N, T, …) instead of (T, N, …)
-     dropout: probability of zeroing an element of the output of each layer but the last, in
-       training
-     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
-     device: device of the parameters
-     dtype: floating-point dtype of the parameters */
-typedef struct tt_nn_rnn_opts {
-  uint64_t set; /* bit k: the k-th field below is given */
-  int64_t num_layers; /* number of layers, each of which reads the output of the one before;
-                         default: 1 */
-  int32_t nonlinearity; /* tanh or relu; default: "tanh" */
-  int32_t bias; /* whether the gates have biases; default: true */
-  int32_t batch_first; /* whether input and output are (N, T, …) instead of (T, N, …); default:
-                          false */
-  double dropout; /* probability of zeroing an element of the output of each layer but the last, in
-                     training; default: 0.0 */
-  int32_t bidirectional; /* whether each layer runs in both directions, whose outputs are
-                            concatenated; default: false */
-  tt_device device; /* device of the parameters; default: none */
-  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
-} tt_nn_rnn_opts;
-#define TT_NN_RNN_NUM_LAYERS (UINT64_C(1) << 0)
-#define TT_NN_RNN_NONLINEARITY (UINT64_C(1) << 1)
-#define TT_NN_RNN_BIAS (UINT64_C(1) << 2)
-#define TT_NN_RNN_BATCH_FIRST (UINT64_C(1) << 3)
-#define TT_NN_RNN_DROPOUT (UINT64_C(1) << 4)
-#define TT_NN_RNN_BIDIRECTIONAL (UINT64_C(1) << 5)
-#define TT_NN_RNN_DEVICE (UINT64_C(1) << 6)
-#define TT_NN_RNN_DTYPE (UINT64_C(1) << 7)
-tt_status tt_nn_rnn(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_rnn_opts *opts,
-                    tt_module **out);
-
-/* Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h = o * tanh(c),
-   where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
-   bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
-   weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-   of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
-   1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
-   rows of each step of packed rows.
-     input_size: number of features of the input
-     hidden_size: number of features of the state
-     num_layers: number of layers, each of which reads the output of the one before
-     bias: whether the gates have biases
-     batch_first: whether input and output are (N, T, …) instead of (T, N, …)
-     dropout: probability of zeroing an element of the output of each layer but the last, in
-       training
-     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
-     proj_size: number of features to which h is projected; 0: no projection
-     device: device of the parameters
-     dtype: floating-point dtype of the parameters */
-typedef struct tt_nn_lstm_opts {
-  uint64_t set; /* bit k: the k-th field below is given */
-  int64_t num_layers; /* number of layers, each of which reads the output of the one before;
-                         default: 1 */
-  int32_t bias; /* whether the gates have biases; default: true */
-  int32_t batch_first; /* whether input and output are (N, T, …) instead of (T, N, …); default:
-                          false */
-  double dropout; /* probability of zeroing an element of the output of each layer but the last, in
-                     training; default: 0.0 */
-  int32_t bidirectional; /* whether each layer runs in both directions, whose outputs are
-                            concatenated; default: false */
-  int64_t proj_size; /* number of features to which h is projected; 0: no projection; default: 0 */
-  tt_device device; /* device of the parameters; default: none */
-  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
-} tt_nn_lstm_opts;
-#define TT_NN_LSTM_NUM_LAYERS (UINT64_C(1) << 0)
-#define TT_NN_LSTM_BIAS (UINT64_C(1) << 1)
-#define TT_NN_LSTM_BATCH_FIRST (UINT64_C(1) << 2)
-#define TT_NN_LSTM_DROPOUT (UINT64_C(1) << 3)
-#define TT_NN_LSTM_BIDIRECTIONAL (UINT64_C(1) << 4)
-#define TT_NN_LSTM_PROJ_SIZE (UINT64_C(1) << 5)
-#define TT_NN_LSTM_DEVICE (UINT64_C(1) << 6)
-#define TT_NN_LSTM_DTYPE (UINT64_C(1) << 7)
-tt_status tt_nn_lstm(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                     const tt_nn_lstm_opts *opts, tt_module **out);
-
-/* Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(x_n + r * h_n),
-   where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
-   bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps
-   and the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
-   bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in
-   [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the
-   number of rows of each step of packed rows.
-     input_size: number of features of the input
-     hidden_size: number of features of the state
-     num_layers: number of layers, each of which reads the output of the one before
-     bias: whether the gates have biases
-     batch_first: whether input and output are (N, T, …) instead of (T, N, …)
-     dropout: probability of zeroing an element of the output of each layer but the last, in
-       training
-     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
-     device: device of the parameters
-     dtype: floating-point dtype of the parameters */
-typedef struct tt_nn_gru_opts {
-  uint64_t set; /* bit k: the k-th field below is given */
-  int64_t num_layers; /* number of layers, each of which reads the output of the one before;
-                         default: 1 */
-  int32_t bias; /* whether the gates have biases; default: true */
-  int32_t batch_first; /* whether input and output are (N, T, …) instead of (T, N, …); default:
-                          false */
-  double dropout; /* probability of zeroing an element of the output of each layer but the last, in
-                     training; default: 0.0 */
-  int32_t bidirectional; /* whether each layer runs in both directions, whose outputs are
-                            concatenated; default: false */
-  tt_device device; /* device of the parameters; default: none */
-  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
-} tt_nn_gru_opts;
-#define TT_NN_GRU_NUM_LAYERS (UINT64_C(1) << 0)
-#define TT_NN_GRU_BIAS (UINT64_C(1) << 1)
-#define TT_NN_GRU_BATCH_FIRST (UINT64_C(1) << 2)
-#define TT_NN_GRU_DROPOUT (UINT64_C(1) << 3)
-#define TT_NN_GRU_BIDIRECTIONAL (UINT64_C(1) << 4)
-#define TT_NN_GRU_DEVICE (UINT64_C(1) << 5)
-#define TT_NN_GRU_DTYPE (UINT64_C(1) << 6)
-tt_status tt_nn_gru(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_gru_opts *opts,
-                    tt_module **out);
-
-/* One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T +
-   bias_hh), or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k]
-   with k = 1/sqrt(hidden_size).
-     input_size: number of features of the input
-     hidden_size: number of features of the state
-     bias: whether there are biases
-     nonlinearity: tanh or relu
-     device: device of the parameters
-     dtype: floating-point dtype of the parameters */
-typedef struct tt_nn_rnn_cell_opts {
-  uint64_t set; /* bit k: the k-th field below is given */
-  int32_t bias; /* whether there are biases; default: true */
-  int32_t nonlinearity; /* tanh or relu; default: "tanh" */
-  tt_device device; /* device of the parameters; default: none */
-  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
-} tt_nn_rnn_cell_opts;
-#define TT_NN_RNN_CELL_BIAS (UINT64_C(1) << 0)
-#define TT_NN_RNN_CELL_NONLINEARITY (UINT64_C(1) << 1)
-#define TT_NN_RNN_CELL_DEVICE (UINT64_C(1) << 2)
-#define TT_NN_RNN_CELL_DTYPE (UINT64_C(1) << 3)
-tt_status tt_nn_rnn_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                         const tt_nn_rnn_cell_opts *opts, tt_module **out);
-
-/* One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c.
-   Without h_0 and c_0 both are zeros. The parameters are initialized uniformly in [-k, k] with k
-   = 1/sqrt(hidden_size).
-     input_size: number of features of the input
-     hidden_size: number of features of the state
-     bias: whether the gates have biases
-     device: device of the parameters
-     dtype: floating-point dtype of the parameters */
-typedef struct tt_nn_lstm_cell_opts {
-  uint64_t set; /* bit k: the k-th field below is given */
-  int32_t bias; /* whether the gates have biases; default: true */
-  tt_device device; /* device of the parameters; default: none */
-  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
-} tt_nn_lstm_cell_opts;
-#define TT_NN_LSTM_CELL_BIAS (UINT64_C(1) << 0)
-#define TT_NN_LSTM_CELL_DEVICE (UINT64_C(1) << 1)
-#define TT_NN_LSTM_CELL_DTYPE (UINT64_C(1) << 2)
-tt_status tt_nn_lstm_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                          const tt_nn_lstm_cell_opts *opts, tt_module **out);
-
-/* One step of a gated recurrent unit: h = (1 - z) * n + z * h. Without hx it is zeros. The
-   parameters are initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size).
-     input_size: number of features of the input
-     hidden_size: number of features of the state
-     bias: whether the gates have biases
-     device: device of the parameters
-     dtype: floating-point dtype of the parameters */
-typedef struct tt_nn_gru_cell_opts {
-  uint64_t set; /* bit k: the k-th field below is given */
-  int32_t bias; /* whether the gates have biases; default: true */
-  tt_device device; /* device of the parameters; default: none */
-  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
-} tt_nn_gru_cell_opts;
-#define TT_NN_GRU_CELL_BIAS (UINT64_C(1) << 0)
-#define TT_NN_GRU_CELL_DEVICE (UINT64_C(1) << 1)
-#define TT_NN_GRU_CELL_DTYPE (UINT64_C(1) << 2)
-tt_status tt_nn_gru_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                         const tt_nn_gru_cell_opts *opts, tt_module **out);
-
 /* Normalizes each channel of each sample of input (N, C, L) or (C, L): (x - mean) / sqrt(var +
    eps) * weight + bias. Mean and variance are the sample's; with track_running_stats, evaluation
    uses the running statistics instead.
@@ -2182,6 +1993,195 @@ tt_status tt_nn_fractional_max_pool3d(tt_ctx *c, const int64_t *kernel_size, int
                                       const tt_nn_fractional_max_pool3d_opts *opts,
                                       tt_module **out);
 
+/* An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
+   Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
+   weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
+   initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
+   batch_sizes, int64, is the number of rows of each step of packed rows.
+     input_size: number of features of the input
+     hidden_size: number of features of the state
+     num_layers: number of layers, each of which reads the output of the one before
+     nonlinearity: tanh or relu
+     bias: whether the gates have biases
+     batch_first: whether input and output are (N, T, …) instead of (T, N, …)
+     dropout: probability of zeroing an element of the output of each layer but the last, in
+       training
+     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_rnn_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t num_layers; /* number of layers, each of which reads the output of the one before;
+                         default: 1 */
+  int32_t nonlinearity; /* tanh or relu; default: "tanh" */
+  int32_t bias; /* whether the gates have biases; default: true */
+  int32_t batch_first; /* whether input and output are (N, T, …) instead of (T, N, …); default:
+                          false */
+  double dropout; /* probability of zeroing an element of the output of each layer but the last, in
+                     training; default: 0.0 */
+  int32_t bidirectional; /* whether each layer runs in both directions, whose outputs are
+                            concatenated; default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_rnn_opts;
+#define TT_NN_RNN_NUM_LAYERS (UINT64_C(1) << 0)
+#define TT_NN_RNN_NONLINEARITY (UINT64_C(1) << 1)
+#define TT_NN_RNN_BIAS (UINT64_C(1) << 2)
+#define TT_NN_RNN_BATCH_FIRST (UINT64_C(1) << 3)
+#define TT_NN_RNN_DROPOUT (UINT64_C(1) << 4)
+#define TT_NN_RNN_BIDIRECTIONAL (UINT64_C(1) << 5)
+#define TT_NN_RNN_DEVICE (UINT64_C(1) << 6)
+#define TT_NN_RNN_DTYPE (UINT64_C(1) << 7)
+tt_status tt_nn_rnn(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_rnn_opts *opts,
+                    tt_module **out);
+
+/* Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h = o * tanh(c),
+   where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
+   bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
+   weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
+   of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
+   1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
+   rows of each step of packed rows.
+     input_size: number of features of the input
+     hidden_size: number of features of the state
+     num_layers: number of layers, each of which reads the output of the one before
+     bias: whether the gates have biases
+     batch_first: whether input and output are (N, T, …) instead of (T, N, …)
+     dropout: probability of zeroing an element of the output of each layer but the last, in
+       training
+     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+     proj_size: number of features to which h is projected; 0: no projection
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_lstm_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t num_layers; /* number of layers, each of which reads the output of the one before;
+                         default: 1 */
+  int32_t bias; /* whether the gates have biases; default: true */
+  int32_t batch_first; /* whether input and output are (N, T, …) instead of (T, N, …); default:
+                          false */
+  double dropout; /* probability of zeroing an element of the output of each layer but the last, in
+                     training; default: 0.0 */
+  int32_t bidirectional; /* whether each layer runs in both directions, whose outputs are
+                            concatenated; default: false */
+  int64_t proj_size; /* number of features to which h is projected; 0: no projection; default: 0 */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_lstm_opts;
+#define TT_NN_LSTM_NUM_LAYERS (UINT64_C(1) << 0)
+#define TT_NN_LSTM_BIAS (UINT64_C(1) << 1)
+#define TT_NN_LSTM_BATCH_FIRST (UINT64_C(1) << 2)
+#define TT_NN_LSTM_DROPOUT (UINT64_C(1) << 3)
+#define TT_NN_LSTM_BIDIRECTIONAL (UINT64_C(1) << 4)
+#define TT_NN_LSTM_PROJ_SIZE (UINT64_C(1) << 5)
+#define TT_NN_LSTM_DEVICE (UINT64_C(1) << 6)
+#define TT_NN_LSTM_DTYPE (UINT64_C(1) << 7)
+tt_status tt_nn_lstm(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                     const tt_nn_lstm_opts *opts, tt_module **out);
+
+/* Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(x_n + r * h_n),
+   where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
+   bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps
+   and the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
+   bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in
+   [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the
+   number of rows of each step of packed rows.
+     input_size: number of features of the input
+     hidden_size: number of features of the state
+     num_layers: number of layers, each of which reads the output of the one before
+     bias: whether the gates have biases
+     batch_first: whether input and output are (N, T, …) instead of (T, N, …)
+     dropout: probability of zeroing an element of the output of each layer but the last, in
+       training
+     bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_gru_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t num_layers; /* number of layers, each of which reads the output of the one before;
+                         default: 1 */
+  int32_t bias; /* whether the gates have biases; default: true */
+  int32_t batch_first; /* whether input and output are (N, T, …) instead of (T, N, …); default:
+                          false */
+  double dropout; /* probability of zeroing an element of the output of each layer but the last, in
+                     training; default: 0.0 */
+  int32_t bidirectional; /* whether each layer runs in both directions, whose outputs are
+                            concatenated; default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_gru_opts;
+#define TT_NN_GRU_NUM_LAYERS (UINT64_C(1) << 0)
+#define TT_NN_GRU_BIAS (UINT64_C(1) << 1)
+#define TT_NN_GRU_BATCH_FIRST (UINT64_C(1) << 2)
+#define TT_NN_GRU_DROPOUT (UINT64_C(1) << 3)
+#define TT_NN_GRU_BIDIRECTIONAL (UINT64_C(1) << 4)
+#define TT_NN_GRU_DEVICE (UINT64_C(1) << 5)
+#define TT_NN_GRU_DTYPE (UINT64_C(1) << 6)
+tt_status tt_nn_gru(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_gru_opts *opts,
+                    tt_module **out);
+
+/* One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T +
+   bias_hh), or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k]
+   with k = 1/sqrt(hidden_size).
+     input_size: number of features of the input
+     hidden_size: number of features of the state
+     bias: whether there are biases
+     nonlinearity: tanh or relu
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_rnn_cell_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t bias; /* whether there are biases; default: true */
+  int32_t nonlinearity; /* tanh or relu; default: "tanh" */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_rnn_cell_opts;
+#define TT_NN_RNN_CELL_BIAS (UINT64_C(1) << 0)
+#define TT_NN_RNN_CELL_NONLINEARITY (UINT64_C(1) << 1)
+#define TT_NN_RNN_CELL_DEVICE (UINT64_C(1) << 2)
+#define TT_NN_RNN_CELL_DTYPE (UINT64_C(1) << 3)
+tt_status tt_nn_rnn_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                         const tt_nn_rnn_cell_opts *opts, tt_module **out);
+
+/* One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c.
+   Without h_0 and c_0 both are zeros. The parameters are initialized uniformly in [-k, k] with k
+   = 1/sqrt(hidden_size).
+     input_size: number of features of the input
+     hidden_size: number of features of the state
+     bias: whether the gates have biases
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_lstm_cell_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t bias; /* whether the gates have biases; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_lstm_cell_opts;
+#define TT_NN_LSTM_CELL_BIAS (UINT64_C(1) << 0)
+#define TT_NN_LSTM_CELL_DEVICE (UINT64_C(1) << 1)
+#define TT_NN_LSTM_CELL_DTYPE (UINT64_C(1) << 2)
+tt_status tt_nn_lstm_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                          const tt_nn_lstm_cell_opts *opts, tt_module **out);
+
+/* One step of a gated recurrent unit: h = (1 - z) * n + z * h. Without hx it is zeros. The
+   parameters are initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size).
+     input_size: number of features of the input
+     hidden_size: number of features of the state
+     bias: whether the gates have biases
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_gru_cell_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t bias; /* whether the gates have biases; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_gru_cell_opts;
+#define TT_NN_GRU_CELL_BIAS (UINT64_C(1) << 0)
+#define TT_NN_GRU_CELL_DEVICE (UINT64_C(1) << 1)
+#define TT_NN_GRU_CELL_DTYPE (UINT64_C(1) << 2)
+tt_status tt_nn_gru_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                         const tt_nn_gru_cell_opts *opts, tt_module **out);
+
 /* Divides a dimension into several.
      dim: dimension to divide
      unflattened_size: sizes in its place; one may be -1, which is the size that fits */
@@ -2355,6 +2355,89 @@ typedef struct tt_nn_fold_opts {
 tt_status tt_nn_fold(tt_ctx *c, const int64_t *output_size, int64_t n_output_size,
                      const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_fold_opts *opts,
                      tt_module **out);
+
+/* Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+   2017). A mask is bool, true where a key is excluded, or is added to the scores. The children
+   are self_attn, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
+     d_model: number of features
+     nhead: number of heads of the attention; divides d_model
+     dim_feedforward: number of features between the linear layers
+     dropout: probability of zeroing an element of a result, in training
+     activation: between the linear layers: relu or gelu
+     layer_norm_eps: added to the variance by the normalisations
+     batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
+     norm_first: whether to normalise before attention and linear layers instead of behind them
+     bias: whether linear layers and normalisations have biases
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_transformer_encoder_layer_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim_feedforward; /* number of features between the linear layers; default: 2048 */
+  double dropout; /* probability of zeroing an element of a result, in training; default: 0.1 */
+  int32_t activation; /* between the linear layers: relu or gelu; default: "relu" */
+  double layer_norm_eps; /* added to the variance by the normalisations; default: 1e-5 */
+  int32_t batch_first; /* whether inputs and result are (N, T, E) instead of (T, N, E); default:
+                          false */
+  int32_t norm_first; /* whether to normalise before attention and linear layers instead of behind
+                         them; default: false */
+  int32_t bias; /* whether linear layers and normalisations have biases; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_transformer_encoder_layer_opts;
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_DIM_FEEDFORWARD (UINT64_C(1) << 0)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_DROPOUT (UINT64_C(1) << 1)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_ACTIVATION (UINT64_C(1) << 2)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_LAYER_NORM_EPS (UINT64_C(1) << 3)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_BATCH_FIRST (UINT64_C(1) << 4)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_NORM_FIRST (UINT64_C(1) << 5)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_BIAS (UINT64_C(1) << 6)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_TRANSFORMER_ENCODER_LAYER_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_transformer_encoder_layer(tt_ctx *c, int64_t d_model, int64_t nhead,
+                                          const tt_nn_transformer_encoder_layer_opts *opts,
+                                          tt_module **out);
+
+/* Self-attention, attention to the memory of an encoder, then two linear layers, each added to
+   its input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded,
+   or is added to the scores. The children are self_attn, multihead_attn, linear1, dropout,
+   linear2, norm1, norm2, norm3, dropout1, dropout2 and dropout3.
+     d_model: number of features
+     nhead: number of heads of the attention; divides d_model
+     dim_feedforward: number of features between the linear layers
+     dropout: probability of zeroing an element of a result, in training
+     activation: between the linear layers: relu or gelu
+     layer_norm_eps: added to the variance by the normalisations
+     batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
+     norm_first: whether to normalise before attention and linear layers instead of behind them
+     bias: whether linear layers and normalisations have biases
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_transformer_decoder_layer_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t dim_feedforward; /* number of features between the linear layers; default: 2048 */
+  double dropout; /* probability of zeroing an element of a result, in training; default: 0.1 */
+  int32_t activation; /* between the linear layers: relu or gelu; default: "relu" */
+  double layer_norm_eps; /* added to the variance by the normalisations; default: 1e-5 */
+  int32_t batch_first; /* whether inputs and result are (N, T, E) instead of (T, N, E); default:
+                          false */
+  int32_t norm_first; /* whether to normalise before attention and linear layers instead of behind
+                         them; default: false */
+  int32_t bias; /* whether linear layers and normalisations have biases; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_transformer_decoder_layer_opts;
+#define TT_NN_TRANSFORMER_DECODER_LAYER_DIM_FEEDFORWARD (UINT64_C(1) << 0)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_DROPOUT (UINT64_C(1) << 1)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_ACTIVATION (UINT64_C(1) << 2)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_LAYER_NORM_EPS (UINT64_C(1) << 3)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_BATCH_FIRST (UINT64_C(1) << 4)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST (UINT64_C(1) << 5)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_BIAS (UINT64_C(1) << 6)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_DEVICE (UINT64_C(1) << 7)
+#define TT_NN_TRANSFORMER_DECODER_LAYER_DTYPE (UINT64_C(1) << 8)
+tt_status tt_nn_transformer_decoder_layer(tt_ctx *c, int64_t d_model, int64_t nhead,
+                                          const tt_nn_transformer_decoder_layer_opts *opts,
+                                          tt_module **out);
 
 #ifdef __cplusplus
 }

@@ -43,6 +43,7 @@ enum { TT_LEASTSQUARES_GELSY = 0, TT_LEASTSQUARES_GELS = 1, TT_LEASTSQUARES_GELS
        TT_LEASTSQUARES_GELSS = 3 };
 enum { TT_QRMODE_REDUCED = 0, TT_QRMODE_COMPLETE = 1, TT_QRMODE_R = 2 };
 enum { TT_TRIANGLE_L = 0, TT_TRIANGLE_U = 1 };
+enum { TT_ACTIVATION_RELU = 0, TT_ACTIVATION_GELU = 1 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.
@@ -7496,6 +7497,22 @@ tt_status tt_slice_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *sr
                            const tt_slice_scatter_opts *opts, tt_tensor **out);
 tt_status tt_slice_scatter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
                                 const tt_slice_scatter_opts *opts, tt_tensor *dst);
+
+/* Returns a copy of self in which the elements of as_strided(self, size, stride, storage_offset)
+   are replaced by src. No two of them may share an address.
+     src: values to write, of the shape size
+     size: sizes of what is replaced
+     stride: its strides, in elements
+     storage_offset: its first element in the storage; default: that of self */
+typedef struct tt_as_strided_scatter_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t storage_offset; /* its first element in the storage; default: that of self */
+} tt_as_strided_scatter_opts;
+#define TT_AS_STRIDED_SCATTER_STORAGE_OFFSET (UINT64_C(1) << 0)
+tt_status tt_as_strided_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                                const int64_t *size, int64_t n_size, const int64_t *stride,
+                                int64_t n_stride, const tt_as_strided_scatter_opts *opts,
+                                tt_tensor **out);
 
 /* Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2 are
    replaced by src.

@@ -185,7 +185,14 @@ struct Gated {  // a sigmoid(b): the two halves of glu
 };
 
 struct Softsign {
-  template <class T> static TT_FN T op(T x, const Param<T>&) { return x / (T(1) + math::fabs(x)); }
+  template <class T> static TT_FN T op(T x, const Param<T>&) {
+    if constexpr (kIsComplex<T>) {
+      const auto scale = 1 + math::hypot(x.re, x.im);
+      return {x.re / scale, x.im / scale};
+    } else {
+      return x / (T(1) + math::fabs(x));
+    }
+  }
 };
 struct Silu {
   template <class V> static TT_FN V lanes(V x) { return math::gated(x, x, V{}); }

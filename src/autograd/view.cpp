@@ -99,7 +99,7 @@ static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
   TensorRef self_grad = std::move(out[0]);
   if (!n.needs(0)) return;
   if (!self_grad) self_grad = op::zeros_like(*part_grad);
-  out[0] = op::as_strided_scatter(whole, *self_grad, s.view.sizes, s.view.strides, s.view.offset);
+  out[0] = op::as_strided_put(whole, *self_grad, s.view.sizes, s.view.strides, s.view.offset);
 }
 static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_apply,
                                                    destroy_saved<CopySlicesSaved>,

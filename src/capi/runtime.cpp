@@ -244,6 +244,39 @@ tt_status tt_ctx_isa(tt_ctx* h, int32_t* out) {
   });
 }
 
+tt_status tt_ctx_set_default_dtype(tt_ctx* h, tt_dtype dtype) {
+  return api_call(h, "ctx_set_default_dtype", [&](Ctx& c) {
+    const Dtype d = valid_dtype(dtype) ? Dtype(dtype) : Dtype::kNone;
+    if (!is_float(d))
+      fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating", fmt_dtype(dtype));
+    c.default_float = d;
+  });
+}
+tt_status tt_ctx_default_dtype(tt_ctx* h, tt_dtype* out) {
+  return api_call(h, "ctx_default_dtype", [&](Ctx& c) {
+    out_arg(out, "out", 1);
+    *out = int32_t(c.default_float);
+  });
+}
+
+static void check_not_negative(int64_t v, const char* arg) {
+  if (v < 0) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must not be negative", arg, v);
+}
+tt_status tt_ctx_set_print_options(tt_ctx* h, int64_t precision, int64_t threshold,
+                                   int64_t edgeitems, int64_t linewidth, int32_t sci_mode) {
+  return api_call(h, "ctx_set_print_options", [&](Ctx& c) {
+    if (precision < 0 || precision > 17)
+      fail_arg(TT_INVALID_ARG, "precision", "precision is {}: must be in [0, 17]", precision);
+    check_not_negative(threshold, "threshold");
+    check_not_negative(edgeitems, "edgeitems");
+    check_not_negative(linewidth, "linewidth");
+    if (sci_mode < -1 || sci_mode > 1)
+      fail_arg(TT_INVALID_ARG, "sci_mode", "sci_mode is {}: must be -1, 0 or 1", sci_mode);
+    c.print = {precision, threshold, TT_NS::min<int64_t>(edgeitems, INT64_MAX / 2), linewidth,
+               sci_mode};
+  });
+}
+
 tt_status tt_set_grad_enabled(tt_ctx* h, int32_t enabled, int32_t* previous) {
   return api_call(h, "set_grad_enabled", [&](Ctx& c) {
     if (previous) *previous = !(c.exclude & bit(kKeyAutograd));

@@ -86,6 +86,8 @@ Ctx* ctx_new(Runtime* rt) noexcept {
   c->rt = rt;
   c->isa = rt->isa;
   c->embedded_max = kEmbeddedMax;
+  c->default_float = Dtype::kF32;
+  c->print = PrintOptions();
   *g = Generator{kTagGenerator, 1, {}, {next_stream(rt), 0}};
   c->gen = g;
   ref_inc(&rt->refs);

@@ -80,6 +80,20 @@ struct PollCallback {
   static void destroy(PollCallback*) noexcept;
 };
 
+// How tensors are printed; the values are PyTorch's.
+struct PrintOptions {
+  int64_t precision = 4;     // digits after the point
+  int64_t threshold = 1000;  // with more elements a tensor is summarized
+  int64_t edgeitems = 3;     // items at each end of a summarized dimension
+  int64_t linewidth = 80;    // characters
+  int32_t sci_mode = -1;     // 1: scientific notation, 0: never, -1: by the magnitudes
+  // low, high: magnitudes of the nonzero finite values, 0 if there are none
+  bool is_scientific(double low, double high) const {
+    if (sci_mode >= 0) return sci_mode == 1;
+    return low != 0 && (high / low > 1000 || high > 1e8 || low < 1e-4);
+  }
+};
+
 constexpr int64_t kEmbeddedMax = 2048;  // Ctx::embedded_max, but while a graph is lowered
 
 // What a kernel launch has to do besides the kernel.
@@ -126,6 +140,8 @@ struct Ctx {
   VmapLevel* vmap;       // the innermost running vmap (autograd/batch.h); NULL: none
   Engine* engine;        // of the innermost running backward (autograd/engine.h)
   CtxPart* saved_hooks;  // hooks on saved tensors (autograd/saved_hooks.h); NULL: none is active
+  Dtype default_float;   // of floating-point numbers and tensors that are given none
+  PrintOptions print;
   int64_t embedded_max;  // most data bytes that share the block of a new tensor's header
   int32_t depth;         // nested calls
   UndoLog* undo;         // of the innermost call that has one (ops/undo.h)
@@ -146,6 +162,9 @@ struct CancelToken {
 };
 
 TT_INLINE Ctx& ctx() { return *tls.ctx; }
+// The dtypes of floating and of complex numbers, and of tensors, that are given none.
+inline Dtype default_float() { return ctx().default_float; }
+inline Dtype default_complex() { return complex_of(default_float()); }
 // after a move to another thread: switches to that thread's heap; fails with OOM
 void ctx_rebind(Ctx*);
 // Polls the cancel token and, if it is time (or `now`), the application; fails with CANCELLED or

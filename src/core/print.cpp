@@ -1,6 +1,7 @@
 #include "core/print.h"
 
 #include "base/text/format.h"
+#include "core/ctx.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,8 +10,6 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kEdge = 3, kThreshold = 1000, kLineWidth = 80;
-constexpr int kDigits = 4;
 constexpr int kMaxText = 352;  // bytes of one number
 
 // Text in a buffer that may be too small: counts past the end.
@@ -49,6 +48,7 @@ struct Column {
   bool real = false;     // floating point
   bool integers = true;  // (real) every finite value is an integer: written "1."
   bool scientific = false;
+  int digits = 4;  // after the point
   int64_t width = 1;
   double low = 0, high = 0;  // magnitudes of the finite nonzero values
 
@@ -60,8 +60,8 @@ struct Column {
 int Column::write(char* out, double v, int64_t i, bool boolean) const {
   if (boolean) return int(strlen(strcpy(out, i ? "True" : "False")));
   if (!real) return format_int(out, i);
-  if (scientific) return format_sci(out, v, kDigits);
-  if (!integers) return format_fixed(out, v, kDigits);
+  if (scientific) return format_sci(out, v, digits);
+  if (!integers) return format_fixed(out, v, digits);
   int n = format_fixed(out, v, 0);
   if (isfinite(v) && (n == 0 || out[n - 1] != '.')) out[n++] = '.';
   return n;
@@ -86,7 +86,11 @@ void Column::measure(double v, int64_t i, bool boolean) {
 class Printer {
  public:
   Printer(const Tensor& t, Writer& w)
-      : t_(t), w_(w), complex_(is_complex(t.dtype)), summarize_(t.numel > kThreshold) {}
+      : t_(t),
+        w_(w),
+        opts_(ctx().print),
+        complex_(is_complex(t.dtype)),
+        summarize_(t.numel > opts_.threshold) {}
   void print();
 
  private:
@@ -98,10 +102,11 @@ class Printer {
   int64_t pad(const Column& c, char* text, double v, int64_t i) const;
 
   int64_t step(int64_t dim) const { return t_.size(dim) > 1 ? t_.byte_stride(dim) : 0; }
-  bool cut(int64_t dim) const { return summarize_ && t_.size(dim) > 2 * kEdge; }
+  bool cut(int64_t dim) const { return summarize_ && t_.size(dim) > 2 * opts_.edgeitems; }
 
   const Tensor& t_;
   Writer& w_;
+  const PrintOptions opts_;
   bool complex_, summarize_;
   Column re_, im_;
 };
@@ -111,13 +116,14 @@ template <class F> void Printer::each(int64_t dim, const char* at, F f) const {
   if (dim == t_.ndim) return f(load_scalar(at, t_.dtype));
   const int64_t n = t_.size(dim);
   for (int64_t i = 0; i < n; i++) {
-    if (cut(dim) && i == kEdge) i = n - kEdge;
+    if (cut(dim) && i == opts_.edgeitems) i = n - opts_.edgeitems;
     each(dim + 1, at + i * step(dim), f);
   }
 }
 
 void Printer::format_columns() {
   re_.real = im_.real = complex_ || is_float(t_.dtype);
+  re_.digits = im_.digits = int(opts_.precision);
   auto parts = [&](auto visit) {
     each(0, t_.data, [&](const Scalar& s) {
       visit(re_, s.real(), s.i);
@@ -126,8 +132,7 @@ void Printer::format_columns() {
   };
   if (re_.real) {
     parts([](Column& c, double v, int64_t) { c.look(v); });
-    for (Column* c : {&re_, &im_})
-      c->scientific = c->low != 0 && (c->high / c->low > 1000 || c->high > 1e8 || c->low < 1e-4);
+    for (Column* c : {&re_, &im_}) c->scientific = opts_.is_scientific(c->low, c->high);
   }
   const bool boolean = t_.dtype == Dtype::kBool;
   parts([&](Column& c, double v, int64_t i) { c.measure(v, i, boolean); });
@@ -161,7 +166,7 @@ void Printer::put_row(const char* at, int64_t indent) {
   const int64_t dim = t_.ndim - 1;
   const int64_t n = t_.size(dim);
   const int64_t length = re_.width + 2 + (complex_ ? im_.width + 1 : 0);
-  const int64_t fit = (kLineWidth - indent) / length;
+  const int64_t fit = (opts_.linewidth - indent) / length;
   const int64_t per_line = max<int64_t>(fit, 1);
   w_.put("[");
   for (int64_t i = 0, shown = 0; i < n; i++, shown++) {
@@ -172,9 +177,9 @@ void Printer::put_row(const char* at, int64_t indent) {
     } else if (shown) {
       w_.put(" ");
     }
-    if (cut(dim) && i == kEdge) {
+    if (cut(dim) && i == opts_.edgeitems) {
       w_.put(" ...");
-      i = n - kEdge - 1;
+      i = n - opts_.edgeitems - 1;
     } else {
       put_element(at + i * step(dim));
     }
@@ -193,9 +198,9 @@ void Printer::put_dim(int64_t dim, const char* at, int64_t indent) {
       for (int64_t d = dim + 1; d < t_.ndim; d++) w_.put("\n");
       w_.space(indent + 1);
     }
-    if (cut(dim) && i == kEdge) {
+    if (cut(dim) && i == opts_.edgeitems) {
       w_.put("...");
-      i = n - kEdge - 1;
+      i = n - opts_.edgeitems - 1;
     } else {
       put_dim(dim + 1, at + i * step(dim), indent + 1);
     }
@@ -217,7 +222,7 @@ class Suffixes {
     Writer probe{nullptr, 0};
     write(probe);
     const int64_t n = probe.n + extra;
-    if (line_ + n + 2 > kLineWidth) {
+    if (line_ + n + 2 > ctx().print.linewidth) {
       w_.put(",\n");
       w_.space(indent_);
       line_ = indent_ + n;
@@ -278,9 +283,9 @@ int64_t print_tensor(char* out, int64_t cap, const Tensor& t, const PrintFacts& 
       x.put_shape(t.sizes());
     });
   const bool natural =
-      t.dtype == Dtype::kF32 ||
+      t.dtype == default_float() ||
       (!meta && !empty &&
-       (t.dtype == Dtype::kI64 || t.dtype == Dtype::kBool || t.dtype == Dtype::kC64));
+       (t.dtype == Dtype::kI64 || t.dtype == Dtype::kBool || t.dtype == default_complex()));
   constexpr int64_t kPrefix = 6;  // "torch."
   if (!natural)
     more.add(

@@ -1,5 +1,6 @@
 #include "core/scalar.h"
 
+#include "core/ctx.h"
 #include "core/half.h"
 
 #include <string.h>
@@ -11,8 +12,12 @@ static int64_t truncate(double v) { return v >= -0x1p63 && v < 0x1p63 ? int64_t(
 int64_t Scalar::to_int() const { return kind <= TT_SCALAR_INT ? i : truncate(re); }
 
 Dtype Scalar::natural_dtype() const {
-  constexpr Dtype kByKind[] = {Dtype::kBool, Dtype::kI64, Dtype::kF32, Dtype::kC64};
-  return kByKind[category()];
+  switch (kind) {
+    case TT_SCALAR_BOOL: return Dtype::kBool;
+    case TT_SCALAR_INT: return Dtype::kI64;
+    case TT_SCALAR_FLOAT: return default_float();
+    default: return default_complex();
+  }
 }
 
 bool valid_scalar(const tt_scalar* s) {

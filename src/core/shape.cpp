@@ -177,6 +177,47 @@ bool is_dense(Ints sizes, Ints strides) {
   return true;
 }
 
+// Returns 1 if dimension a has to be outside of b in memory, -1 if b has to be outside of a, 0 if
+// the operands do not tell.
+static int compare_dims(Ints sizes, Span<const Shape> operands, int64_t a, int64_t b) {
+  for (const Shape& strides : operands) {
+    const int64_t x = strides[a];
+    const int64_t y = strides[b];
+    if (x == 0 || y == 0) continue;
+    if (x != y) return x > y ? 1 : -1;
+    if (sizes[a] > sizes[b]) return 1;
+  }
+  return 0;
+}
+
+Shape strides_like(Ints sizes, Span<const Shape> operands) {
+  int64_t order[kMaxDims];  // innermost first
+  for (int64_t i = 0; i < sizes.n; i++) order[i] = sizes.n - 1 - i;
+  for (int64_t i = 1; i < sizes.n; i++) {
+    int64_t at = i;  // of the dimension that moves inwards
+    for (int64_t j = i - 1; j >= 0; j--) {
+      const int c = compare_dims(sizes, operands, order[j], order[at]);
+      if (c < 0) break;
+      if (c == 0) continue;
+      const int64_t inner = order[j];
+      order[j] = order[at];
+      order[at] = inner;
+      at = j;
+    }
+  }
+  Shape out(sizes);
+  int64_t step = 1;
+  for (int64_t i = 0; i < sizes.n; i++) {
+    out[order[i]] = step;
+    step *= max<int64_t>(sizes[order[i]], 1);
+  }
+  return out;
+}
+Shape strides_like(Ints sizes, Ints strides) {
+  const Shape one[1] = {Shape(strides)};
+  return strides_like(sizes, Span<const Shape>(one));
+}
+
 bool may_overlap_self(Ints sizes, Ints strides) {
   if (numel_of(sizes) <= 1) return false;
   int64_t order[kMaxDims];

@@ -54,6 +54,12 @@ bool is_contiguous(Ints sizes, Ints strides);
 // Returns whether the elements have distinct addresses without gaps: some permutation is
 // contiguous.
 bool is_dense(Ints sizes, Ints strides);
+// Returns dense strides for a result whose dimensions are ordered in memory like those of its
+// operands, as in PyTorch: the first one decides, the next ones where it broadcasts. An operand has
+// a stride per dimension of the result, 0 where it broadcasts.
+Shape strides_like(Ints sizes, Span<const Shape> operands);
+// The same for one operand of the result's sizes.
+Shape strides_like(Ints sizes, Ints strides);
 // Returns whether two indices may share an address: exact if strides sorted by size nest, else
 // conservative.
 bool may_overlap_self(Ints sizes, Ints strides);

@@ -125,7 +125,7 @@ static void set_geometry(Tensor* t, Ints sizes, Ints strides) {
     s[d] = sizes[d];
     n *= sizes[d];
   }
-  if (strides.ptr) {
+  if (strides.n) {
     for (int64_t d = 0; d < sizes.n; d++) st[d] = strides[d];
     t->flags = 0;
     if (is_contiguous(sizes, strides)) t->flags = kContiguous | kDense;
@@ -207,6 +207,12 @@ static int64_t checked_bytes(Ints sizes, Dtype dtype) {
   if (!zero) wide |= __builtin_mul_overflow(bytes, item_size(dtype), &bytes);
   if (TT_UNLIKELY(wide)) fail_wide(sizes);
   return zero ? 0 : bytes;
+}
+
+TensorRef new_ordered_like(const Tensor& t, Dtype dtype, Device device) {
+  if (t.contiguous()) return new_tensor(t.sizes(), dtype, device);
+  if (t.dense()) return new_strided(t.sizes(), t.strides(), dtype, device);
+  return new_strided(t.sizes(), strides_like(t.sizes(), t.strides()), dtype, device);
 }
 
 TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device) {

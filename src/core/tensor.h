@@ -172,6 +172,8 @@ struct TensorQuad {
 TensorRef new_tensor(Ints sizes, Dtype dtype, Device device);
 // Uninitialised, with dense strides (some permutation of row-major).
 TensorRef new_strided(Ints sizes, Ints strides, Dtype dtype, Device device);
+// Uninitialised, with t's sizes and the order of its dimensions in memory.
+TensorRef new_ordered_like(const Tensor& t, Dtype dtype, Device device);
 // Another tensor over src's storage; `data` points into it. Not linked to autograd.
 TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dtype dtype);
 TensorRef new_alias(const Tensor& src);  // with src's geometry

@@ -54,7 +54,7 @@ void put(Text& t, const char* name, Ints v, bool tuple) {
 // ---- parameters ----
 
 Place::Place(Dtype d, Opt<Device> where)
-    : dtype(d == Dtype::kNone ? Dtype::kF32 : d), device(where) {
+    : dtype(d == Dtype::kNone ? default_float() : d), device(where) {
   if (!is_differentiable(dtype))
     fail_arg(TT_DTYPE, "dtype", "dtype is {}: parameters must be floating or complex", fmt(dtype));
 }

@@ -39,7 +39,8 @@ void copy_(Call, Tensor& self, const Tensor& src) {
   if (!broadcastable_to(src.sizes(), self.sizes()))
     fail_arg(TT_SHAPE, "src", "self is {}, src is {}: src must broadcast to self", self.sizes(),
              src.sizes());
-  check_writable(self, "self");
+  if (src.numel == 1) check_not_read_only(self, "self");
+  else check_writable(self, "self");
   TensorRef from = moved(src, self.device);
   if (from->numel && may_share_memory(self, from) &&
       !(from->data == self.data && same_geometry(self, from))) {
@@ -67,7 +68,8 @@ TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
   Shape last;
   Ints strides;  // empty: row-major
   if (memory_format == TT_PRESERVE) {
-    if (self.dense()) strides = self.strides();
+    last = self.dense() ? Shape(self.strides()) : strides_like(self.sizes(), self.strides());
+    strides = last;
   } else if (memory_format != TT_CONTIGUOUS) {
     last = last_strides(self.sizes(), memory_format);
     strides = last;
@@ -78,8 +80,7 @@ TensorRef clone(Call, const Tensor& self, int64_t memory_format) {
 }
 
 TensorRef to_dtype(Call, const Tensor& self, Dtype dtype) {
-  TensorRef out =
-      new_strided(self.sizes(), self.dense() ? self.strides() : Ints{}, dtype, self.device);
+  TensorRef out = new_ordered_like(self, dtype, self.device);
   copy_elements(*out, self);
   return out;
 }
@@ -110,8 +111,7 @@ TensorRef contiguous(Call, const Tensor& self) {
 }
 
 void fill_(Call, Tensor& self, const Scalar& value) {
-  // Elements may share an address: they all receive the same value.
-  if (!self.storage->writable) check_writable(self, "self");
+  check_not_read_only(self, "self");
   check_fits(value, self.dtype, "value");
   fill_elements(self, value);
   self.bump_version();
@@ -119,7 +119,7 @@ void fill_(Call, Tensor& self, const Scalar& value) {
 void zero_(Call c, Tensor& self) { fill_(c, self, 0); }
 
 static TensorRef empty_copy(const Tensor& self) {
-  return new_strided(self.sizes(), self.dense() ? self.strides() : Ints{}, self.dtype, self.device);
+  return new_ordered_like(self, self.dtype, self.device);
 }
 TensorRef fill(Call, const Tensor& self, const Scalar& value) {
   check_fits(value, self.dtype, "value");

@@ -1,6 +1,7 @@
 #include "ops/elementwise.h"
 
 #include "ops/gen/kernels.h"
+#include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "plan/elementwise_build.h"
 
@@ -20,6 +21,7 @@ Dtype widen(Dtype d) {
 static Dtype combine(Dtype higher, Dtype lower) {
   if (higher == Dtype::kNone || lower == Dtype::kNone)
     return higher == Dtype::kNone ? lower : higher;
+  if (is_float(higher) && is_complex(lower)) return complex_of(higher);
   return category(lower) > category(higher) ? promote(higher, lower) : higher;
 }
 
@@ -98,11 +100,11 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
     for (const Param* p : {&p0, &p1})
-      if (p->v.kind)
+      if (p->v.kind && spec.kernel != &kernel_clamp)
         check_fits(p->v, is_float(common) ? common : compute_dtype(spec, common),
                    arg_name(spec, int64_t(ins.size()) + (p == &p1)));
   }
-  if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = Dtype::kF32;
+  if (spec.rule == DtypeRule::kFloat && category(common) < 2) common = default_float();
   if (spec.rule == DtypeRule::kFirst)
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) check_fits(p->v, common, arg_name(spec, int64_t(ins.size()) + (p == &p1)));
@@ -129,6 +131,13 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
   bool to_bool = spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical;
   const Dtype out = spec.rule == DtypeRule::kModulus ? real_of(common) : common;
   return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : out};
+}
+
+// A bound outside the range of d does not bind: the end of the range is the same.
+static Scalar within(const Scalar& bound, Dtype d) {
+  if (!bound.is_int() || category(d) != 1) return bound;
+  const int64_t highest = INT64_MAX >> (64 - 8 * item_size(d));
+  return clamp(bound.i, -highest - 1, highest);
 }
 
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
@@ -186,26 +195,47 @@ static Device result_device(const ElementSpec& spec, Operands ins) {
   return decides ? decides->t->device : kCpuDevice;
 }
 
-// Uses the stride order of the first operand that has the result's shape.
-static TensorRef new_result(Operands ins, Ints shape, Dtype dtype, Device device) {
+// Orders the result's dimensions in memory like those of the operands, as PyTorch does.
+static TensorRef new_result(const ElementSpec& spec, Operands ins, Ints shape, Dtype dtype,
+                            Device device) {
+  bool row_major = true;
+  for (const Operand& o : ins) row_major &= !o.t || o.t->contiguous();
+  if (row_major || spec.kernel == &kernel_masked_fill) return new_tensor(shape, dtype, device);
+  Shape strides[kMaxOperands];
+  int64_t n = 0;
   for (const Operand& o : ins) {
-    if (!o.t || !same(o.t->sizes(), shape)) continue;
-    if (o.t->contiguous()) break;
-    if (o.t->dense()) return new_strided(shape, o.t->strides(), dtype, device);
+    if (!o.t) continue;
+    if (n == 0 && same(o.t->sizes(), shape)) {
+      if (o.t->contiguous()) return new_tensor(shape, dtype, device);
+      if (o.t->dense()) return new_strided(shape, o.t->strides(), dtype, device);
+    }
+    Shape& wide = strides[n++];
+    wide.resize(shape.n, 0);
+    const int64_t missing = shape.n - o.t->ndim;
+    for (int64_t d = 0; d < o.t->ndim; d++)
+      if (o.t->size(d) != 1 || shape[missing + d] == 1) wide[missing + d] = o.t->stride(d);
   }
-  return new_tensor(shape, dtype, device);
+  return new_strided(shape, strides_like(shape, Span<const Shape>(strides, n)), dtype, device);
 }
 
 // ---- plan and run ----
+
+// Integers that meet 16-bit floating numbers are rounded to their dtype first, as in PyTorch. Those
+// of 8 bits have exact values there.
+static bool is_rounded_first(const Tensor& t, Dtype common) {
+  return item_size(common) == 2 && is_float(common) && is_integral(t.dtype) && t.item_size() > 1;
+}
 
 static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operands ins,
                 const Param& p0, const Param& p1) {
   if (out.numel == 0) return;
   ElementPlan plan;
-  plan.param[0] = p0.v;
-  plan.param[1] = p1.v;
+  const bool bounds = spec.kernel == &kernel_clamp;
+  plan.param[0] = bounds ? within(p0.v, types.compute) : p0.v;
+  plan.param[1] = bounds ? within(p1.v, types.compute) : p1.v;
   bool on_cpu = out.device.type == TT_CPU;
   ElementOperand ops[kMaxOperands];
+  TensorRef rounded[kMaxOperands];
   int32_t n = 0;
   uint32_t bools =
       out.dtype == Dtype::kBool && types.out == Dtype::kBool && types.common != Dtype::kBool
@@ -223,7 +253,13 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
     }
     bool number = o.s || (!on_cpu && o.t->is_cpu());
     if (!number) {
-      ops[n] = {o.t->data, o.t->sizes_ptr(), o.t->strides_ptr(), o.t->ndim, int32_t(o.t->dtype)};
+      const Tensor* t = o.t;
+      if (!mask && is_rounded_first(*t, types.common)) {
+        rounded[n] = new_ordered_like(*t, types.common, t->device);
+        copy_elements(*rounded[n], *t);
+        t = rounded[n].get();
+      }
+      ops[n] = {t->data, t->sizes_ptr(), t->strides_ptr(), t->ndim, int32_t(t->dtype)};
     } else {
       Scalar s = o.s ? *o.s : read_scalar(*o.t);
       store_scalar(plan.scalar[n], types.compute, s);
@@ -323,7 +359,7 @@ static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param&
                              const Param& p1) {
   Types types = types_of(spec, ins, p0, p1);
   Device device = result_device(spec, ins);
-  TensorRef out = new_result(ins, result_shape(spec, ins), types.out, device);
+  TensorRef out = new_result(spec, ins, result_shape(spec, ins), types.out, device);
   run(spec, types, *out, ins, p0, p1);
   return out;
 }
@@ -390,6 +426,15 @@ static bool is_overlap_safe(const Tensor& dst, Operands ins) {
   return true;
 }
 
+// masked_fill_ where elements share an address: an address is filled if the mask has one of them.
+static void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value) {
+  if (mask.dtype != Dtype::kBool)
+    fail_arg(TT_DTYPE, "mask", "mask is {}: must be bool", fmt(mask.dtype));
+  TensorRef wide = op::expand(mask, self.sizes());
+  const Tensor* const index[1] = {wide.get()};
+  op::index_put_(self, index, *new_scalar(value, self.dtype));
+}
+
 void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0,
                      const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins, p0); d == self.dtype && spec.rule != DtypeRule::kBool &&
@@ -415,6 +460,8 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
                self.sizes(), arg_name(spec, i), sizes_of(o));
     i++;
   }
+  if (spec.kernel == &kernel_masked_fill && shares_elements(self))
+    return fill_shared(self, *ins.begin()[1].t, p0.v);
   check_writable(self, "self");
   check_overlap(spec, self, ins);
   run(spec, types, self, ins, p0, p1);

@@ -33,9 +33,19 @@ void check_fits(const Scalar& value, Dtype d, const char* arg) {
              value.imag() ? " and has an imaginary part" : "", fmt(d));
 }
 
-void check_writable(const Tensor& t, const char* arg) {
+bool needs_gradient(const Tensor& t) {
+  return (t.flags & kRequiresGrad) || __atomic_load_n(&t.grad_fn, __ATOMIC_RELAXED);
+}
+bool shares_elements(const Tensor& t) {
+  return !t.dense() && may_overlap_self(t.sizes(), t.strides());
+}
+void check_not_read_only(const Tensor& t, const char* arg) {
   if (!t.storage->writable) fail_arg(TT_INVALID_ARG, arg, "{} is in read-only memory", arg);
-  if (!t.dense() && may_overlap_self(t.sizes(), t.strides()))
+}
+
+void check_writable(const Tensor& t, const char* arg) {
+  check_not_read_only(t, arg);
+  if (shares_elements(t))
     fail_arg(TT_INVALID_ARG, arg,
              "{} has shape {} and strides {}: some elements share an address: clone it first", arg,
              t.sizes(), t.strides());
@@ -43,9 +53,7 @@ void check_writable(const Tensor& t, const char* arg) {
 
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
 
-static bool has_history(const Tensor* t) {
-  return t && (__atomic_load_n(&t->grad_fn, __ATOMIC_RELAXED) || (t->flags & kRequiresGrad));
-}
+static bool has_history(const Tensor* t) { return t && needs_gradient(*t); }
 
 // Makes a view that autograd does not know.
 static TT_NOINLINE TensorRef make_untracked(const Tensor& src, Ints sizes, Ints strides, char* data,

@@ -19,6 +19,12 @@ void check_index_dtype(const Tensor& t, const char* arg);        // int64 or int
 void check_fits(const Scalar& value, Dtype d, const char* arg);  // a number to be stored in dtype d
 // Fails if two elements share an address or the storage is read-only.
 void check_writable(const Tensor& t, const char* arg);
+// Returns whether a gradient of t can be asked for.
+bool needs_gradient(const Tensor& t);
+// Returns whether two elements share an address.
+bool shares_elements(const Tensor& t);
+// Fails if the storage is read-only. Enough for writes of one value, which elements may share.
+void check_not_read_only(const Tensor& t, const char* arg);
 
 // Makes a view of src with this geometry; it is linked to its base if gradients are recorded.
 TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data);

@@ -17,7 +17,7 @@ TensorRef mvlgamma(Call, const Tensor& self, int64_t p) {
   const double log_pi = 1.1447298858494002;
   const double constant = 0.25 * double(p) * double(p - 1) * log_pi;
   TensorRef halves = op::arange(0.5 * double(1 - p), 0.5 - 0.25, 0.5, Dtype::kF64, self.device);
-  const Dtype d = category(self.dtype) < 2 ? Dtype::kF32 : self.dtype;
+  const Dtype d = category(self.dtype) < 2 ? default_float() : self.dtype;
   TensorRef shifted = op::add(*op::unsqueeze(self, -1), *op::to(*halves, d));
   const int64_t last = -1;
   return op::add(*op::sum_dim(*op::lgamma(*shifted), {&last, 1}), constant);

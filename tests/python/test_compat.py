@@ -1,7 +1,6 @@
 """Names that PyTorch scripts touch around the operators."""
 import subprocess
 import sys
-import warnings
 from collections import deque
 
 import pytest
@@ -68,19 +67,7 @@ def test_type_by_name():
             x.type(wrong)
 
 
-def test_default_dtype():
-    assert tt.get_default_dtype() is tt.float32
-    tt.set_default_dtype(tt.float32)
-    with pytest.raises(NotImplementedError, match="always tt.float32"):
-        tt.set_default_dtype(tt.float64)
-
-
-def test_print_options():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tt.set_printoptions(profile="default", precision=4)
-    with pytest.warns(UserWarning, match="ignores precision, linewidth"):
-        tt.set_printoptions(precision=8, linewidth=200)
+def test_unknown_print_option():
     with pytest.raises(TypeError):
         tt.set_printoptions(digits=3)
 

@@ -331,3 +331,28 @@ def test_rules_agree_with_a_loop(number):
 def test_dropout_in_evaluation_mode_draws_nothing():
     x = randn(3, 4)
     close(func.vmap(lambda r: nn.functional.dropout(r, training=False))(x), x)
+
+
+def test_dual_tensors():
+    from tt.autograd import forward_ad as fwd
+
+    x, v = tt.tensor([1.0, 2.0], dtype=tt.float64), tt.tensor([1.0, 0.5], dtype=tt.float64)
+    w = tt.tensor([3.0, 4.0], dtype=tt.float64, requires_grad=True)
+    with fwd.dual_level():
+        dual = fwd.make_dual(x, v)
+        y = tt.sin(dual) * w
+        tangent = fwd.unpack_dual(y).tangent
+        tt.testing.assert_close(tangent.detach(), (tt.cos(x) * v * w).detach())
+        assert fwd.unpack_dual(dual).tangent is v
+        assert fwd.unpack_dual(w).tangent is None
+        assert fwd.unpack_dual(dual * 0 + w).tangent.tolist() == [0, 0]
+        both = fwd.make_dual(w.detach(), v) @ dual
+        tt.testing.assert_close(fwd.unpack_dual(both).tangent, w.detach() @ v + v @ x)
+        for wrong in (tt.ones(3, dtype=tt.float64), tt.ones(2)):
+            with pytest.raises(ValueError):
+                fwd.make_dual(x, wrong)
+        with pytest.raises(RuntimeError, match="do not nest"):
+            fwd.enter_dual_level()
+    assert fwd.unpack_dual(dual).tangent is None
+    with pytest.raises(RuntimeError, match="no level is open"):
+        fwd.make_dual(x, v)

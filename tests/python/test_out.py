@@ -71,13 +71,88 @@ def test_out_has_no_gradient():
             tt.add(x, 1, out=out)
 
 
-def test_expanded_tensors_are_filled():
-    base = tt.zeros(1)
-    assert base.expand(3).fill_(3).tolist() == [3, 3, 3] and base.item() == 3
-    base.expand(2, 2).zero_()
-    assert base.item() == 0
-    with pytest.raises(tt.errors.InvalidArgumentError, match="share an address"):
-        base.expand(3).add_(1)
+def test_writes_of_one_value_to_elements_that_share_an_address():
+    def written(write, *shape):
+        base = tt.ones(1)
+        write(base.expand(*shape or (3,)))
+        return base.item()
+
+    some = tt.tensor([True, False, True])
+    assert written(lambda x: x.fill_(3)) == 3
+    assert written(lambda x: x.zero_(), 2, 2) == 0
+    assert written(lambda x: x.masked_fill_(some, 2)) == 2
+    assert written(lambda x: x.masked_fill_(some, tt.tensor(2.0))) == 2
+    assert written(lambda x: x.masked_fill_(some & False, 2)) == 1
+    assert written(lambda x: x.index_fill_(0, tt.tensor([0, 2]), 2)) == 2
+    assert written(lambda x: x.index_fill_(0, tt.tensor([1]), tt.tensor(2.0))) == 2
+    assert written(lambda x: x.index_put_((tt.tensor([0]),), tt.tensor(2.0))) == 2
+    assert written(lambda x: x.fill_diagonal_(2), 3, 3) == 2
+    for key in (0, slice(2), some, tt.tensor([0, 1]), (slice(None), None)):
+        assert written(lambda x: x.__setitem__(key, 5)) == 5
+    x = tt.zeros(4).as_strided((2, 3), (1, 1))  # neighbours overlap
+    x.masked_fill_(tt.tensor([[False, False, True], [False, False, False]]), 1)
+    assert x.tolist() == [[0, 0, 1], [0, 1, 0]]
+
+
+def test_several_values_do_not_fit_one_address():
+    for write in (
+        lambda x: x.add_(1),
+        lambda x: x.copy_(tt.ones(3)),
+        lambda x: x.index_put_((tt.tensor([0, 1]),), tt.ones(2)),
+        lambda x: x.index_add_(0, tt.tensor([0]), tt.ones(1)),
+    ):
+        with pytest.raises(tt.errors.InvalidArgumentError, match="share an address"):
+            write(tt.zeros(1).expand(3))
+
+
+def test_strides_of_results():
+    last = tt.ones(2, 3, 4, 5).to(memory_format=tt.channels_last)
+    cut = tt.ones(4, 6, 8)[:, ::2]
+    at = tt.tensor([0, 1])
+    wide = tt.ones(3, 4).t()
+    for result, strides in (
+        (tt.cat([last] * 2, 1), (120, 1, 30, 6)),
+        (tt.cat([last] * 2, 0), (60, 1, 15, 3)),
+        (tt.cat([last, last.contiguous()], 0), (60, 20, 5, 1)),
+        (tt.stack([last] * 2, 1), (120, 3, 1, 30, 6)),
+        (tt.stack([last] * 2, 4), (120, 40, 10, 2, 1)),
+        (tt.roll(last, 1, 1), (60, 1, 15, 3)),
+        (tt.flip(last, [0]), (60, 1, 15, 3)),
+        (last[at], (60, 1, 15, 3)),
+        (last[:, :, at], (30, 1, 3, 6)),
+        (cut.transpose(0, 2) + 1, (1, 8, 24)),
+        (tt.zeros_like(cut.transpose(0, 2)), (1, 8, 24)),
+        (tt.ones(4, 6, 8).permute(2, 0, 1)[1:3] * tt.ones(6), (1, 12, 2)),
+        (tt.tril(wide), (3, 1)),
+        (wide.masked_fill(tt.ones(4, 1) > 0, 2.0), (3, 1)),
+        (wide[::2].clone(), (1, 2)),
+    ):
+        assert result.stride() == strides
+    both = [tt.arange(12.0).reshape(2, 3, 2, 1).to(memory_format=tt.channels_last)] * 2
+    assert tt.equal(tt.stack(both, 2), tt.stack([x.contiguous() for x in both], 2))
+
+
+def test_promotion_as_pytorch_does():
+    assert (tt.ones(1) + tt.tensor(1j, dtype=tt.complex128)).dtype is tt.complex64
+    half = tt.tensor([1.0], dtype=tt.float16)
+    assert (tt.tensor([2049]) + half).tolist() == [2048]  # 2049 is rounded to float16 first
+    assert (tt.tensor([100001]) / half).tolist() == [float("inf")]
+    x = tt.tensor([5, -5], dtype=tt.int32)
+    assert tt.clamp(x, max=2**31).tolist() == [5, -5]
+    assert tt.clamp(x, min=-(2**40), max=0).tolist() == [0, -5]
+    assert tt.clamp(x.to(tt.int8), min=-129).tolist() == [5, -5]
+    with pytest.raises(tt.errors.InvalidArgumentError):
+        tt.clamp(x, min=2**31)
+
+
+def test_batch_norm_of_nothing_and_softsign_of_complex_numbers():
+    empty = tt.ones(0)
+    assert tt.nn.functional.batch_norm(empty, None, None, training=True).shape == (0,)
+    x = tt.tensor([1 + 2j, -3j], requires_grad=True)
+    y = tt.nn.functional.softsign(x)
+    tt.testing.assert_close(y.detach(), tt.tensor([0.309017 + 0.618034j, -0.75j]))
+    y.abs().sum().backward()
+    tt.testing.assert_close(x.grad, tt.tensor([0.0427051 + 0.0854102j, -0.0625j]))
 
 
 def test_view_as_another_dtype():

@@ -293,3 +293,70 @@ def test_modules_of_nn():
 
     assert BatchNorm2d is nn.BatchNorm2d and Module is nn.Module
     assert _pair(2) == (2, 2) and _pair([1, 3]) == (1, 3)
+
+
+def test_default_dtype():
+    assert tt.get_default_dtype() is tt.float32
+    found = {}
+    try:
+        tt.set_default_dtype(tt.float64)
+        assert tt.ones(2).dtype is tt.rand(2).dtype is tt.arange(3.0).dtype is tt.float64
+        assert tt.tensor(1.5).dtype is tt.tensor([1.5]).dtype is tt.float64
+        assert tt.tensor(1j).dtype is (tt.ones(1) * 1j).dtype is tt.complex128
+        ints = tt.ones(2, dtype=tt.int64)
+        assert (ints / 2).dtype is (ints * 0.5).dtype is ints.exp().dtype is tt.float64
+        assert tt.nn.Linear(2, 2).weight.dtype is tt.float64
+        assert (tt.ones(1, dtype=tt.float32) * 0.5).dtype is tt.float32
+        assert repr(tt.ones(1)) == "tensor([1.])"
+        other = threading.Thread(target=lambda: found.update(dtype=tt.zeros(1).dtype))
+        other.start()
+        other.join()
+        assert found["dtype"] is tt.float64
+        tt.set_default_dtype(tt.bfloat16)
+        assert tt.tensor([1.5]).dtype is tt.linspace(0, 1, 3).dtype is tt.bfloat16
+    finally:
+        tt.set_default_dtype(tt.float32)
+    assert tt.ones(1).dtype is tt.float32
+    for wrong in (tt.int64, tt.complex64):
+        with pytest.raises(tt.errors.DtypeError, match="must be floating"):
+            tt.set_default_dtype(wrong)
+    with pytest.raises(TypeError):
+        tt.set_default_dtype("float64")
+
+
+def test_print_options():
+    x = tt.tensor([1.23456, 100.0])
+    try:
+        tt.set_printoptions(precision=2)
+        assert str(x) == "tensor([  1.23, 100.00])"
+        tt.set_printoptions(sci_mode=True)
+        assert str(x) == "tensor([1.23e+00, 1.00e+02])"
+        tt.set_printoptions(profile="default")
+        assert str(x) == "tensor([  1.2346, 100.0000])"
+        tt.set_printoptions(threshold=5, edgeitems=1)
+        assert str(tt.arange(10)) == "tensor([0,  ..., 9])"
+        tt.set_printoptions(profile="full", linewidth=20)
+        assert str(tt.arange(6.0)) == "tensor([0., 1., 2.,\n        3., 4., 5.])"
+        tt.set_printoptions(profile="full")
+        assert "..." not in str(tt.arange(1001))
+    finally:
+        tt.set_printoptions(profile="default")
+    assert "..." in str(tt.arange(1001))
+    for wrong in ({"precision": 18}, {"threshold": -1}, {"profile": "tiny"}):
+        with pytest.raises(ValueError):
+            tt.set_printoptions(**wrong)
+
+
+def test_functions_of_lists():
+    x, y = [tt.ones(2), tt.ones(3)], [tt.ones(2), tt.ones(3) * 2]
+    assert [t.tolist() for t in tt._foreach_add(x, y, alpha=2)] == [[3, 3], [5, 5, 5]]
+    assert [t.item() for t in tt._foreach_norm([tt.ones(4)])] == [2]
+    assert [t.tolist() for t in tt._foreach_addcdiv(x, y, y, [1, 2])] == [[2, 2], [3, 3, 3]]
+    assert [t.tolist() for t in tt._foreach_pow(2, [tt.tensor([3.0])])] == [[8]]
+    assert tt._foreach_mul_(x, tt.tensor(3.0))[0] is x[0] and x[1].tolist() == [3, 3, 3]
+    tt._foreach_zero_(x)
+    tt._foreach_copy_(x, y)
+    assert x[1].tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="self has 2 tensors, other has 1 items"):
+        tt._foreach_add(x, [1])
+    assert not hasattr(tt, "_foreach_nothing")

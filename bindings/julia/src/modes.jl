@@ -26,6 +26,26 @@ set_state!(g::Generator, state) = check(C.tt_generator_set_state(ctx(), g, UInt6
 
 "Gives cached memory back."
 trim() = (poll(); check(C.tt_trim(ctx())))
+"Sets the dtype of floating-point numbers and tensors that are given none, in this task."
+set_default_dtype!(T) = check(C.tt_ctx_set_default_dtype(ctx(), dtype_code(T)))
+"Returns the dtype of floating-point numbers and tensors that are given none."
+function default_dtype()
+    o = Ref(Int32(0))
+    check(C.tt_ctx_default_dtype(ctx(), o))
+    return DTYPES[o[]]
+end
+"""
+    set_print_options!(; precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=nothing)
+
+Sets how tensors are printed in this task: digits after the point, the number of elements above
+which a tensor is summarized, the items shown at each end of a dimension then, characters of a line,
+and whether in scientific notation (`nothing`: by the magnitudes of the elements).
+"""
+function set_print_options!(; precision=4, threshold=1000, edgeitems=3, linewidth=80,
+                            sci_mode=nothing)
+    sci = sci_mode === nothing ? Int32(-1) : Int32(sci_mode)
+    check(C.tt_ctx_set_print_options(ctx(), precision, threshold, edgeitems, linewidth, sci))
+end
 "Name of the instruction set in use."
 function instruction_set()
     o = Ref(Int32(0))

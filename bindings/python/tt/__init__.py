@@ -217,6 +217,10 @@ if not TYPE_CHECKING:
             found = getattr(import_module("." + HOME[name], __name__), name)
         elif name in __all__:
             found = _ops.find("tt", name)
+        elif name.startswith("_foreach_"):
+            found = import_module("._foreach", __name__).make(name[len("_foreach_") :])
+            if found is None:
+                raise AttributeError(f"module 'tt' has no attribute '{name}'")
         else:
             raise AttributeError(f"module 'tt' has no attribute '{name}'")
         globals()[name] = found

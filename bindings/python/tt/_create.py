@@ -14,7 +14,7 @@ from ._facts import TensorHandle
 from ._lib import drop, fail, keep, lib, local
 from ._numpy import DTYPES as BY_TYPESTR
 from ._tensor import Tensor, tensor_result, wrap
-from ._types import BOOL, DTYPES, complex64, complex128, float32, float64, int64
+from ._types import BOOL, DTYPES, Defaults, complex128, float32, float64, int64
 from ._types import dtype as dtype_class
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ def tensor(
 
     data: a number, nested lists of numbers, a NumPy array or a tensor.
     dtype: by default that of an array or a tensor; of Python numbers bool, int64, float32 or
-        complex64.
+        complex64, or what set_default_dtype says.
     device: by default that of a tensor, else the CPU.
     Raises ValueError if nested lists have different lengths, TypeError for other data.
     """
@@ -119,12 +119,13 @@ def is_buffer(x: Any) -> bool:
 
 
 def buffer_tensor(x: Any, dtype: DType | None) -> Any:
-    """Returns a buffer as a tensor over its memory, of dtype or float32; others as they are.
+    """Returns a buffer as a tensor over its memory, of dtype or the default dtype; others as they
+    are.
 
     Objects with __dlpack__ become tensors, too.
     """
     if is_buffer(x):
-        return frombuffer(x, dtype=dtype or float32)
+        return frombuffer(x, dtype=dtype or Defaults.float)
     if not isinstance(x, Tensor) and not is_array(x) and hasattr(x, "__dlpack__"):
         from ._dlpack import from_dlpack
 
@@ -139,8 +140,8 @@ def scalar_tensor(
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Returns a 0-dim tensor of a number. dtype: by default float32."""
-    code = dtype_code(dtype or float32, "scalar_tensor", "dtype")
+    """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype()."""
+    code = dtype_code(dtype or Defaults.float, "scalar_tensor", "dtype")
     t = tensor_result("tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
     if device is None and not requires_grad:
         return t
@@ -185,14 +186,14 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
         if not issubclass(kind, (bool, int, float, complex, numbers.Number)):
             raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
     if any(issubclass(kind, complex) for kind in kinds):
-        code, stored, natural = "d", complex128, complex64
+        code, stored, natural = "d", complex128, Defaults.complex
         items = [part for x in items for part in (x.real, x.imag)]
     elif any(not issubclass(kind, int) for kind in kinds):
-        code, stored, natural = "d", float64, float32
+        code, stored, natural = "d", float64, Defaults.float
     elif kinds == {bool}:
         code, stored, natural = "B", BOOL, BOOL
     else:
-        code, stored, natural = "q", int64, int64 if kinds else float32
+        code, stored, natural = "q", int64, int64 if kinds else Defaults.float
     try:
         made = from_bytes(array(code, items), stored, shape)
         if items and getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") == "i":
@@ -203,8 +204,8 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
     return made if dtype is not None else made.to(natural)
 
 
-# type of numbers -> (type code of array, dtype)
-PLAIN = {int: ("q", int64), float: ("f", float32)}
+# dtype -> type code of array
+PLAIN = {float32: "f", float64: "d"}
 
 
 def from_list(data: list[Any]) -> Tensor | None:
@@ -212,8 +213,14 @@ def from_list(data: list[Any]) -> Tensor | None:
     kinds = set(map(type, data))
     if len(kinds) != 1:
         return None
-    code, dtype = PLAIN.get(kinds.pop(), ("", None))
-    if dtype is None:
+    kind = kinds.pop()
+    code, dtype = "q", int64
+    if kind is float:
+        dtype = Defaults.float
+        code = PLAIN.get(dtype, "")
+    elif kind is not int:
+        return None
+    if not code:
         return None
     try:
         return from_bytes(array(code, data), dtype, (len(data),))
@@ -233,7 +240,7 @@ def index_tensor(item: Any) -> Tensor:
     if is_array(item):
         return tensor(item)
     made = from_values(list(item) if isinstance(item, range) else item, None)
-    return made if made.numel() or made.dtype is not float32 else made.to(int64)
+    return made if made.numel() or made.dtype is not Defaults.float else made.to(int64)
 
 
 # ---- over memory of another tensor ----

@@ -249,6 +249,11 @@ next(watch)
 poll = for_good(ctypes.CFUNCTYPE(c_int32, c_void_p)(watch.send))
 
 
+# What set_default_dtype and set_printoptions have set, for the contexts of further threads:
+# function of C -> its arguments
+settings: dict[str, tuple[Any, ...]] = {}
+
+
 class Local(threading.local):
     """What each thread has.
 
@@ -264,6 +269,8 @@ class Local(threading.local):
             raise errors.TtError("tt_ctx_new failed")
         self.ctx = c_void_p.from_param(self.owner._address)
         self.raised = None
+        for name, values in settings.items():
+            getattr(lib, name)(self.ctx, *values)
         if threading.current_thread() is threading.main_thread():  # which runs signal handlers
             lib.tt_ctx_set_poll(self.ctx, poll, None, None)
 

@@ -1,15 +1,20 @@
 """Settings of PyTorch that scripts make, and tt under PyTorch's name."""
 from __future__ import annotations
 
+import math
 import pkgutil
 import sys
 import warnings
+from ctypes import c_int32, c_int64
 from importlib import import_module
 
 from ._convert import instance
+from ._index import INT_MAX
+from ._lib import call, settings
 from ._tensor import Tensor, named_type
-from ._types import Size, float32
+from ._types import Defaults, Size
 from ._types import device as device_class
+from ._types import dtype as dtype_class
 from .errors import ShapeError, UnimplementedError
 
 TYPE_CHECKING = False
@@ -21,18 +26,24 @@ if TYPE_CHECKING:
 
 
 def get_default_dtype() -> dtype:
-    """Returns the dtype of floating-point numbers without one: float32."""
-    return float32
+    """Returns the dtype of floating-point numbers and tensors without one: float32 at first."""
+    return Defaults.float
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Accepts float32, the default dtype, which cannot be changed. Give functions a dtype
-    instead."""
-    if d is not float32:
-        raise UnimplementedError(
-            f"set_default_dtype: d is {d}: the default dtype is always tt.float32; "
-            "give dtype= to the functions that make tensors, or convert a model by .to(dtype)"
-        )
+    """Sets the dtype of floating-point numbers and tensors without one, in this thread and in
+    those that first use tt after it: float16, bfloat16, float32 or float64. Complex ones are
+    complex128 beside float64, else complex64."""
+    instance(dtype_class, d, "set_default_dtype", "d")
+    configure("tt_ctx_set_default_dtype", c_int32(d.code))
+    Defaults.float = d
+    Defaults.complex = d.to_complex()
+
+
+def configure(function: str, *values: Any) -> None:
+    """Sets an option of this thread's context, and of those to come."""
+    call(function, *values)
+    settings[function] = values
 
 
 def set_default_tensor_type(t: Any) -> None:
@@ -180,6 +191,14 @@ def get_device_module(device: Any = None) -> Any:
     return import_module("." + name, __package__)
 
 
+PRINT_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+print_options: dict[str, Any] = dict(PRINT_PROFILES["default"], sci_mode=None)
+
+
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,
@@ -188,22 +207,32 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Warns if an option differs from PyTorch's default, which is how tt always prints."""
+    """Sets how tensors are printed, in this thread and in those that first use tt after it.
+
+    precision: digits after the point, at most 17. threshold: tensors with more elements are
+    summarized. edgeitems: items shown at each end of a dimension then. linewidth: characters of a
+    line. profile: "default", "short" or "full", which sets these four first. sci_mode: scientific
+    notation; None: by the magnitudes of the elements.
+    """
+    chosen = dict(print_options)
+    if profile is not None:
+        if profile not in PRINT_PROFILES:
+            raise ValueError(
+                f"set_printoptions: profile is {profile!r}: must be 'default', 'short' or 'full'"
+            )
+        chosen.update(PRINT_PROFILES[profile])
     given = {
-        "precision": (precision, 4),
-        "threshold": (threshold, 1000),
-        "edgeitems": (edgeitems, 3),
-        "linewidth": (linewidth, 80),
-        "profile": (profile, "default"),
-        "sci_mode": (sci_mode, None),
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
     }
-    ignored = [name for name, (value, usual) in given.items() if value not in (None, usual)]
-    if ignored:
-        warnings.warn(
-            f"set_printoptions: tt ignores {', '.join(ignored)}: tensors are printed as by "
-            "PyTorch's default options",
-            stacklevel=2,
-        )
+    chosen.update({name: value for name, value in given.items() if value is not None})
+    chosen["sci_mode"] = sci_mode
+    limited = [int(min(chosen[name], INT_MAX)) for name in given]
+    sci = -1 if sci_mode is None else int(sci_mode)
+    configure("tt_ctx_set_print_options", *map(c_int64, limited), c_int32(sci))
+    print_options.update(chosen)
 
 
 def as_torch() -> ModuleType:

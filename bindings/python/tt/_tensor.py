@@ -323,6 +323,28 @@ class Tensor(Arithmetic, TensorLayout):
     def imag(self, values: Any) -> None:
         self.imag.copy_(values)
 
+    def fill_diagonal_(self, fill_value: complex, wrap: _bool = False) -> Tensor:
+        """Writes a number to the main diagonal, and returns the tensor.
+
+        With more than two dimensions, all must be of one size. wrap: the diagonal of a matrix with
+        more rows than columns starts anew behind each block of columns + 1 rows.
+        """
+        if self.ndim < 2:
+            raise errors.ShapeError(
+                f"fill_diagonal_: self is {list(self.shape)}: must have at least 2 dimensions"
+            )
+        if self.ndim > 2 and len(set(self.shape)) > 1:
+            raise errors.ShapeError(
+                f"fill_diagonal_: self is {list(self.shape)}: all sizes must be equal"
+            )
+        rows, columns = self.shape[0], self.shape[1]
+        starts = range(0, rows, columns + 1) if wrap and self.ndim == 2 and columns else (0,)
+        for start in starts:
+            part = self[start : start + columns]
+            n = min(part.shape)
+            part.as_strided((n,), (sum(part.stride()),), part.storage_offset()).fill_(fill_value)
+        return self
+
     def new_tensor(
         self,
         data: Any,

@@ -104,6 +104,13 @@ contiguous_format = MEMORY_FORMATS["contiguous_format"]
 preserve_format = MEMORY_FORMATS["preserve_format"]
 
 
+class Defaults:
+    """The dtypes of floating-point and complex numbers and tensors without one."""
+
+    float: dtype = float32
+    complex: dtype = complex64
+
+
 class device:
     """Where a tensor's memory is: device("cpu"), device("cuda:1"), device("cuda", 1),
     device("meta").

@@ -45,4 +45,12 @@ TensorRef celu_second(const Tensor& g, const Tensor& x, double alpha) {
   return op::masked_fill(slope, op::gt(x, 0), 0);
 }
 
+// y = x s with s = 1 / (1 + |x|), whose derivative by |x| is -s^2.
+TensorRef softsign_backward(const Tensor& g, const Tensor& x) {
+  TensorRef width = op::abs(x) + 1;
+  if (!is_complex(x.dtype)) return op::div(g, op::square(width));
+  TensorRef along = op::real(g * op::conj(x));
+  return op::div(g, width) - op::sgn(x) * op::div(along, op::square(width));
+}
+
 }  // namespace TT_NS::formula

@@ -23,6 +23,7 @@ TensorRef softplus_second(const Tensor& g, const Tensor& x, double beta, double 
 TensorRef gelu_exact_second(const Tensor& g, const Tensor& x);
 TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x);
 TensorRef celu_second(const Tensor& g, const Tensor& x, double alpha);
+TensorRef softsign_backward(const Tensor& g, const Tensor& x);
 
 // ---- arith ----
 TensorRef pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent);
@@ -219,8 +220,8 @@ TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_stride
                               int64_t base_offset, Ints size, Ints stride, Opt<int64_t> offset);
 TensorRef unfold_backward(const Tensor& g, Ints self_sizes, int64_t dimension, int64_t size,
                           int64_t step);
-TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride,
-                                  int64_t offset);
+TensorRef as_strided_put_self(const Tensor& g, Ints strides, Ints size, Ints stride,
+                              int64_t offset);
 
 }  // namespace formula
 }  // namespace TT_NS

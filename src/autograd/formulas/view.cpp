@@ -40,8 +40,7 @@ static TensorRef positions(Ints sizes, Ints strides, int64_t offset, Device devi
 
 static TensorRef accumulate(TensorRef buffer, const Tensor& g, Ints size, Ints stride,
                             int64_t offset) {
-  if (!may_overlap_self(size, stride))
-    return op::as_strided_scatter(buffer, g, size, stride, offset);
+  if (!may_overlap_self(size, stride)) return op::as_strided_put(buffer, g, size, stride, offset);
   const int64_t flat = -1;
   return op::index_add(buffer, 0, positions(size, stride, offset, g.device),
                        op::reshape(g, Ints(&flat, 1)));
@@ -69,10 +68,10 @@ TensorRef as_strided_backward(const Tensor& g, Ints base_sizes, Ints base_stride
   return op::as_strided(buffer, base_sizes, base_strides, base_offset - start);
 }
 
-TensorRef as_strided_scatter_self(const Tensor& g, Ints strides, Ints size, Ints stride,
-                                  int64_t offset) {
-  return op::as_strided_scatter(op::restride(g, strides), op::zeros(size, g.dtype, g.device), size,
-                                stride, offset);
+TensorRef as_strided_put_self(const Tensor& g, Ints strides, Ints size, Ints stride,
+                              int64_t offset) {
+  return op::as_strided_put(op::restride(g, strides), op::zeros(size, g.dtype, g.device), size,
+                            stride, offset);
 }
 
 // Every element receives the gradients of all windows that contain it.

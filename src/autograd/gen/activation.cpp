@@ -1425,7 +1425,7 @@ static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     const TensorRef input_ref = s.input.get(n);
     const Tensor& input = *input_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::div(g0, op::square(op::add(op::abs(input), 1)));
+    out[0] = formula::softsign_backward(g0, input);
   }
 }
 static constinit const NodeType softsign_type = {"softsign", softsign_apply,

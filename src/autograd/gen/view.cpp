@@ -566,22 +566,22 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided =
     make_op<TensorRef, const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_schema,
     impl::as_strided, as_strided_autograd);
 
-// ---- as_strided_scatter ----
-struct as_strided_scatter_saved {
+// ---- as_strided_put ----
+struct as_strided_put_saved {
   Shape size;
   Shape stride;
   int64_t offset;
   Shape self_strides;
 };
-static void as_strided_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+static void as_strided_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<as_strided_scatter_saved>();
+  [[maybe_unused]] auto& s = n.saved_as<as_strided_put_saved>();
   if (n.needs(0)) {
     const auto& size = s.size;
     const auto& stride = s.stride;
     const auto& offset = s.offset;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::as_strided_scatter_self(g0, Ints(s.self_strides), size, stride, offset);
+    out[0] = formula::as_strided_put_self(g0, Ints(s.self_strides), size, stride, offset);
   }
   if (n.needs(1)) {
     const auto& size = s.size;
@@ -591,18 +591,18 @@ static void as_strided_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::as_strided(op::restride(g0, Ints(s.self_strides)), size, stride, offset);
   }
 }
-static constinit const NodeType as_strided_scatter_type = {"as_strided_scatter",
-    as_strided_scatter_apply, destroy_saved<as_strided_scatter_saved>,
-    sizeof(as_strided_scatter_saved), false};
-static TensorRef as_strided_scatter_autograd(Call c, const Tensor& self, const Tensor& src,
-                                             Ints size, Ints stride, int64_t offset) {
+static constinit const NodeType as_strided_put_type = {"as_strided_put", as_strided_put_apply,
+                                                       destroy_saved<as_strided_put_saved>,
+                                                       sizeof(as_strided_put_saved), false};
+static TensorRef as_strided_put_autograd(Call c, const Tensor& self, const Tensor& src, Ints size,
+                                         Ints stride, int64_t offset) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(src);
-  if (!(n0 | n1)) return redispatch(op_as_strided_scatter, c.keys & kBelowAutograd, self, src, size,
+  if (!(n0 | n1)) return redispatch(op_as_strided_put, c.keys & kBelowAutograd, self, src, size,
                                     stride, offset);
-  NodeRef node = new_node(&as_strided_scatter_type, 2, 1);
+  NodeRef node = new_node(&as_strided_put_type, 2, 1);
   Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) as_strided_scatter_saved;
+  [[maybe_unused]] auto& s = *new (n.saved()) as_strided_put_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, src);
@@ -610,25 +610,24 @@ static TensorRef as_strided_scatter_autograd(Call c, const Tensor& self, const T
   s.stride = Shape(stride);
   s.offset = offset;
   s.self_strides = Shape(self.strides());
-  auto out = redispatch(op_as_strided_scatter, c.keys & kBelowAutograd, self, src, size, stride,
+  auto out = redispatch(op_as_strided_put, c.keys & kBelowAutograd, self, src, size, stride,
                         offset);
   set_history(node, *out, 0);
   return out;
 }
-static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor, false, false},
-                                                      {"src", ArgType::kTensor, false, false},
-                                                      {"size", ArgType::kSize, false, false},
-                                                      {"stride", ArgType::kSize, false, false},
-                                                      {"offset", ArgType::kInt, false, false}};
-static constexpr OpSchema as_strided_scatter_schema = {.name = "as_strided_scatter",
-                                                       .call = "as_strided_scatter",
-    .text = "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) "
-    "-> Tensor", .args = as_strided_scatter_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+static constexpr ArgInfo as_strided_put_args[] = {{"self", ArgType::kTensor, false, false},
+                                                  {"src", ArgType::kTensor, false, false},
+                                                  {"size", ArgType::kSize, false, false},
+                                                  {"stride", ArgType::kSize, false, false},
+                                                  {"offset", ArgType::kInt, false, false}};
+static constexpr OpSchema as_strided_put_schema = {.name = "as_strided_put",
+                                                   .call = "as_strided_put",
+    .text = "as_strided_put(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> "
+    "Tensor", .args = as_strided_put_args, .n_args = 5, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kCopy};
-constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter =
-    make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints,
-            int64_t>(&as_strided_scatter_schema, impl::as_strided_scatter,
-                     as_strided_scatter_autograd);
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_put =
+    make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, int64_t>(&as_strided_put_schema,
+    impl::as_strided_put, as_strided_put_autograd);
 
 // ---- flatten ----
 static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1163,6 +1162,23 @@ constinit Op<void(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64
                   Tensor&)> op_slice_scatter_into = make_op<void, const Tensor&, const Tensor&,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t, Tensor&>(&slice_scatter_into_schema,
     slice_scatter_into_impl, slice_scatter_into_autograd);
+
+// ---- as_strided_scatter ----
+static constexpr ArgInfo as_strided_scatter_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"src", ArgType::kTensor, false, false},
+                                                      {"size", ArgType::kSize, false, false},
+                                                      {"stride", ArgType::kSize, false, false},
+                                                      {"storage_offset", ArgType::kOptInt, false,
+                                                       true}};
+static constexpr OpSchema as_strided_scatter_schema = {.name = "as_strided_scatter",
+                                                       .call = "as_strided_scatter",
+    .text = "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, "
+    "storage_offset: Int? = None) -> Tensor", .args = as_strided_scatter_args, .n_args = 5,
+    .n_outs = 1, .structural = true, .kind = OpKind::kComposite};
+constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints,
+                       Opt<int64_t>)> op_as_strided_scatter = make_op<TensorRef, const Tensor&,
+    const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_scatter_schema, impl::as_strided_scatter,
+                                             nullptr);
 
 // ---- diagonal_scatter ----
 struct diagonal_scatter_saved {

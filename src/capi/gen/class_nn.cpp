@@ -1091,110 +1091,6 @@ tt_status tt_nn_adaptive_avg_pool2d(tt_ctx *c, const int64_t *output_size, int64
         "output_size", 0))}).leak());
   });
 }
-tt_status tt_nn_rnn(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_rnn_opts *opts,
-                    tt_module **out) {
-  if (out) *out = nullptr;
-  return api_call(c, "nn_rnn", [&](Ctx&) {
-    out_arg(out, "out", 10);
-    check_opts(opts, 8);
-    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
-    const int64_t o_nonlinearity = opts_has(opts, 1)
-        ? int64_t(enum_arg(opts->nonlinearity, "nonlinearity", 3, kNonlinearityValues))
-        : int64_t(0);
-    const bool o_bias = opts_has(opts, 2) ? bool(opts->bias != 0) : bool(true);
-    const bool o_batch_first = opts_has(opts, 3) ? bool(opts->batch_first != 0) : bool(false);
-    const double o_dropout = opts_has(opts, 4) ? double(opts->dropout) : double(0.0);
-    const bool o_bidirectional = opts_has(opts, 5) ? bool(opts->bidirectional != 0) : bool(false);
-    const Opt<Device> o_device = opts_has(opts, 6)
-        ? Opt<Device>(device_arg(&opts->device, "device", 8)) : Opt<Device>();
-    const Dtype o_dtype = opts_has(opts, 7) ? dtype_arg(opts->dtype, "dtype", 9) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(RNNArgs{input_size, hidden_size, o_num_layers,
-        o_nonlinearity, o_bias, o_batch_first, o_dropout, o_bidirectional, o_device,
-        o_dtype}).leak());
-  });
-}
-tt_status tt_nn_lstm(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                     const tt_nn_lstm_opts *opts, tt_module **out) {
-  if (out) *out = nullptr;
-  return api_call(c, "nn_lstm", [&](Ctx&) {
-    out_arg(out, "out", 10);
-    check_opts(opts, 8);
-    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
-    const bool o_bias = opts_has(opts, 1) ? bool(opts->bias != 0) : bool(true);
-    const bool o_batch_first = opts_has(opts, 2) ? bool(opts->batch_first != 0) : bool(false);
-    const double o_dropout = opts_has(opts, 3) ? double(opts->dropout) : double(0.0);
-    const bool o_bidirectional = opts_has(opts, 4) ? bool(opts->bidirectional != 0) : bool(false);
-    const int64_t o_proj_size = opts_has(opts, 5) ? int64_t(opts->proj_size) : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 6)
-        ? Opt<Device>(device_arg(&opts->device, "device", 8)) : Opt<Device>();
-    const Dtype o_dtype = opts_has(opts, 7) ? dtype_arg(opts->dtype, "dtype", 9) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(LSTMArgs{input_size, hidden_size, o_num_layers,
-        o_bias, o_batch_first, o_dropout, o_bidirectional, o_proj_size, o_device, o_dtype}).leak());
-  });
-}
-tt_status tt_nn_gru(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_gru_opts *opts,
-                    tt_module **out) {
-  if (out) *out = nullptr;
-  return api_call(c, "nn_gru", [&](Ctx&) {
-    out_arg(out, "out", 9);
-    check_opts(opts, 7);
-    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
-    const bool o_bias = opts_has(opts, 1) ? bool(opts->bias != 0) : bool(true);
-    const bool o_batch_first = opts_has(opts, 2) ? bool(opts->batch_first != 0) : bool(false);
-    const double o_dropout = opts_has(opts, 3) ? double(opts->dropout) : double(0.0);
-    const bool o_bidirectional = opts_has(opts, 4) ? bool(opts->bidirectional != 0) : bool(false);
-    const Opt<Device> o_device = opts_has(opts, 5)
-        ? Opt<Device>(device_arg(&opts->device, "device", 7)) : Opt<Device>();
-    const Dtype o_dtype = opts_has(opts, 6) ? dtype_arg(opts->dtype, "dtype", 8) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(GRUArgs{input_size, hidden_size, o_num_layers,
-        o_bias, o_batch_first, o_dropout, o_bidirectional, o_device, o_dtype}).leak());
-  });
-}
-tt_status tt_nn_rnn_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                         const tt_nn_rnn_cell_opts *opts, tt_module **out) {
-  if (out) *out = nullptr;
-  return api_call(c, "nn_rnn_cell", [&](Ctx&) {
-    out_arg(out, "out", 6);
-    check_opts(opts, 4);
-    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
-    const int64_t o_nonlinearity = opts_has(opts, 1)
-        ? int64_t(enum_arg(opts->nonlinearity, "nonlinearity", 3, kNonlinearityValues))
-        : int64_t(0);
-    const Opt<Device> o_device = opts_has(opts, 2)
-        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
-    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(RNNCellArgs{input_size, hidden_size, o_bias,
-        o_nonlinearity, o_device, o_dtype}).leak());
-  });
-}
-tt_status tt_nn_lstm_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                          const tt_nn_lstm_cell_opts *opts, tt_module **out) {
-  if (out) *out = nullptr;
-  return api_call(c, "nn_lstm_cell", [&](Ctx&) {
-    out_arg(out, "out", 5);
-    check_opts(opts, 3);
-    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 1)
-        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(LSTMCellArgs{input_size, hidden_size, o_bias,
-        o_device, o_dtype}).leak());
-  });
-}
-tt_status tt_nn_gru_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
-                         const tt_nn_gru_cell_opts *opts, tt_module **out) {
-  if (out) *out = nullptr;
-  return api_call(c, "nn_gru_cell", [&](Ctx&) {
-    out_arg(out, "out", 5);
-    check_opts(opts, 3);
-    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
-    const Opt<Device> o_device = opts_has(opts, 1)
-        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
-    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
-    *out = reinterpret_cast<tt_module*>(construct(GRUCellArgs{input_size, hidden_size, o_bias,
-        o_device, o_dtype}).leak());
-  });
-}
 tt_status tt_nn_instance_norm1d(tt_ctx *c, int64_t num_features,
                                 const tt_nn_instance_norm1d_opts *opts, tt_module **out) {
   if (out) *out = nullptr;
@@ -1649,6 +1545,110 @@ tt_status tt_nn_fractional_max_pool3d(tt_ctx *c, const int64_t *kernel_size, int
         "kernel_size", 0)), Shape(o_output_size), o_output_ratio, o_return_indices}).leak());
   });
 }
+tt_status tt_nn_rnn(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_rnn_opts *opts,
+                    tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_rnn", [&](Ctx&) {
+    out_arg(out, "out", 10);
+    check_opts(opts, 8);
+    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
+    const int64_t o_nonlinearity = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->nonlinearity, "nonlinearity", 3, kNonlinearityValues))
+        : int64_t(0);
+    const bool o_bias = opts_has(opts, 2) ? bool(opts->bias != 0) : bool(true);
+    const bool o_batch_first = opts_has(opts, 3) ? bool(opts->batch_first != 0) : bool(false);
+    const double o_dropout = opts_has(opts, 4) ? double(opts->dropout) : double(0.0);
+    const bool o_bidirectional = opts_has(opts, 5) ? bool(opts->bidirectional != 0) : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 6)
+        ? Opt<Device>(device_arg(&opts->device, "device", 8)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 7) ? dtype_arg(opts->dtype, "dtype", 9) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(RNNArgs{input_size, hidden_size, o_num_layers,
+        o_nonlinearity, o_bias, o_batch_first, o_dropout, o_bidirectional, o_device,
+        o_dtype}).leak());
+  });
+}
+tt_status tt_nn_lstm(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                     const tt_nn_lstm_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_lstm", [&](Ctx&) {
+    out_arg(out, "out", 10);
+    check_opts(opts, 8);
+    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
+    const bool o_bias = opts_has(opts, 1) ? bool(opts->bias != 0) : bool(true);
+    const bool o_batch_first = opts_has(opts, 2) ? bool(opts->batch_first != 0) : bool(false);
+    const double o_dropout = opts_has(opts, 3) ? double(opts->dropout) : double(0.0);
+    const bool o_bidirectional = opts_has(opts, 4) ? bool(opts->bidirectional != 0) : bool(false);
+    const int64_t o_proj_size = opts_has(opts, 5) ? int64_t(opts->proj_size) : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 6)
+        ? Opt<Device>(device_arg(&opts->device, "device", 8)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 7) ? dtype_arg(opts->dtype, "dtype", 9) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(LSTMArgs{input_size, hidden_size, o_num_layers,
+        o_bias, o_batch_first, o_dropout, o_bidirectional, o_proj_size, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_gru(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt_nn_gru_opts *opts,
+                    tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_gru", [&](Ctx&) {
+    out_arg(out, "out", 9);
+    check_opts(opts, 7);
+    const int64_t o_num_layers = opts_has(opts, 0) ? int64_t(opts->num_layers) : int64_t(1);
+    const bool o_bias = opts_has(opts, 1) ? bool(opts->bias != 0) : bool(true);
+    const bool o_batch_first = opts_has(opts, 2) ? bool(opts->batch_first != 0) : bool(false);
+    const double o_dropout = opts_has(opts, 3) ? double(opts->dropout) : double(0.0);
+    const bool o_bidirectional = opts_has(opts, 4) ? bool(opts->bidirectional != 0) : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 5)
+        ? Opt<Device>(device_arg(&opts->device, "device", 7)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 6) ? dtype_arg(opts->dtype, "dtype", 8) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(GRUArgs{input_size, hidden_size, o_num_layers,
+        o_bias, o_batch_first, o_dropout, o_bidirectional, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_rnn_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                         const tt_nn_rnn_cell_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_rnn_cell", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    check_opts(opts, 4);
+    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
+    const int64_t o_nonlinearity = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->nonlinearity, "nonlinearity", 3, kNonlinearityValues))
+        : int64_t(0);
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(RNNCellArgs{input_size, hidden_size, o_bias,
+        o_nonlinearity, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_lstm_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                          const tt_nn_lstm_cell_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_lstm_cell", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(LSTMCellArgs{input_size, hidden_size, o_bias,
+        o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_gru_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
+                         const tt_nn_gru_cell_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_gru_cell", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const bool o_bias = opts_has(opts, 0) ? bool(opts->bias != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 1)
+        ? Opt<Device>(device_arg(&opts->device, "device", 3)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 2) ? dtype_arg(opts->dtype, "dtype", 4) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(GRUCellArgs{input_size, hidden_size, o_bias,
+        o_device, o_dtype}).leak());
+  });
+}
 tt_status tt_nn_unflatten(tt_ctx *c, int64_t dim, const int64_t *unflattened_size,
                           int64_t n_unflattened_size, tt_module **out) {
   if (out) *out = nullptr;
@@ -1792,5 +1792,53 @@ tt_status tt_nn_fold(tt_ctx *c, const int64_t *output_size, int64_t n_output_siz
         construct(FoldArgs{Shape(int_list_arg(output_size, n_output_size, "output_size", 0)),
                            Shape(int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1)),
                            Shape(o_dilation), Shape(o_padding), Shape(o_stride)}).leak());
+  });
+}
+tt_status tt_nn_transformer_encoder_layer(tt_ctx *c, int64_t d_model, int64_t nhead,
+                                          const tt_nn_transformer_encoder_layer_opts *opts,
+                                          tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_transformer_encoder_layer", [&](Ctx&) {
+    out_arg(out, "out", 11);
+    check_opts(opts, 9);
+    const int64_t o_dim_feedforward = opts_has(opts, 0) ? int64_t(opts->dim_feedforward)
+        : int64_t(2048);
+    const double o_dropout = opts_has(opts, 1) ? double(opts->dropout) : double(0.1);
+    const int64_t o_activation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->activation, "activation", 4, kActivationValues)) : int64_t(0);
+    const double o_layer_norm_eps = opts_has(opts, 3) ? double(opts->layer_norm_eps) : double(1e-5);
+    const bool o_batch_first = opts_has(opts, 4) ? bool(opts->batch_first != 0) : bool(false);
+    const bool o_norm_first = opts_has(opts, 5) ? bool(opts->norm_first != 0) : bool(false);
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 9)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 10) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(TransformerEncoderLayerArgs{d_model, nhead,
+        o_dim_feedforward, o_dropout, o_activation, o_layer_norm_eps, o_batch_first, o_norm_first,
+        o_bias, o_device, o_dtype}).leak());
+  });
+}
+tt_status tt_nn_transformer_decoder_layer(tt_ctx *c, int64_t d_model, int64_t nhead,
+                                          const tt_nn_transformer_decoder_layer_opts *opts,
+                                          tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_transformer_decoder_layer", [&](Ctx&) {
+    out_arg(out, "out", 11);
+    check_opts(opts, 9);
+    const int64_t o_dim_feedforward = opts_has(opts, 0) ? int64_t(opts->dim_feedforward)
+        : int64_t(2048);
+    const double o_dropout = opts_has(opts, 1) ? double(opts->dropout) : double(0.1);
+    const int64_t o_activation = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->activation, "activation", 4, kActivationValues)) : int64_t(0);
+    const double o_layer_norm_eps = opts_has(opts, 3) ? double(opts->layer_norm_eps) : double(1e-5);
+    const bool o_batch_first = opts_has(opts, 4) ? bool(opts->batch_first != 0) : bool(false);
+    const bool o_norm_first = opts_has(opts, 5) ? bool(opts->norm_first != 0) : bool(false);
+    const bool o_bias = opts_has(opts, 6) ? bool(opts->bias != 0) : bool(true);
+    const Opt<Device> o_device = opts_has(opts, 7)
+        ? Opt<Device>(device_arg(&opts->device, "device", 9)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 8) ? dtype_arg(opts->dtype, "dtype", 10) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(TransformerDecoderLayerArgs{d_model, nhead,
+        o_dim_feedforward, o_dropout, o_activation, o_layer_norm_eps, o_batch_first, o_norm_first,
+        o_bias, o_device, o_dtype}).leak());
   });
 }

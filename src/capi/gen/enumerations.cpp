@@ -31,6 +31,7 @@ constinit const Enumeration enumerations[] = {
     {4, "gelsy\0gels\0gelsd\0gelss"},
     {3, "reduced\0complete\0r"},
     {2, "L\0U"},
+    {2, "relu\0gelu"},
 };
 
 }  // namespace TT_NS

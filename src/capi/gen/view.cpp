@@ -220,6 +220,22 @@ tt_status tt_slice_scatter_into(tt_ctx *c, const tt_tensor *self, const tt_tenso
                            o_end, o_step, mutable_arg(dst, "dst", 6));
   });
 }
+tt_status tt_as_strided_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
+                                const int64_t *size, int64_t n_size, const int64_t *stride,
+                                int64_t n_stride, const tt_as_strided_scatter_opts *opts,
+                                tt_tensor **out) {
+  clear_out(out);
+  return api_call(c, "as_strided_scatter", [=]([[maybe_unused]] Ctx& ctx) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 1);
+    const Opt<int64_t> o_storage_offset = opts_has(opts, 0) ? Opt<int64_t>(opts->storage_offset)
+        : Opt<int64_t>();
+    give(ctx, out, op::as_strided_scatter(tensor_arg(self, "self", 0), tensor_arg(src, "src", 1),
+                                          ints_arg(size, n_size, "size", 2),
+                                          ints_arg(stride, n_stride, "stride", 3),
+                                          o_storage_offset));
+  });
+}
 tt_status tt_diagonal_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *src,
                               const tt_diagonal_scatter_opts *opts, tt_tensor **out) {
   clear_out(out);

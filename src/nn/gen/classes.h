@@ -612,75 +612,6 @@ struct AdaptiveAvgPool2dArgs {
 };
 Ref<Module> construct(const AdaptiveAvgPool2dArgs& a);
 
-struct RNNArgs {
-  int64_t input_size;
-  int64_t hidden_size;
-  int64_t num_layers;
-  int64_t nonlinearity;
-  bool bias;
-  bool batch_first;
-  double dropout;
-  bool bidirectional;
-  Opt<Device> device;
-  Dtype dtype;
-};
-Ref<Module> construct(const RNNArgs& a);
-
-struct LSTMArgs {
-  int64_t input_size;
-  int64_t hidden_size;
-  int64_t num_layers;
-  bool bias;
-  bool batch_first;
-  double dropout;
-  bool bidirectional;
-  int64_t proj_size;
-  Opt<Device> device;
-  Dtype dtype;
-};
-Ref<Module> construct(const LSTMArgs& a);
-
-struct GRUArgs {
-  int64_t input_size;
-  int64_t hidden_size;
-  int64_t num_layers;
-  bool bias;
-  bool batch_first;
-  double dropout;
-  bool bidirectional;
-  Opt<Device> device;
-  Dtype dtype;
-};
-Ref<Module> construct(const GRUArgs& a);
-
-struct RNNCellArgs {
-  int64_t input_size;
-  int64_t hidden_size;
-  bool bias;
-  int64_t nonlinearity;
-  Opt<Device> device;
-  Dtype dtype;
-};
-Ref<Module> construct(const RNNCellArgs& a);
-
-struct LSTMCellArgs {
-  int64_t input_size;
-  int64_t hidden_size;
-  bool bias;
-  Opt<Device> device;
-  Dtype dtype;
-};
-Ref<Module> construct(const LSTMCellArgs& a);
-
-struct GRUCellArgs {
-  int64_t input_size;
-  int64_t hidden_size;
-  bool bias;
-  Opt<Device> device;
-  Dtype dtype;
-};
-Ref<Module> construct(const GRUCellArgs& a);
-
 struct InstanceNorm1dArgs {
   int64_t num_features;
   double eps;
@@ -927,6 +858,75 @@ struct FractionalMaxPool3dArgs {
 };
 Ref<Module> construct(const FractionalMaxPool3dArgs& a);
 
+struct RNNArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  int64_t num_layers;
+  int64_t nonlinearity;
+  bool bias;
+  bool batch_first;
+  double dropout;
+  bool bidirectional;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const RNNArgs& a);
+
+struct LSTMArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  int64_t num_layers;
+  bool bias;
+  bool batch_first;
+  double dropout;
+  bool bidirectional;
+  int64_t proj_size;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const LSTMArgs& a);
+
+struct GRUArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  int64_t num_layers;
+  bool bias;
+  bool batch_first;
+  double dropout;
+  bool bidirectional;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const GRUArgs& a);
+
+struct RNNCellArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  bool bias;
+  int64_t nonlinearity;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const RNNCellArgs& a);
+
+struct LSTMCellArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const LSTMCellArgs& a);
+
+struct GRUCellArgs {
+  int64_t input_size;
+  int64_t hidden_size;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const GRUCellArgs& a);
+
 struct UnflattenArgs {
   int64_t dim;
   Shape unflattened_size;
@@ -1005,5 +1005,35 @@ struct FoldArgs {
   Shape stride;
 };
 Ref<Module> construct(const FoldArgs& a);
+
+struct TransformerEncoderLayerArgs {
+  int64_t d_model;
+  int64_t nhead;
+  int64_t dim_feedforward;
+  double dropout;
+  int64_t activation;
+  double layer_norm_eps;
+  bool batch_first;
+  bool norm_first;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const TransformerEncoderLayerArgs& a);
+
+struct TransformerDecoderLayerArgs {
+  int64_t d_model;
+  int64_t nhead;
+  int64_t dim_feedforward;
+  double dropout;
+  int64_t activation;
+  double layer_norm_eps;
+  bool batch_first;
+  bool norm_first;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const TransformerDecoderLayerArgs& a);
 
 }  // namespace TT_NS

@@ -1564,146 +1564,6 @@ TT_COLD Ref<Module> construct(const AdaptiveAvgPool2dArgs& a) {
   return m;
 }
 
-static TensorList RNN_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("RNN");
-  [[maybe_unused]] const auto& a = args_of<RNNArgs>(m);
-  return forward_of(m, a, in);
-}
-TT_COLD static void RNN_describe(const Module& m, Text& t) {
-  const auto& a = args_of<RNNArgs>(m);
-  put(t, nullptr, a.input_size);
-  put(t, nullptr, a.hidden_size);
-  if (differs(a.num_layers, 1)) { put(t, "num_layers", a.num_layers); }
-  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
-  if (differs(a.batch_first, false)) { put(t, "batch_first", a.batch_first); }
-  if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
-  if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
-}
-static constinit const ModuleType RNN_type = {"RNN", 1, 3, RNN_forward, RNN_describe,
-                                              copy_module<RNNArgs>, destroy_module<RNNArgs>, false};
-TT_COLD Ref<Module> construct(const RNNArgs& a) {
-  ModuleRef m = new_module(&RNN_type, a);
-  build(*m, args_of<RNNArgs>(*m));
-  return m;
-}
-
-static TensorList LSTM_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LSTM");
-  [[maybe_unused]] const auto& a = args_of<LSTMArgs>(m);
-  return forward_of(m, a, in);
-}
-TT_COLD static void LSTM_describe(const Module& m, Text& t) {
-  const auto& a = args_of<LSTMArgs>(m);
-  put(t, nullptr, a.input_size);
-  put(t, nullptr, a.hidden_size);
-  if (differs(a.proj_size, 0)) { put(t, "proj_size", a.proj_size); }
-  if (differs(a.num_layers, 1)) { put(t, "num_layers", a.num_layers); }
-  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
-  if (differs(a.batch_first, false)) { put(t, "batch_first", a.batch_first); }
-  if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
-  if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
-}
-static constinit const ModuleType LSTM_type = {"LSTM", 1, 4, LSTM_forward, LSTM_describe,
-                                               copy_module<LSTMArgs>, destroy_module<LSTMArgs>,
-                                               false};
-TT_COLD Ref<Module> construct(const LSTMArgs& a) {
-  ModuleRef m = new_module(&LSTM_type, a);
-  build(*m, args_of<LSTMArgs>(*m));
-  return m;
-}
-
-static TensorList GRU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GRU");
-  [[maybe_unused]] const auto& a = args_of<GRUArgs>(m);
-  return forward_of(m, a, in);
-}
-TT_COLD static void GRU_describe(const Module& m, Text& t) {
-  const auto& a = args_of<GRUArgs>(m);
-  put(t, nullptr, a.input_size);
-  put(t, nullptr, a.hidden_size);
-  if (differs(a.num_layers, 1)) { put(t, "num_layers", a.num_layers); }
-  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
-  if (differs(a.batch_first, false)) { put(t, "batch_first", a.batch_first); }
-  if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
-  if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
-}
-static constinit const ModuleType GRU_type = {"GRU", 1, 3, GRU_forward, GRU_describe,
-                                              copy_module<GRUArgs>, destroy_module<GRUArgs>, false};
-TT_COLD Ref<Module> construct(const GRUArgs& a) {
-  ModuleRef m = new_module(&GRU_type, a);
-  build(*m, args_of<GRUArgs>(*m));
-  return m;
-}
-
-static TensorList RNNCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("RNNCell");
-  [[maybe_unused]] const auto& a = args_of<RNNCellArgs>(m);
-  return forward_of(m, a, in);
-}
-TT_COLD static void RNNCell_describe(const Module& m, Text& t) {
-  describe_of(m, args_of<RNNCellArgs>(m), t);
-}
-static constinit const ModuleType RNNCell_type = {"RNNCell", 1, 2, RNNCell_forward,
-                                                  RNNCell_describe, copy_module<RNNCellArgs>,
-                                                  destroy_module<RNNCellArgs>, false};
-TT_COLD Ref<Module> construct(const RNNCellArgs& a) {
-  ModuleRef m = new_module(&RNNCell_type, a);
-  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
-  build(*m, args_of<RNNCellArgs>(*m));
-  return m;
-}
-
-static TensorList LSTMCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LSTMCell");
-  [[maybe_unused]] const auto& a = args_of<LSTMCellArgs>(m);
-  return forward_of(m, a, in);
-}
-TT_COLD static void LSTMCell_describe(const Module& m, Text& t) {
-  const auto& a = args_of<LSTMCellArgs>(m);
-  put(t, nullptr, a.input_size);
-  put(t, nullptr, a.hidden_size);
-  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
-}
-static constinit const ModuleType LSTMCell_type = {"LSTMCell", 1, 3, LSTMCell_forward,
-                                                   LSTMCell_describe, copy_module<LSTMCellArgs>,
-                                                   destroy_module<LSTMCellArgs>, false};
-TT_COLD Ref<Module> construct(const LSTMCellArgs& a) {
-  ModuleRef m = new_module(&LSTMCell_type, a);
-  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
-  build(*m, args_of<LSTMCellArgs>(*m));
-  return m;
-}
-
-static TensorList GRUCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GRUCell");
-  [[maybe_unused]] const auto& a = args_of<GRUCellArgs>(m);
-  return forward_of(m, a, in);
-}
-TT_COLD static void GRUCell_describe(const Module& m, Text& t) {
-  const auto& a = args_of<GRUCellArgs>(m);
-  put(t, nullptr, a.input_size);
-  put(t, nullptr, a.hidden_size);
-  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
-}
-static constinit const ModuleType GRUCell_type = {"GRUCell", 1, 2, GRUCell_forward,
-                                                  GRUCell_describe, copy_module<GRUCellArgs>,
-                                                  destroy_module<GRUCellArgs>, false};
-TT_COLD Ref<Module> construct(const GRUCellArgs& a) {
-  ModuleRef m = new_module(&GRUCell_type, a);
-  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
-  build(*m, args_of<GRUCellArgs>(*m));
-  return m;
-}
-
 static TensorList InstanceNorm1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("InstanceNorm1d");
   [[maybe_unused]] const auto& a = args_of<InstanceNorm1dArgs>(m);
@@ -2459,6 +2319,146 @@ TT_COLD Ref<Module> construct(const FractionalMaxPool3dArgs& a) {
   return m;
 }
 
+static TensorList RNN_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("RNN");
+  [[maybe_unused]] const auto& a = args_of<RNNArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void RNN_describe(const Module& m, Text& t) {
+  const auto& a = args_of<RNNArgs>(m);
+  put(t, nullptr, a.input_size);
+  put(t, nullptr, a.hidden_size);
+  if (differs(a.num_layers, 1)) { put(t, "num_layers", a.num_layers); }
+  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
+  if (differs(a.batch_first, false)) { put(t, "batch_first", a.batch_first); }
+  if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
+  if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
+}
+static constinit const ModuleType RNN_type = {"RNN", 1, 3, RNN_forward, RNN_describe,
+                                              copy_module<RNNArgs>, destroy_module<RNNArgs>, false};
+TT_COLD Ref<Module> construct(const RNNArgs& a) {
+  ModuleRef m = new_module(&RNN_type, a);
+  build(*m, args_of<RNNArgs>(*m));
+  return m;
+}
+
+static TensorList LSTM_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LSTM");
+  [[maybe_unused]] const auto& a = args_of<LSTMArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void LSTM_describe(const Module& m, Text& t) {
+  const auto& a = args_of<LSTMArgs>(m);
+  put(t, nullptr, a.input_size);
+  put(t, nullptr, a.hidden_size);
+  if (differs(a.proj_size, 0)) { put(t, "proj_size", a.proj_size); }
+  if (differs(a.num_layers, 1)) { put(t, "num_layers", a.num_layers); }
+  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
+  if (differs(a.batch_first, false)) { put(t, "batch_first", a.batch_first); }
+  if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
+  if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
+}
+static constinit const ModuleType LSTM_type = {"LSTM", 1, 4, LSTM_forward, LSTM_describe,
+                                               copy_module<LSTMArgs>, destroy_module<LSTMArgs>,
+                                               false};
+TT_COLD Ref<Module> construct(const LSTMArgs& a) {
+  ModuleRef m = new_module(&LSTM_type, a);
+  build(*m, args_of<LSTMArgs>(*m));
+  return m;
+}
+
+static TensorList GRU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("GRU");
+  [[maybe_unused]] const auto& a = args_of<GRUArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void GRU_describe(const Module& m, Text& t) {
+  const auto& a = args_of<GRUArgs>(m);
+  put(t, nullptr, a.input_size);
+  put(t, nullptr, a.hidden_size);
+  if (differs(a.num_layers, 1)) { put(t, "num_layers", a.num_layers); }
+  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
+  if (differs(a.batch_first, false)) { put(t, "batch_first", a.batch_first); }
+  if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
+  if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
+}
+static constinit const ModuleType GRU_type = {"GRU", 1, 3, GRU_forward, GRU_describe,
+                                              copy_module<GRUArgs>, destroy_module<GRUArgs>, false};
+TT_COLD Ref<Module> construct(const GRUArgs& a) {
+  ModuleRef m = new_module(&GRU_type, a);
+  build(*m, args_of<GRUArgs>(*m));
+  return m;
+}
+
+static TensorList RNNCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("RNNCell");
+  [[maybe_unused]] const auto& a = args_of<RNNCellArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void RNNCell_describe(const Module& m, Text& t) {
+  describe_of(m, args_of<RNNCellArgs>(m), t);
+}
+static constinit const ModuleType RNNCell_type = {"RNNCell", 1, 2, RNNCell_forward,
+                                                  RNNCell_describe, copy_module<RNNCellArgs>,
+                                                  destroy_module<RNNCellArgs>, false};
+TT_COLD Ref<Module> construct(const RNNCellArgs& a) {
+  ModuleRef m = new_module(&RNNCell_type, a);
+  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
+  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
+  build(*m, args_of<RNNCellArgs>(*m));
+  return m;
+}
+
+static TensorList LSTMCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("LSTMCell");
+  [[maybe_unused]] const auto& a = args_of<LSTMCellArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void LSTMCell_describe(const Module& m, Text& t) {
+  const auto& a = args_of<LSTMCellArgs>(m);
+  put(t, nullptr, a.input_size);
+  put(t, nullptr, a.hidden_size);
+  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
+}
+static constinit const ModuleType LSTMCell_type = {"LSTMCell", 1, 3, LSTMCell_forward,
+                                                   LSTMCell_describe, copy_module<LSTMCellArgs>,
+                                                   destroy_module<LSTMCellArgs>, false};
+TT_COLD Ref<Module> construct(const LSTMCellArgs& a) {
+  ModuleRef m = new_module(&LSTMCell_type, a);
+  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
+  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
+  build(*m, args_of<LSTMCellArgs>(*m));
+  return m;
+}
+
+static TensorList GRUCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("GRUCell");
+  [[maybe_unused]] const auto& a = args_of<GRUCellArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void GRUCell_describe(const Module& m, Text& t) {
+  const auto& a = args_of<GRUCellArgs>(m);
+  put(t, nullptr, a.input_size);
+  put(t, nullptr, a.hidden_size);
+  if (differs(a.bias, true)) { put(t, "bias", a.bias); }
+}
+static constinit const ModuleType GRUCell_type = {"GRUCell", 1, 2, GRUCell_forward,
+                                                  GRUCell_describe, copy_module<GRUCellArgs>,
+                                                  destroy_module<GRUCellArgs>, false};
+TT_COLD Ref<Module> construct(const GRUCellArgs& a) {
+  ModuleRef m = new_module(&GRUCell_type, a);
+  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
+  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
+  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
+  build(*m, args_of<GRUCellArgs>(*m));
+  return m;
+}
+
 static TensorList Unflatten_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   const LayerName named("Unflatten");
   [[maybe_unused]] const auto& a = args_of<UnflattenArgs>(m);
@@ -2652,6 +2652,34 @@ TT_COLD Ref<Module> construct(const FoldArgs& a) {
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride.push_back(1);
   ModuleRef m = new_module(&Fold_type, own);
+  return m;
+}
+
+static TensorList TransformerEncoderLayer_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("TransformerEncoderLayer");
+  [[maybe_unused]] const auto& a = args_of<TransformerEncoderLayerArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType TransformerEncoderLayer_type = {"TransformerEncoderLayer", 1, 3,
+    TransformerEncoderLayer_forward, nullptr, copy_module<TransformerEncoderLayerArgs>,
+    destroy_module<TransformerEncoderLayerArgs>, false};
+TT_COLD Ref<Module> construct(const TransformerEncoderLayerArgs& a) {
+  ModuleRef m = new_module(&TransformerEncoderLayer_type, a);
+  build(*m, args_of<TransformerEncoderLayerArgs>(*m));
+  return m;
+}
+
+static TensorList TransformerDecoderLayer_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  const LayerName named("TransformerDecoderLayer");
+  [[maybe_unused]] const auto& a = args_of<TransformerDecoderLayerArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType TransformerDecoderLayer_type = {"TransformerDecoderLayer", 2, 6,
+    TransformerDecoderLayer_forward, nullptr, copy_module<TransformerDecoderLayerArgs>,
+    destroy_module<TransformerDecoderLayerArgs>, false};
+TT_COLD Ref<Module> construct(const TransformerDecoderLayerArgs& a) {
+  ModuleRef m = new_module(&TransformerDecoderLayer_type, a);
+  build(*m, args_of<TransformerDecoderLayerArgs>(*m));
   return m;
 }
 }  // namespace TT_NS

@@ -9,7 +9,7 @@ namespace TT_NS::impl {
 // A single copy from an alias with negative strides.
 TensorRef flip(Call, const Tensor& self, Ints dims) {
   const uint64_t mask = dim_mask(dims, self.ndim, false, "dims");
-  TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
+  TensorRef out = new_ordered_like(self, self.dtype, self.device);
   if (self.numel == 0) return out;
   Shape strides(self.strides());
   int64_t last = 0;
@@ -25,7 +25,7 @@ TensorRef flip(Call, const Tensor& self, Ints dims) {
 
 // Each rolled dimension splits the tensor in two; each combination of halves is copied as one box.
 static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
-  TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
+  TensorRef out = new_ordered_like(self, self.dtype, self.device);
   if (self.numel == 0) return out;
   Shape sizes(self.sizes()), moving;
   for (int64_t d = 0; d < self.ndim; d++)

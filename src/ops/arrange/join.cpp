@@ -47,9 +47,29 @@ static Joined joined(TensorSpan tensors, int64_t dim) {
   return j;
 }
 
+static bool is_channels_last(const Tensor& t) {
+  if ((t.ndim != 4 && t.ndim != 5) || t.contiguous() || t.numel == 0) return false;
+  int64_t least = 1;
+  for (int64_t i = 0; i < t.ndim; i++) {
+    int64_t d = t.ndim - i;  // channels, then spatial dimensions from the last, then samples
+    if (i == 0) d = 1;
+    else if (i == t.ndim - 1) d = 0;
+    if (t.stride(d) < least) return false;
+    least = t.stride(d) * t.size(d);
+  }
+  return true;
+}
+static bool all_channels_last(TensorSpan tensors) {
+  for (const Tensor* t : tensors)
+    if (!skipped(*t) && !is_channels_last(*t)) return false;
+  return true;
+}
+
 TensorRef cat(Call, TensorSpan tensors, int64_t dim) {
   Joined j = joined(tensors, dim);
-  TensorRef out = new_tensor(j.shape, j.dtype, tensors[0]->device);
+  Shape last;
+  if (j.shape.size() > 1 && all_channels_last(tensors)) last = channels_last_strides(j.shape);
+  TensorRef out = new_strided(j.shape, last, j.dtype, tensors[0]->device);
   char* at = out->data;
   for (const Tensor* t : tensors) {
     if (skipped(*t)) continue;
@@ -74,7 +94,12 @@ TensorRef stack(Call, TensorSpan tensors, int64_t dim) {
     rows.push_back(op::unsqueeze(*t, dim));
     borrowed.push_back(rows.back().get());
   }
-  return op::cat({borrowed.data(), borrowed.size()}, wrap_dim(dim, tensors[0]->ndim + 1));
+  const int64_t d = wrap_dim(dim, tensors[0]->ndim + 1);
+  if (d == tensors[0]->ndim || !all_channels_last(tensors))
+    return op::cat({borrowed.data(), borrowed.size()}, d);
+  Shape shape(tensors[0]->sizes());
+  shape.insert(d, tensors.n);
+  return op::view(*op::cat(tensors, d), shape);
 }
 
 static int64_t split_dim(const Tensor& self, int64_t dim) {

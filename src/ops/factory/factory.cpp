@@ -25,7 +25,7 @@ void fill_arange(Tensor& dst, const Scalar& start, const Scalar& step) {
 
 namespace TT_NS::impl {
 
-static Dtype or_f32(Dtype d) { return d == Dtype::kNone ? Dtype::kF32 : d; }
+static Dtype or_default(Dtype d) { return d == Dtype::kNone ? default_float() : d; }
 static Device or_cpu(const Opt<Device>& d) { return d.or_else(kCpuDevice); }
 
 static TensorRef make(Ints size, Dtype dtype, Device device) {
@@ -43,10 +43,10 @@ static TensorRef filled(TensorRef t, const Scalar& value) {
 }
 
 TensorRef empty(Call, Ints size, Dtype dtype, Opt<Device> device) {
-  return make(size, or_f32(dtype), or_cpu(device));
+  return make(size, or_default(dtype), or_cpu(device));
 }
 TensorRef empty_strided(Call, Ints size, Ints stride, Dtype dtype, Opt<Device> device) {
-  dtype = or_f32(dtype);
+  dtype = or_default(dtype);
   if (size.n != stride.n)
     fail_arg(TT_INVALID_ARG, "stride", "stride is {}, size is {}: must have as many entries",
              stride, size);
@@ -66,10 +66,10 @@ TensorRef empty_strided(Call, Ints size, Ints stride, Dtype dtype, Opt<Device> d
   return new_alias(*memory, size, usable_strides(size, stride));
 }
 TensorRef zeros(Call, Ints size, Dtype dtype, Opt<Device> device) {
-  return filled(make(size, or_f32(dtype), or_cpu(device)), 0);
+  return filled(make(size, or_default(dtype), or_cpu(device)), 0);
 }
 TensorRef ones(Call, Ints size, Dtype dtype, Opt<Device> device) {
-  return filled(make(size, or_f32(dtype), or_cpu(device)), 1);
+  return filled(make(size, or_default(dtype), or_cpu(device)), 1);
 }
 TensorRef full(Call, Ints size, const Scalar& value, Dtype dtype, Opt<Device> device) {
   return filled(make(size, dtype == Dtype::kNone ? value.natural_dtype() : dtype, or_cpu(device)),
@@ -78,7 +78,7 @@ TensorRef full(Call, Ints size, const Scalar& value, Dtype dtype, Opt<Device> de
 
 static TensorRef like(const Tensor& t, Dtype dtype, const Opt<Device>& device) {
   if (dtype == Dtype::kNone) dtype = t.dtype;
-  return new_strided(t.sizes(), t.dense() ? t.strides() : Ints{}, dtype, device.or_else(t.device));
+  return new_ordered_like(t, dtype, device.or_else(t.device));
 }
 TensorRef empty_like(Call, const Tensor& self, Dtype dtype, Opt<Device> device) {
   return like(self, dtype, device);
@@ -129,7 +129,7 @@ TensorRef arange(Call, const Scalar& start, const Scalar& end, const Scalar& ste
                  Opt<Device> device) {
   int64_t n = arange_size(start, end, step);
   if (dtype == Dtype::kNone)
-    dtype = start.is_float() || end.is_float() || step.is_float() ? Dtype::kF32 : Dtype::kI64;
+    dtype = start.is_float() || end.is_float() || step.is_float() ? default_float() : Dtype::kI64;
   TensorRef out = make(Ints(&n, 1), dtype, kCpuDevice);
   fill_arange(*out, start, step);
   return on(std::move(out), device);
@@ -141,7 +141,7 @@ TensorRef eye(Call, int64_t n, Opt<int64_t> m, Dtype dtype, Opt<Device> device) 
   if (diagonal < 0)
     fail_arg(TT_INVALID_ARG, n < 0 ? "n" : "m", "n is {}, m is {}: must not be negative", n,
              size[1]);
-  TensorRef out = filled(make(size, or_f32(dtype), or_cpu(device)), 0);
+  TensorRef out = filled(make(size, or_default(dtype), or_cpu(device)), 0);
   if (!diagonal) return out;
   const int64_t step = size[1] + 1;
   fill_elements(*new_alias(out, Ints(&diagonal, 1), Ints(&step, 1)), 1);
@@ -214,7 +214,7 @@ TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, 
                    Opt<Device> device) {
   const bool complex_range = start.is_complex() || end.is_complex();
   if (steps < 0) fail_arg(TT_INVALID_ARG, "steps", "steps is {}: must not be negative", steps);
-  if (dtype == Dtype::kNone) dtype = complex_range ? Dtype::kC64 : Dtype::kF32;
+  if (dtype == Dtype::kNone) dtype = complex_range ? default_complex() : default_float();
   if (complex_range && !is_complex(dtype))
     fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex",
              fmt(dtype));

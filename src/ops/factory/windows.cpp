@@ -15,7 +15,7 @@ template <class F> static TensorRef window(int64_t n, bool periodic, Dtype dtype
                                            const Opt<Device>& device, const F& value) {
   if (n < 0)
     fail_arg(TT_INVALID_ARG, "window_length", "window_length is {}: must not be negative", n);
-  if (dtype == Dtype::kNone) dtype = Dtype::kF32;
+  if (dtype == Dtype::kNone) dtype = default_float();
   if (!is_differentiable(dtype) || is_complex(dtype))
     fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating", fmt(dtype));
   checked_numel(Ints(&n, 1), Dtype::kF64, "window_length");
@@ -80,7 +80,7 @@ TensorRef logspace(Call, const Scalar& start, const Scalar& end, int64_t steps, 
                    Dtype dtype, Opt<Device> device) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const bool complex_range = start.is_complex() || end.is_complex();
-  if (dtype == Dtype::kNone) dtype = complex_range ? Dtype::kC64 : Dtype::kF32;
+  if (dtype == Dtype::kNone) dtype = complex_range ? default_complex() : default_float();
   if (complex_range && !is_complex(dtype))
     fail_arg(TT_DTYPE, "dtype", "start or end is complex, dtype is {}: must be complex",
              fmt(dtype));

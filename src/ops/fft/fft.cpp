@@ -136,7 +136,7 @@ TensorRef fft_input(const Tensor& self, bool complex_too) {
              fmt(self.dtype));
   if (!complex_too && is_complex(self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: must be real", fmt(self.dtype));
-  if (category(self.dtype) < 2) return op::to_dtype(self, Dtype::kF32);
+  if (category(self.dtype) < 2) return op::to_dtype(self, default_float());
   return TensorRef::share(&self);
 }
 TensorRef fft_complex_input(const Tensor& self) {
@@ -228,7 +228,7 @@ static TensorRef divided(TensorRef numbers, int64_t n, double d) {
 }
 static Dtype frequency_dtype(int64_t n, Dtype dtype) {
   if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
-  if (dtype == Dtype::kNone) return Dtype::kF32;
+  if (dtype == Dtype::kNone) return default_float();
   if (!is_differentiable(dtype))
     fail_arg(TT_DTYPE, "dtype", "dtype is {}: must be floating or complex", fmt(dtype));
   return dtype;

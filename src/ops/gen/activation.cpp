@@ -251,7 +251,7 @@ TensorRef gated_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& 
 
 // softsign(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_softsign = {&kernel_softsign, DtypeRule::kFloat, Compute::kWiden,
-                                              true, false, false, 0, TT_OK, false, "input"};
+                                              false, false, false, 0, TT_OK, false, "input"};
 TensorRef softsign_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_softsign, {input});
 }

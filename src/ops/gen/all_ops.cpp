@@ -76,6 +76,7 @@ constinit OpInfo* const all_ops[] = {
     &op_argsort.info,
     &op_argwhere.info,
     &op_as_strided.info,
+    &op_as_strided_put.info,
     &op_as_strided_scatter.info,
     &op_asin.info,
     &op_asin_.info,
@@ -1204,7 +1205,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeta.info,
     &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 1197;
+constinit const int64_t num_all_ops = 1198;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -3100,11 +3101,11 @@ constinit const char manifest_packed[] =
     "\370\233\250\352.\205as_\330d\206as_\330d\204as_\330d(\213\203\214\276\224\371\214\330\224"
         "\371\214storage_offset\224\342?\220)\201\"\320\202\210as_\330d\200\223\211Returns a "
         "\320\225\233storage\225\213 \266 \233given \276s\253\330s. Every\251 must be inside "
-        "\233storage.\205as_\330d_\306\206as_\330d_\306\204as_\330d_\306(\213\203\214src\203\214"
-        "\276\224\371\214\330\224\371\214offset\224\342)\201\"\320\202\221\207\211\205flatten\206f"
-        "latten\204flatten(\213\203\214start_\250\224\336\2410\214end_\250\224\336\241-1)\201\""
-        "\320\202\210flatten\200\216\211Joins \233\250\352s start_\250 \\u2026 end_\250 into "
-        "one\224a \320 if \233\330s allow it\214else a \351. A 0-\250 \331 becomes "
+        "\233storage.\205as_\330d_put\206as_\330d_put\204as_\330d_put(\213\203\214src\203\214\276"
+        "\224\371\214\330\224\371\214offset\224\342)\201\"\320\202\221\207\211\205flatten\206flatt"
+        "en\204flatten(\213\203\214start_\250\224\336\2410\214end_\250\224\336\241-1)\201\"\320"
+        "\202\210flatten\200\216\211Joins \233\250\352s start_\250 \\u2026 end_\250 into one\224a "
+        "\320 if \233\330s allow it\214else a \351. A 0-\250 \331 becomes "
         "1-D.\205unflatten\206unflatten\204unflatten(\213\203\214\250\224\336\214\276s\224\371)"
         "\201\"\320\202\210unflatten\200\216\211Returns a \320 in which \250\300split into "
         "several\235.\205unbind\206unbind\204unbind(\213\203\214\250\224\336\2410\273Tensor[]\222"
@@ -3155,10 +3156,15 @@ constinit const char manifest_packed[] =
         "\214start\224Index?\220\214end\224Index?\220\214step\224\342\2411)\201\"\320\202\243\210s"
         "lice_\306\200\223\211Returns a \351\225\213 in which every step-th \234\225\250 from "
         "start up to\214but not including\214end\300replaced by "
-        "src.\205\353_\306\206\353_\306\204\353_\306(\213\203\214src\203\214offset\224\342\2410"
-        "\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retur"
-        "ns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
+        "src.\205as_\330d_\306\206as_\330d_\306\204as_\330d_\306(\213\203\214src\203\214\276\224"
+        "\371\214\330\224\371\214storage_offset\224\342?\220)\201\"\320\202\210as_\330d_\306\200"
+        "\216\211Returns a \351\225\213 in which "
+        "\233elements\225as_\330d(\213\214\276\214\330\214storage_offset)\323replaced by src. No "
+        "two\225them may share an "
+        "address.\205\353_\306\206\353_\306\204\353_\306(\213\203\214src\203\214offset\224\342\241"
+        "0\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retu"
+        "rns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[227206];
+char manifest_text[227635];
 
 }  // namespace TT_NS

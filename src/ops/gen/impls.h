@@ -730,8 +730,8 @@ TensorRef slice(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start, Opt
                 int64_t step);
 TensorRef as_strided(Call c, const Tensor& self, Ints size, Ints stride,
                      Opt<int64_t> storage_offset);
-TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride,
-                             int64_t offset);
+TensorRef as_strided_put(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                         int64_t offset);
 TensorRef flatten(Call c, const Tensor& self, int64_t start_dim, int64_t end_dim);
 TensorRef unflatten(Call c, const Tensor& self, int64_t dim, Ints sizes);
 TensorList unbind(Call c, const Tensor& self, int64_t dim);
@@ -755,6 +755,8 @@ TensorRef unfold(Call c, const Tensor& self, int64_t dimension, int64_t size, in
 TensorRef select_scatter(Call c, const Tensor& self, const Tensor& src, int64_t dim, int64_t index);
 TensorRef slice_scatter(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                         Opt<int64_t> start, Opt<int64_t> end, int64_t step);
+TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                             Opt<int64_t> storage_offset);
 TensorRef diagonal_scatter(Call c, const Tensor& self, const Tensor& src, int64_t offset,
                            int64_t dim1, int64_t dim2);
 

@@ -90,15 +90,8 @@ void index_copy_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor&
 }
 
 // index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor
-void index_fill__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  copy_result(self, *impl::index_fill(c, self, dim, index, value), true);
-}
 
 // index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor
-void index_fill_tensor__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
-                             const Tensor& value) {
-  replace_values(self, *impl::index_fill_tensor(c, self, dim, index, value));
-}
 
 // take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor
 void take_along_dim_into_impl(Call c, const Tensor& self, const Tensor& indices, Opt<int64_t> dim,
@@ -171,9 +164,6 @@ void masked_fill__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& mask
 }
 
 // masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor
-void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& value) {
-  replace_values(self, *impl::masked_fill_tensor(c, self, mask, value));
-}
 
 // take(self: Tensor, index: Tensor) -> Tensor
 void take_into_impl(Call c, const Tensor& self, const Tensor& index, Tensor& dst) {

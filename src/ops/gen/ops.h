@@ -1289,7 +1289,7 @@ extern Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
 extern Op<TensorRef(const Tensor&)> op_detach;
 extern Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided;
-extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_scatter;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_put;
 extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten;
 extern Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten;
 extern Op<TensorList(const Tensor&, int64_t)> op_unbind;
@@ -1316,6 +1316,7 @@ extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int
                     int64_t)> op_slice_scatter;
 extern Op<void(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t,
                Tensor&)> op_slice_scatter_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided_scatter;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, int64_t)> op_diagonal_scatter;
 enum : int64_t { kReductionNone = 0, kReductionMean = 1, kReductionSum = 2 };
 enum : int64_t { kRoundingNone = 0, kRoundingFloor = 1, kRoundingTrunc = 2 };
@@ -1352,6 +1353,7 @@ enum : int64_t { kLeastSquaresGelsy = 0, kLeastSquaresGels = 1, kLeastSquaresGel
                  kLeastSquaresGelss = 3 };
 enum : int64_t { kQrModeReduced = 0, kQrModeComplete = 1, kQrModeR = 2 };
 enum : int64_t { kTriangleL = 0, kTriangleU = 1 };
+enum : int64_t { kActivationRelu = 0, kActivationGelu = 1 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
@@ -1359,7 +1361,7 @@ enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValue
                  kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
                  kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
                  kBagModeValues, kFftNormValues, kMatrixNormValues, kLeastSquaresValues,
-                 kQrModeValues, kTriangleValues };
+                 kQrModeValues, kTriangleValues, kActivationValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {
@@ -5370,9 +5372,9 @@ inline TensorRef as_strided(const Tensor& self, Ints size, Ints stride,
                             Opt<int64_t> storage_offset = {}) {
   return dispatch(op_as_strided, self, size, stride, storage_offset);
 }
-inline TensorRef as_strided_scatter(const Tensor& self, const Tensor& src, Ints size, Ints stride,
-                                    int64_t offset) {
-  return dispatch(op_as_strided_scatter, self, src, size, stride, offset);
+inline TensorRef as_strided_put(const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                                int64_t offset) {
+  return dispatch(op_as_strided_put, self, src, size, stride, offset);
 }
 inline TensorRef flatten(const Tensor& self, int64_t start_dim = 0, int64_t end_dim = -1) {
   return dispatch(op_flatten, self, start_dim, end_dim);
@@ -5450,6 +5452,10 @@ inline TensorRef slice_scatter(const Tensor& self, const Tensor& src, int64_t di
 inline void slice_scatter_into(const Tensor& self, const Tensor& src, int64_t dim,
                                Opt<int64_t> start, Opt<int64_t> end, int64_t step, Tensor& dst) {
   return dispatch(op_slice_scatter_into, self, src, dim, start, end, step, dst);
+}
+inline TensorRef as_strided_scatter(const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                                    Opt<int64_t> storage_offset = {}) {
+  return dispatch(op_as_strided_scatter, self, src, size, stride, storage_offset);
 }
 inline TensorRef diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset = 0,
                                   int64_t dim1 = 0, int64_t dim2 = 1) {

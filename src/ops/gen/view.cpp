@@ -41,7 +41,7 @@ namespace TT_NS {
 
 // as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> Tensor
 
-// as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> Tensor
+// as_strided_put(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> Tensor
 
 // flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor
 
@@ -102,6 +102,9 @@ void slice_scatter_into_impl(Call c, const Tensor& self, const Tensor& src, int6
   check_into(dst, *r, Inputs{&self, &src});
   copy_result(dst, *r, false);
 }
+
+// as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, storage_offset: Int? =
+// None) -> Tensor
 
 // diagonal_scatter(self: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) ->
 // Tensor

@@ -284,6 +284,16 @@ TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& 
   return out;
 }
 
+void index_fill__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_vector(self, dim, index, true);
+  check_not_read_only(self, "self");
+  Shape shape(self.sizes());
+  if (self.ndim) shape[d] = index.numel;
+  slices(kernel_index_put, self, d, *copy_if_shared(index, self), *number_as(value, self, shape));
+  self.bump_version();
+}
+
 // By a mask of the filled positions, so that value's gradient counts each of them once.
 TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const Tensor& index,
                                   const Tensor& value) {
@@ -300,6 +310,13 @@ TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const T
   TensorRef v =
       value.dtype == self.dtype ? TensorRef::share(&value) : op::to_dtype(value, self.dtype);
   return op::where(*filled, *v, self);
+}
+
+void index_fill_tensor__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& value) {
+  if (value.ndim == 0 && shares_elements(self) && !needs_gradient(value))
+    return op::index_fill_(self, dim, index, read_scalar(value));
+  replace_values(self, *impl::index_fill_tensor(c, self, dim, index, value));
 }
 
 // ---- embedding ----

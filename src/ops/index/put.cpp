@@ -23,6 +23,24 @@ class Advanced {
   }
 
   Ints shape() const { return shape_; }
+  // Strides of the result, ordered in memory like self, then like the index tensors. Empty:
+  // row-major.
+  Shape result_strides() const {
+    bool row_major = self_.contiguous();
+    for (const Dim& d : dims_) row_major &= !d.index || d.index->contiguous();
+    if (row_major) return {};
+    SmallVec<Shape, 4> operands;
+    operands.reserve(n_indexed_ + 1);
+    Shape of_self;
+    for (int64_t d = 0; d < first_; d++) of_self.push_back(dims_[d].stride);
+    for (int64_t d = 0; d < index_shape_.size(); d++) of_self.push_back(0);
+    for (int64_t d = first_; d < dims_.size(); d++)
+      if (!dims_[d].index) of_self.push_back(dims_[d].stride);
+    operands.push_back(std::move(of_self));
+    for (const Dim& d : dims_)
+      if (d.index) operands.push_back(index_strides(*d.index));
+    return strides_like(shape_, {operands.data(), operands.size()});
+  }
   // b: shape() with these strides in bytes (0 where it broadcasts).
   void run(const Kernel& k, const Tensor& a, const Tensor& b, Ints b_stride) {
     if (numel_of(shape_) == 0) return check_all();
@@ -158,6 +176,15 @@ class Advanced {
     return true;
   }
 
+  Shape index_strides(const Tensor& index) const {
+    Shape out;
+    out.resize(shape_.size(), 0);
+    const int64_t end = first_ + index_shape_.size();
+    for (int64_t d = 1; d <= index.ndim; d++)
+      if (index.size(-d) != 1) out[end - d] = index.stride(-d);
+    return out;
+  }
+
   // Returns the index tensor that the kernel reads: the only one, checked, or the sum of the byte
   // offsets of all.
   TensorRef prepare(IndexedDim* dim) const {
@@ -190,7 +217,7 @@ class Advanced {
 TensorRef impl::index(Call, const Tensor& self, TensorSpan indices) {
   MaskGuard no_grad(bit(kKeyAutograd));
   Advanced a(self, indices);
-  TensorRef out = new_tensor(a.shape(), self.dtype, self.device);
+  TensorRef out = new_strided(a.shape(), a.result_strides(), self.dtype, self.device);
   a.run(kernel_index_get, self, *out, byte_strides(*out));
   return out;
 }
@@ -227,7 +254,8 @@ TensorRef impl::index_put(Call, const Tensor& self, TensorSpan indices, const Te
 
 void index_put__impl(Call, Tensor& self, TensorSpan indices, const Tensor& values,
                      bool accumulate) {
-  check_writable(self, "self");
+  if (values.numel == 1 && !accumulate) check_not_read_only(self, "self");
+  else check_writable(self, "self");
   put(self, indices, values, accumulate);
   self.bump_version();
 }

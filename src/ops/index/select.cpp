@@ -1,5 +1,6 @@
 // Selection by masks and positions: tril, triu, masked_select, masked_fill, nonzero,
 // take_along_dim, one_hot.
+#include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -107,3 +108,13 @@ TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const
 }
 
 }  // namespace TT_NS::impl
+
+namespace TT_NS {
+
+void masked_fill_tensor__impl(Call c, Tensor& self, const Tensor& mask, const Tensor& value) {
+  if (value.ndim == 0 && shares_elements(self) && !needs_gradient(value))
+    return op::masked_fill_(self, mask, read_scalar(value));
+  replace_values(self, *impl::masked_fill_tensor(c, self, mask, value));
+}
+
+}  // namespace TT_NS

@@ -235,6 +235,7 @@ static TensorRef normalised(const Tensor& input, Tensor* running_mean, Tensor* r
 TensorRef batch_norm(Call, const Tensor& input, Tensor* running_mean, Tensor* running_var,
                      const Tensor* weight, const Tensor* bias, bool training, double momentum,
                      double eps) {
+  if (input.ndim == 1 && input.numel == 0) return op::clone(input);  // as in PyTorch
   if (input.ndim < 2)
     fail_arg(TT_SHAPE, "input", "input is {}: must be (N, C) or (N, C, …)", input.sizes());
   const int64_t channels = input.size(1);

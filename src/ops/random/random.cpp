@@ -50,7 +50,7 @@ static TensorRef filled(RandomKind kind, TensorRef out, Generator* generator, do
 
 static TensorRef random(RandomKind kind, Ints size, Dtype dtype, Opt<Device> device,
                         Generator* generator) {
-  dtype = checked_dtype(dtype, Dtype::kF32);
+  dtype = checked_dtype(dtype, default_float());
   checked_numel(size, dtype, "size");
   return filled(kind, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator);
 }
@@ -195,7 +195,7 @@ TensorRef normal_std(Call, double mean, const Tensor& std, Generator* generator)
 TensorRef normal_size(Call, double mean, double std, Ints size, Dtype dtype, Opt<Device> device,
                       Generator* generator) {
   check_std(std);
-  dtype = checked_dtype(dtype, Dtype::kF32);
+  dtype = checked_dtype(dtype, default_float());
   checked_numel(size, dtype, "size");
   return filled(kRandomNormal, new_tensor(size, dtype, device.or_else(kCpuDevice)), generator, std,
                 mean);

@@ -12,8 +12,8 @@ static TensorRef widened(const Tensor& t) {
 
 TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  const Dtype d = is_differentiable(self.dtype) ? self.dtype : Dtype::kF32;
-  TensorRef x = d == self.dtype ? widened(self) : op::to_dtype(self, Dtype::kF32);
+  const Dtype d = is_differentiable(self.dtype) ? self.dtype : default_float();
+  TensorRef x = d == self.dtype ? widened(self) : op::to_dtype(self, d);
   dim_mask(dim, self.ndim, true);
   if (self.numel == 0) return as_dtype(op::log(*op::sum_dim(op::exp(*x), dim, keepdim)), d);
   TensorRef top = op::amax(is_complex(d) ? op::real(*x) : TensorRef::share(x.get()), dim, true);

@@ -186,6 +186,24 @@ TensorRef as_strided(Call, const Tensor& self, Ints size, Ints stride,
                                            uint64_t(offset) * uint64_t(self.item_size())));
 }
 
+TensorRef as_strided_scatter(Call, const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                             Opt<int64_t> storage_offset) {
+  check_same_device(self, "self", src, "src");
+  const int64_t offset = storage_offset.or_else(self.offset());
+  check_inside(self, size, stride, offset);
+  if (offset < self.offset())
+    fail_arg(TT_INVALID_ARG, "storage_offset",
+             "storage_offset is {}: must be at least {}, the offset of self", offset,
+             self.offset());
+  if (may_overlap_self(size, stride))
+    fail_arg(TT_INVALID_ARG, "stride",
+             "size is {}, stride is {}: elements that are replaced must not share an address", size,
+             stride);
+  TensorRef x = shares_elements(self) ? op::contiguous(self) : TensorRef::share(&self);
+  TensorRef values = src.dtype == self.dtype ? TensorRef::share(&src) : op::to(src, self.dtype);
+  return op::as_strided_put(x, values, size, stride, offset - self.offset());
+}
+
 TensorRef detach(Call, const Tensor& self) { return new_alias(self); }
 
 // ---- adjoints of views: new tensors ----
@@ -220,8 +238,8 @@ TensorRef restride(Call, const Tensor& self, Ints stride) {
   return out;
 }
 
-TensorRef as_strided_scatter(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride,
-                             int64_t offset) {
+TensorRef as_strided_put(Call c, const Tensor& self, const Tensor& src, Ints size, Ints stride,
+                         int64_t offset) {
   TensorRef out = restride(c, self, self.strides());
   check_inside(out, size, stride, offset);
   if (!same(src.sizes(), size))

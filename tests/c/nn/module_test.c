@@ -520,6 +520,117 @@ static void test_embedding(void** state) {
   FAILS(tt_nn_embedding(c, 5, 3, &bad, &m), TT_INVALID_ARG, "padding_idx is 5");
 }
 
+/* The child of m at a path, called on x. */
+static tt_tensor* through(const tt_module* m, const char* path, const tt_tensor* x) {
+  tt_module* child;
+  tt_tensor* y;
+  OK(tt_module_get_submodule(c, m, path, &child));
+  OK(tt_module_call(c, child, x, &y));
+  tt_module_release(child);
+  return y;
+}
+static tt_tensor* plus(const tt_tensor* a, const tt_tensor* b) {
+  tt_tensor* sum;
+  OK(tt_add(c, a, b, &sum));
+  return sum;
+}
+static tt_tensor* attended(const tt_module* m, const char* path, const tt_tensor* q,
+                           const tt_tensor* kv, tt_tensor* mask) {
+  const tt_nn_multihead_attention_forward_opts o = {
+      .set = TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK, .attn_mask = mask};
+  tt_module* child;
+  tt_tensor *y, *weights;
+  OK(tt_module_get_submodule(c, m, path, &child));
+  OK(tt_nn_multihead_attention_forward(c, child, q, kv, kv, &o, &y, &weights));
+  tt_module_release(child);
+  return y;
+}
+static tt_tensor* fed_forward(const tt_module* m, const tt_tensor* x, int gelu) {
+  tt_tensor* h = through(m, "linear1", x);
+  if (gelu) OK(tt_gelu(c, h, NULL, &h));
+  else OK(tt_relu(c, h, &h));
+  return through(m, "linear2", h);
+}
+static void same_values(const tt_tensor* a, const tt_tensor* b) {
+  double* x = values_of(a);
+  double* y = values_of(b);
+  for (int64_t i = 0; i < tt_tensor_numel(a); i++) assert_true(fabs(x[i] - y[i]) < 1e-5);
+  free(x);
+  free(y);
+}
+
+static void test_layers_of_transformers(void** state) {
+  (void)state;
+  tt_tensor* mask = make(TT_BOOL, SHAPE(3, 3), DATA(0, 1, 1, 0, 0, 1, 0, 0, 0));
+  tt_tensor *x, *memory, *y, *z, *want;
+  int64_t n;
+  OK(tt_randn(c, SHAPE(3, 2, 4), NULL, &x));
+  OK(tt_randn(c, SHAPE(5, 2, 4), NULL, &memory));
+  for (int first = 0; first < 2; first++) {
+    tt_module *encoder, *decoder;
+    const tt_nn_transformer_encoder_layer_opts e = {
+        .set = TT_NN_TRANSFORMER_ENCODER_LAYER_DIM_FEEDFORWARD |
+               TT_NN_TRANSFORMER_ENCODER_LAYER_DROPOUT |
+               TT_NN_TRANSFORMER_ENCODER_LAYER_ACTIVATION |
+               TT_NN_TRANSFORMER_ENCODER_LAYER_NORM_FIRST,
+        .dim_feedforward = 6,
+        .activation = first ? TT_ACTIVATION_GELU : TT_ACTIVATION_RELU,
+        .norm_first = first};
+    const tt_nn_transformer_decoder_layer_opts d = {
+        .set = TT_NN_TRANSFORMER_DECODER_LAYER_DROPOUT | TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST,
+        .norm_first = first};
+    OK(tt_nn_transformer_encoder_layer(c, 4, 2, &e, &encoder));
+    OK(tt_module_forward(c, encoder, LIST(x, mask), &y, 1, &n));
+    if (first) {
+      z = through(encoder, "norm1", x);
+      z = plus(x, attended(encoder, "self_attn", z, z, mask));
+      want = plus(z, fed_forward(encoder, through(encoder, "norm2", z), 1));
+    } else {
+      z = through(encoder, "norm1", plus(x, attended(encoder, "self_attn", x, x, mask)));
+      want = through(encoder, "norm2", plus(z, fed_forward(encoder, z, 0)));
+    }
+    same_values(y, want);
+    OK(tt_backward(c, sum_of(y), NULL));
+    assert_non_null(grad_of(tensor_at(encoder, "self_attn.in_proj_weight")));
+    OK(tt_nn_transformer_decoder_layer(c, 4, 2, &d, &decoder));
+    OK(tt_module_forward(c, decoder, (const tt_tensor* const[]){x, memory, mask}, 3, &y, 1, &n));
+    if (first) {
+      z = through(decoder, "norm1", x);
+      z = plus(x, attended(decoder, "self_attn", z, z, mask));
+      z = plus(z, attended(decoder, "multihead_attn", through(decoder, "norm2", z), memory, NULL));
+      want = plus(z, fed_forward(decoder, through(decoder, "norm3", z), 0));
+    } else {
+      z = through(decoder, "norm1", plus(x, attended(decoder, "self_attn", x, x, mask)));
+      z = through(decoder, "norm2", plus(z, attended(decoder, "multihead_attn", z, memory, NULL)));
+      want = through(decoder, "norm3", plus(z, fed_forward(decoder, z, 0)));
+    }
+    same_values(y, want);
+    FAILS(tt_module_call(c, decoder, x, &y), TT_INVALID_ARG, "inputs has length 1");
+    tt_module_release(encoder);
+    tt_module_release(decoder);
+  }
+}
+
+static void test_lstm(void** state) {
+  (void)state;
+  const tt_nn_lstm_opts o = {
+      .set = TT_NN_LSTM_NUM_LAYERS | TT_NN_LSTM_BIDIRECTIONAL, .num_layers = 2, .bidirectional = 1};
+  tt_module* m;
+  tt_tensor *x, *rows, *packed[3], *plain[3];
+  tt_tensor* sizes = make(TT_I64, SHAPE(4), DATA(2, 2, 2, 2));
+  int64_t n;
+  OK(tt_nn_lstm(c, 3, 5, &o, &m));
+  prints(m, "LSTM(3, 5, num_layers=2, bidirectional=True)");
+  OK(tt_randn(c, SHAPE(4, 2, 3), NULL, &x));
+  OK(tt_reshape(c, x, SHAPE(8, 3), &rows));
+  OK(tt_module_forward(c, m, (const tt_tensor* const[]){x}, 1, plain, 3, &n));
+  assert_int_equal(n, 3);
+  OK(tt_module_forward(c, m, (const tt_tensor* const[]){rows, NULL, NULL, sizes}, 4, packed, 3,
+                       &n));
+  for (int i = 0; i < 3; i++) same_values(packed[i], plain[i]);
+  tt_module_release(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_linear),
@@ -535,6 +646,8 @@ int main(void) {
       SCOPED(test_deep_nesting),
       SCOPED(test_losses_and_dropout),
       SCOPED(test_embedding),
+      SCOPED(test_layers_of_transformers),
+      SCOPED(test_lstm),
       SCOPED(test_frozen_modules_do_not_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

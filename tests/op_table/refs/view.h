@@ -325,6 +325,19 @@ static int ref_slice_scatter(const Inputs* in, Array* out) {
   }
   return 1;
 }
+static int ref_as_strided_scatter(const Inputs* in, Array* out) {
+  const Array* src = tensor(in, "src");
+  const tt_value* stride = given(in, "stride");
+  int64_t index[kMaxDims];
+  *out = copy_of(tensor(in, "self"));
+  for (int64_t i = 0; i < src->n; i++) {
+    int64_t at = int_arg(in, "storage_offset", 0);
+    index_of(src, i, index);
+    for (int d = 0; d < src->ndim; d++) at += index[d] * stride->ints[d];
+    out->data[at] = src->data[i];
+  }
+  return 1;
+}
 static int ref_diagonal_scatter(const Inputs* in, Array* out) {
   const Array* x = tensor(in, "self");
   const Array* src = tensor(in, "src");
@@ -374,6 +387,7 @@ static const Reference kView[] = {
     {"unfold", .whole = ref_unfold, .exact = 1},
     {"select_scatter", .whole = ref_select_scatter, .exact = 1},
     {"slice_scatter", .whole = ref_slice_scatter, .exact = 1},
+    {"as_strided_scatter", .whole = ref_as_strided_scatter, .exact = 1},
     {"diagonal_scatter", .whole = ref_diagonal_scatter, .exact = 1},
     {"detach", .unary = same, .exact = 1},
 };

@@ -67,8 +67,8 @@ floor floor! ceil ceil! trunc trunc! frac frac! positive round round! isnan isin
 isneginf isreal signbit nan_to_num nan_to_num! view reshape transpose transpose! t t! permute expand
 squeeze squeeze! unsqueeze unsqueeze! select detach as_strided as_strided! flatten unflatten unbind
 narrow diagonal ravel broadcast_to broadcast_tensors movedim atleast_1d atleast_2d atleast_3d
-adjoint narrow_copy unfold select_scatter slice_scatter diagonal_scatter maximum minimum
-split_with_sizes
+adjoint narrow_copy unfold select_scatter slice_scatter as_strided_scatter diagonal_scatter maximum
+minimum split_with_sizes
 """))
 # Further names of some of them.
 const ALIASES = Symbol.(Base.split("""

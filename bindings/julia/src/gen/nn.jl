@@ -1511,171 +1511,6 @@ function AdaptiveAvgPool2d(output_size::Ints)
 end
 
 """
-    RNN(input_size, hidden_size, num_layers=1; nonlinearity=\"tanh\", bias=true, batch_first=false,
-        dropout=0.0, bidirectional=false, device=nothing, dtype=nothing)
-
-An Elman network: h = tanh(x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` + `bias_hh`), or relu.
-Returns the states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`,
-`weight_hh_lk`, `bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all
-are initialized uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros.
-`batch_sizes`, int64, is the number of rows of each step of packed rows.
-
-- `input_size`: number of features of the input
-- `hidden_size`: number of features of the state
-- `num_layers`: number of layers, each of which reads the output of the one before
-- `nonlinearity`: tanh or relu
-- `bias`: whether the gates have biases
-- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
-- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
-- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function RNN(input_size::Integer, hidden_size::Integer, num_layers_=1;
-    num_layers::Integer=num_layers_, nonlinearity::Union{AbstractString, Symbol}="tanh",
-    bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0, bidirectional::Bool=false,
-    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_rnn_opts(UInt64(63) | given(device, 6) | given(dtype, 7), i64(num_layers),
-        choice(NONLINEARITY, nonlinearity, "nonlinearity"), flag(bias), flag(batch_first),
-        f64(dropout), flag(bidirectional), device_struct(device), dtype_code(dtype)))
-    return own(Module,
-        handle_out(o -> C.tt_nn_rnn(ctx(), i64(input_size), i64(hidden_size), opts, o)))
-end
-
-"""
-    LSTM(input_size, hidden_size, num_layers=1; bias=true, batch_first=false, dropout=0.0,
-        bidirectional=false, proj_size=0, device=nothing, dtype=nothing)
-
-Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h = o * tanh(c), where
-i, f, o are sigmoids and g is a tanh of x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` +
-`bias_hh`. Returns the states of all steps and the last h and c. The parameters of layer k are
-`weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk` and, with a projection, `weight_hr_lk`;
-those of the other direction end in `_reverse`; all are initialized uniformly in [-k, k] with k =
-1/sqrt(`hidden_size`). Without `h_0` and `c_0` both are zeros. `batch_sizes`, int64, is the number
-of rows of each step of packed rows.
-
-- `input_size`: number of features of the input
-- `hidden_size`: number of features of the state
-- `num_layers`: number of layers, each of which reads the output of the one before
-- `bias`: whether the gates have biases
-- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
-- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
-- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
-- `proj_size`: number of features to which h is projected; 0: no projection
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function LSTM(input_size::Integer, hidden_size::Integer, num_layers_=1;
-    num_layers::Integer=num_layers_, bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0,
-    bidirectional::Bool=false, proj_size::Integer=0, device::Union{DeviceLike, Nothing}=nothing,
-    dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_lstm_opts(UInt64(63) | given(device, 6) | given(dtype, 7), i64(num_layers),
-        flag(bias), flag(batch_first), f64(dropout), flag(bidirectional), i64(proj_size),
-        device_struct(device), dtype_code(dtype)))
-    return own(Module,
-        handle_out(o -> C.tt_nn_lstm(ctx(), i64(input_size), i64(hidden_size), opts, o)))
-end
-
-"""
-    GRU(input_size, hidden_size, num_layers=1; bias=true, batch_first=false, dropout=0.0,
-        bidirectional=false, device=nothing, dtype=nothing)
-
-Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(`x_n` + r * `h_n`),
-where `x_r`, `x_z`, `x_n` are x @ `weight_ih.T` + `bias_ih`, `h_r`, `h_z`, `h_n` are h @
-`weight_hh.T` + `bias_hh`, r = sigmoid(`x_r` + `h_r`) and z = sigmoid(`x_z` + `h_z`). Returns the
-states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`, `weight_hh_lk`,
-`bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all are initialized
-uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros. `batch_sizes`,
-int64, is the number of rows of each step of packed rows.
-
-- `input_size`: number of features of the input
-- `hidden_size`: number of features of the state
-- `num_layers`: number of layers, each of which reads the output of the one before
-- `bias`: whether the gates have biases
-- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
-- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
-- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function GRU(input_size::Integer, hidden_size::Integer, num_layers_=1;
-    num_layers::Integer=num_layers_, bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0,
-    bidirectional::Bool=false, device::Union{DeviceLike, Nothing}=nothing,
-    dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_gru_opts(UInt64(31) | given(device, 5) | given(dtype, 6), i64(num_layers),
-        flag(bias), flag(batch_first), f64(dropout), flag(bidirectional), device_struct(device),
-        dtype_code(dtype)))
-    return own(Module,
-        handle_out(o -> C.tt_nn_gru(ctx(), i64(input_size), i64(hidden_size), opts, o)))
-end
-
-"""
-    RNNCell(input_size, hidden_size; bias=true, nonlinearity=\"tanh\", device=nothing,
-        dtype=nothing)
-
-One step of an Elman network: tanh(input @ `weight_ih.T` + `bias_ih` + hx @ `weight_hh.T` +
-`bias_hh`), or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k]
-with k = 1/sqrt(`hidden_size`).
-
-- `input_size`: number of features of the input
-- `hidden_size`: number of features of the state
-- `bias`: whether there are biases
-- `nonlinearity`: tanh or relu
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function RNNCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
-    nonlinearity::Union{AbstractString, Symbol}="tanh", device::Union{DeviceLike, Nothing}=nothing,
-    dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_rnn_cell_opts(UInt64(3) | given(device, 2) | given(dtype, 3), flag(bias),
-        choice(NONLINEARITY, nonlinearity, "nonlinearity"), device_struct(device),
-        dtype_code(dtype)))
-    return own(Module,
-        handle_out(o -> C.tt_nn_rnn_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
-end
-
-"""
-    LSTMCell(input_size, hidden_size; bias=true, device=nothing, dtype=nothing)
-
-One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c. Without
-`h_0` and `c_0` both are zeros. The parameters are initialized uniformly in [-k, k] with k =
-1/sqrt(`hidden_size`).
-
-- `input_size`: number of features of the input
-- `hidden_size`: number of features of the state
-- `bias`: whether the gates have biases
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function LSTMCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
-    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_lstm_cell_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
-        device_struct(device), dtype_code(dtype)))
-    return own(Module,
-        handle_out(o -> C.tt_nn_lstm_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
-end
-
-"""
-    GRUCell(input_size, hidden_size; bias=true, device=nothing, dtype=nothing)
-
-One step of a gated recurrent unit: h = (1 - z) * n + z * h. Without hx it is zeros. The parameters
-are initialized uniformly in [-k, k] with k = 1/sqrt(`hidden_size`).
-
-- `input_size`: number of features of the input
-- `hidden_size`: number of features of the state
-- `bias`: whether the gates have biases
-- `device`: device of the parameters
-- `dtype`: floating-point dtype of the parameters
-"""
-function GRUCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
-    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
-    opts = Ref(C.tt_nn_gru_cell_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
-        device_struct(device), dtype_code(dtype)))
-    return own(Module,
-        handle_out(o -> C.tt_nn_gru_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
-end
-
-"""
     InstanceNorm1d(num_features, eps=1e-5, momentum=0.1; affine=false, track_running_stats=false,
         device=nothing, dtype=nothing, bias=true)
 
@@ -2355,6 +2190,171 @@ function FractionalMaxPool3d(kernel_size::Ints; output_size::Union{Ints, Nothing
 end
 
 """
+    RNN(input_size, hidden_size, num_layers=1; nonlinearity=\"tanh\", bias=true, batch_first=false,
+        dropout=0.0, bidirectional=false, device=nothing, dtype=nothing)
+
+An Elman network: h = tanh(x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` + `bias_hh`), or relu.
+Returns the states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`,
+`weight_hh_lk`, `bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all
+are initialized uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros.
+`batch_sizes`, int64, is the number of rows of each step of packed rows.
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `nonlinearity`: tanh or relu
+- `bias`: whether the gates have biases
+- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
+- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function RNN(input_size::Integer, hidden_size::Integer, num_layers_=1;
+    num_layers::Integer=num_layers_, nonlinearity::Union{AbstractString, Symbol}="tanh",
+    bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0, bidirectional::Bool=false,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_rnn_opts(UInt64(63) | given(device, 6) | given(dtype, 7), i64(num_layers),
+        choice(NONLINEARITY, nonlinearity, "nonlinearity"), flag(bias), flag(batch_first),
+        f64(dropout), flag(bidirectional), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_rnn(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    LSTM(input_size, hidden_size, num_layers=1; bias=true, batch_first=false, dropout=0.0,
+        bidirectional=false, proj_size=0, device=nothing, dtype=nothing)
+
+Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h = o * tanh(c), where
+i, f, o are sigmoids and g is a tanh of x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` +
+`bias_hh`. Returns the states of all steps and the last h and c. The parameters of layer k are
+`weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk` and, with a projection, `weight_hr_lk`;
+those of the other direction end in `_reverse`; all are initialized uniformly in [-k, k] with k =
+1/sqrt(`hidden_size`). Without `h_0` and `c_0` both are zeros. `batch_sizes`, int64, is the number
+of rows of each step of packed rows.
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `bias`: whether the gates have biases
+- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
+- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `proj_size`: number of features to which h is projected; 0: no projection
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function LSTM(input_size::Integer, hidden_size::Integer, num_layers_=1;
+    num_layers::Integer=num_layers_, bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0,
+    bidirectional::Bool=false, proj_size::Integer=0, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_lstm_opts(UInt64(63) | given(device, 6) | given(dtype, 7), i64(num_layers),
+        flag(bias), flag(batch_first), f64(dropout), flag(bidirectional), i64(proj_size),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_lstm(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    GRU(input_size, hidden_size, num_layers=1; bias=true, batch_first=false, dropout=0.0,
+        bidirectional=false, device=nothing, dtype=nothing)
+
+Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(`x_n` + r * `h_n`),
+where `x_r`, `x_z`, `x_n` are x @ `weight_ih.T` + `bias_ih`, `h_r`, `h_z`, `h_n` are h @
+`weight_hh.T` + `bias_hh`, r = sigmoid(`x_r` + `h_r`) and z = sigmoid(`x_z` + `h_z`). Returns the
+states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`, `weight_hh_lk`,
+`bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all are initialized
+uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros. `batch_sizes`,
+int64, is the number of rows of each step of packed rows.
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `num_layers`: number of layers, each of which reads the output of the one before
+- `bias`: whether the gates have biases
+- `batch_first`: whether input and output are (N, T, …) instead of (T, N, …)
+- `dropout`: probability of zeroing an element of the output of each layer but the last, in training
+- `bidirectional`: whether each layer runs in both directions, whose outputs are concatenated
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function GRU(input_size::Integer, hidden_size::Integer, num_layers_=1;
+    num_layers::Integer=num_layers_, bias::Bool=true, batch_first::Bool=false, dropout::Real=0.0,
+    bidirectional::Bool=false, device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_gru_opts(UInt64(31) | given(device, 5) | given(dtype, 6), i64(num_layers),
+        flag(bias), flag(batch_first), f64(dropout), flag(bidirectional), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_gru(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    RNNCell(input_size, hidden_size; bias=true, nonlinearity=\"tanh\", device=nothing,
+        dtype=nothing)
+
+One step of an Elman network: tanh(input @ `weight_ih.T` + `bias_ih` + hx @ `weight_hh.T` +
+`bias_hh`), or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k]
+with k = 1/sqrt(`hidden_size`).
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `bias`: whether there are biases
+- `nonlinearity`: tanh or relu
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function RNNCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
+    nonlinearity::Union{AbstractString, Symbol}="tanh", device::Union{DeviceLike, Nothing}=nothing,
+    dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_rnn_cell_opts(UInt64(3) | given(device, 2) | given(dtype, 3), flag(bias),
+        choice(NONLINEARITY, nonlinearity, "nonlinearity"), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_rnn_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    LSTMCell(input_size, hidden_size; bias=true, device=nothing, dtype=nothing)
+
+One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c. Without
+`h_0` and `c_0` both are zeros. The parameters are initialized uniformly in [-k, k] with k =
+1/sqrt(`hidden_size`).
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `bias`: whether the gates have biases
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function LSTMCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_lstm_cell_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_lstm_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
+    GRUCell(input_size, hidden_size; bias=true, device=nothing, dtype=nothing)
+
+One step of a gated recurrent unit: h = (1 - z) * n + z * h. Without hx it is zeros. The parameters
+are initialized uniformly in [-k, k] with k = 1/sqrt(`hidden_size`).
+
+- `input_size`: number of features of the input
+- `hidden_size`: number of features of the state
+- `bias`: whether the gates have biases
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function GRUCell(input_size::Integer, hidden_size::Integer; bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_gru_cell_opts(UInt64(1) | given(device, 1) | given(dtype, 2), flag(bias),
+        device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_gru_cell(ctx(), i64(input_size), i64(hidden_size), opts, o)))
+end
+
+"""
     Unflatten(dim, unflattened_size)
 
 Divides a dimension into several.
@@ -2552,6 +2552,77 @@ function Fold(output_size::Ints, kernel_size::Ints; dilation::Ints=1, padding::I
         length(kernel_size_v), opts, o)))
 end
 
+"""
+    TransformerEncoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1; activation=\"relu\",
+        layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true, device=nothing,
+        dtype=nothing)
+
+Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+2017). A mask is bool, true where a key is excluded, or is added to the scores. The children are
+`self_attn`, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
+
+- `d_model`: number of features
+- `nhead`: number of heads of the attention; divides `d_model`
+- `dim_feedforward`: number of features between the linear layers
+- `dropout`: probability of zeroing an element of a result, in training
+- `activation`: between the linear layers: relu or gelu
+- `layer_norm_eps`: added to the variance by the normalisations
+- `batch_first`: whether inputs and result are (N, T, E) instead of (T, N, E)
+- `norm_first`: whether to normalise before attention and linear layers instead of behind them
+- `bias`: whether linear layers and normalisations have biases
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function TransformerEncoderLayer(d_model::Integer, nhead::Integer, dim_feedforward_=2048,
+    dropout_=0.1; dim_feedforward::Integer=dim_feedforward_, dropout::Real=dropout_,
+    activation::Union{AbstractString, Symbol}="relu", layer_norm_eps::Real=1e-5,
+    batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_transformer_encoder_layer_opts(UInt64(127) | given(device, 7) | given(dtype,
+        8), i64(dim_feedforward), f64(dropout), choice(ACTIVATION, activation, "activation"),
+        f64(layer_norm_eps), flag(batch_first), flag(norm_first), flag(bias), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_transformer_encoder_layer(ctx(), i64(d_model), i64(nhead), opts,
+        o)))
+end
+
+"""
+    TransformerDecoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1; activation=\"relu\",
+        layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true, device=nothing,
+        dtype=nothing)
+
+Self-attention, attention to the memory of an encoder, then two linear layers, each added to its
+input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+added to the scores. The children are `self_attn`, `multihead_attn`, linear1, dropout, linear2,
+norm1, norm2, norm3, dropout1, dropout2 and dropout3.
+
+- `d_model`: number of features
+- `nhead`: number of heads of the attention; divides `d_model`
+- `dim_feedforward`: number of features between the linear layers
+- `dropout`: probability of zeroing an element of a result, in training
+- `activation`: between the linear layers: relu or gelu
+- `layer_norm_eps`: added to the variance by the normalisations
+- `batch_first`: whether inputs and result are (N, T, E) instead of (T, N, E)
+- `norm_first`: whether to normalise before attention and linear layers instead of behind them
+- `bias`: whether linear layers and normalisations have biases
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function TransformerDecoderLayer(d_model::Integer, nhead::Integer, dim_feedforward_=2048,
+    dropout_=0.1; dim_feedforward::Integer=dim_feedforward_, dropout::Real=dropout_,
+    activation::Union{AbstractString, Symbol}="relu", layer_norm_eps::Real=1e-5,
+    batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_transformer_decoder_layer_opts(UInt64(127) | given(device, 7) | given(dtype,
+        8), i64(dim_feedforward), f64(dropout), choice(ACTIVATION, activation, "activation"),
+        f64(layer_norm_eps), flag(batch_first), flag(norm_first), flag(bias), device_struct(device),
+        dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_transformer_decoder_layer(ctx(), i64(d_model), i64(nhead), opts,
+        o)))
+end
+
 const NN_CLASSES = (
     :PReLU,
     :SELU,
@@ -2635,12 +2706,6 @@ const NN_CLASSES = (
     :MaxPool2d,
     :AvgPool2d,
     :AdaptiveAvgPool2d,
-    :RNN,
-    :LSTM,
-    :GRU,
-    :RNNCell,
-    :LSTMCell,
-    :GRUCell,
     :InstanceNorm1d,
     :InstanceNorm2d,
     :InstanceNorm3d,
@@ -2676,6 +2741,12 @@ const NN_CLASSES = (
     :MaxUnpool3d,
     :FractionalMaxPool2d,
     :FractionalMaxPool3d,
+    :RNN,
+    :LSTM,
+    :GRU,
+    :RNNCell,
+    :LSTMCell,
+    :GRUCell,
     :Unflatten,
     :Upsample,
     :UpsamplingNearest2d,
@@ -2687,4 +2758,6 @@ const NN_CLASSES = (
     :ChannelShuffle,
     :Unfold,
     :Fold,
+    :TransformerEncoderLayer,
+    :TransformerDecoderLayer,
 )

@@ -27,6 +27,7 @@ const MATRIXNORM = ("fro" => 0, "nuc" => 1)
 const LEASTSQUARES = ("gelsy" => 0, "gels" => 1, "gelsd" => 2, "gelss" => 3)
 const QRMODE = ("reduced" => 0, "complete" => 1, "r" => 2)
 const TRIANGLE = ("L" => 0, "U" => 1)
+const ACTIVATION = ("relu" => 0, "gelu" => 1)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)
@@ -13754,6 +13755,28 @@ function slice_scatter(input::Tensor, src::Tensor, dim_=1; dims=nothing,
     end
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_slice_scatter(ctx(), input, src, opts, o))
+    return wrap(o[])
+end
+
+"""
+    TT.as_strided_scatter(input, src, size, stride, storage_offset=nothing)
+
+Returns a copy of self in which the elements of `as_strided`(self, size, stride, `storage_offset`)
+are replaced by src. No two of them may share an address.
+
+- `src`: values to write, of the shape size
+- `size`: sizes of what is replaced
+- `stride`: its strides, in elements
+- `storage_offset`: its first element in the storage; default: that of self
+"""
+function as_strided_scatter(input::Tensor, src::Tensor, size::Ints, stride::Ints,
+    storage_offset_=nothing; storage_offset::Union{Integer, Nothing}=storage_offset_)
+    size_v = ints(size)
+    stride_v = ints(stride)
+    opts = Ref(C.tt_as_strided_scatter_opts(given(storage_offset, 0), i64(storage_offset)))
+    o = Ref{Ptr{Cvoid}}()
+    check(GC.@preserve size_v stride_v C.tt_as_strided_scatter(ctx(), input, src, size_v,
+        length(size_v), stride_v, length(stride_v), opts, o))
     return wrap(o[])
 end
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 tt_adjoint = lib.tt_adjoint
 tt_as_strided = lib.tt_as_strided
+tt_as_strided_scatter = lib.tt_as_strided_scatter
 tt_atleast_1d = lib.tt_atleast_1d
 tt_atleast_1d_list = lib.tt_atleast_1d_list
 tt_atleast_2d = lib.tt_atleast_2d
@@ -55,6 +56,7 @@ _o_flatten = Struct("Qqq0q").pack
 _o_unbind = Struct("Qq0q").pack
 _o_diagonal = Struct("Qqqq0q").pack
 _o_slice_scatter = Struct("Qqqqq0q").pack
+_o_as_strided_scatter = Struct("Qq0q").pack
 _o_diagonal_scatter = Struct("Qqqq0q").pack
 
 
@@ -725,6 +727,39 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
         return out
     h = TensorHandle()
     if tt_slice_scatter(local.ctx, input, src, opts, byref(h)):
+        fail()
+    return wrap(h)
+
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
+                       stride: int | Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """as_strided_scatter(input, src, size, stride, storage_offset=None)
+
+    Returns a copy of self in which the elements of as_strided(self, size, stride, storage_offset)
+    are replaced by src. No two of them may share an address.
+      src: values to write, of the shape size
+      size: sizes of what is replaced
+      stride: its strides, in elements
+      storage_offset: its first element in the storage; default: that of self
+    """
+    if type(input) is not Tensor:
+        if keeps(input):
+            return classed(as_strided_scatter(input.as_subclass(Tensor), src, size, stride,
+                                              storage_offset), type(input))
+        if not isinstance(input, Tensor):
+            raise wrong_kind("as_strided_scatter", "input", "Tensor", input)
+    if not isinstance(src, Tensor):
+        raise wrong_kind("as_strided_scatter", "src", "Tensor", src)
+    size_c, size_n = int_list(size, "as_strided_scatter", "size")
+    stride_c, stride_n = int_list(stride, "as_strided_scatter", "stride")
+    opts = None
+    if storage_offset is not None:
+        opts = _o_as_strided_scatter((storage_offset is not None),
+                                     0 if storage_offset is None else integer(storage_offset,
+            "as_strided_scatter", "storage_offset"))
+    h = TensorHandle()
+    if tt_as_strided_scatter(local.ctx, input, src, size_c, size_n, stride_c, stride_n, opts,
+                             byref(h)):
         fail()
     return wrap(h)
 

@@ -470,6 +470,20 @@ class TensorMethods(TensorFacts):
         """In place: self becomes as_strided(self, …)."""
         return _ops.as_strided_(self, *args, **kwargs)
 
+    def as_strided_scatter(self, src: Tensor, size: int | Sequence[int],
+                           stride: int | Sequence[int],
+                           storage_offset: int | None = None) -> Tensor:
+        """as_strided_scatter(self, src, size, stride, storage_offset=None)
+
+        Returns a copy of self in which the elements of as_strided(self, size, stride,
+        storage_offset) are replaced by src. No two of them may share an address.
+          src: values to write, of the shape size
+          size: sizes of what is replaced
+          stride: its strides, in elements
+          storage_offset: its first element in the storage; default: that of self
+        """
+        return _ops.as_strided_scatter(self, src, size, stride, storage_offset)
+
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """asin(self, *, out=None)
 

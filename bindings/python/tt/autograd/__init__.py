@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Generator, Sequence, TypeVar
 
     from .._tensor import Tensor
+    from . import forward_ad as forward_ad
     from . import functional as functional
     from . import graph as graph
     from . import profiler as profiler
@@ -35,6 +36,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "functional",
     "grad",
     "gradcheck",
@@ -49,7 +51,7 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-MODULES = ("functional", "graph", "profiler")  # loaded when they are first used
+MODULES = ("forward_ad", "functional", "graph", "profiler")  # loaded when they are first used
 
 
 def grad(

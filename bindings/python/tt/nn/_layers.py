@@ -3185,409 +3185,6 @@ class AdaptiveAvgPool2d(Layer):
         return self._forward(input)
 
 
-class RNN(Layer):
-    """An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
-    Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-    weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
-    initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
-    batch_sizes, int64, is the number of rows of each step of packed rows.
-
-    input_size: number of features of the input
-    hidden_size: number of features of the state
-    num_layers: number of layers, each of which reads the output of the one before
-    nonlinearity: tanh or relu
-    bias: whether the gates have biases
-    batch_first: whether input and output are (N, T, …) instead of (T, N, …)
-    dropout: probability of zeroing an element of the output of each layer but the last, in training
-    bidirectional: whether each layer runs in both directions, whose outputs are concatenated
-    device: device of the parameters
-    dtype: floating-point dtype of the parameters
-    """
-
-    __module__ = "tt.nn"
-
-    input_size: int
-    hidden_size: int
-    num_layers: int
-    nonlinearity: Literal['tanh', 'relu']
-    bias: bool
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
-
-    _class, _function = "RNN", "tt_nn_rnn"
-    _arguments = (
-        ("input_size", "Int", None, True),
-        ("hidden_size", "Int", None, True),
-        ("num_layers", "Int", (1,), False),
-        ("nonlinearity", {"tanh": 0, "relu": 1}, ('tanh',), False),
-        ("bias", "Bool", (True,), False),
-        ("batch_first", "Bool", (False,), False),
-        ("dropout", "Float", (0.0,), False),
-        ("bidirectional", "Bool", (False,), False),
-        ("device", "Device?", (None,), False),
-        ("dtype", "DType?", (None,), False),
-    )
-    _slots = ()
-    _buffer_flags = ()
-    _inputs = ("input", "h_0", "batch_sizes")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        nonlinearity: Literal['tanh', 'relu'] = 'tanh',
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        device: device | str | None = None,
-        dtype: dtype | None = None,
-    ) -> None:
-        self._initialize(
-            input_size=input_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            nonlinearity=nonlinearity,
-            bias=bias,
-            batch_first=batch_first,
-            dropout=dropout,
-            bidirectional=bidirectional,
-            device=device,
-            dtype=dtype,
-        )
-
-    def forward(
-        self, input: Tensor, h_0: Tensor | None = None, batch_sizes: Tensor | None = None
-    ) -> Tensor:
-        return self._forward(input, h_0, batch_sizes)
-
-
-class LSTM(Layer):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h = o * tanh(c),
-    where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
-    bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
-    weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-    of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
-    1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
-    rows of each step of packed rows.
-
-    input_size: number of features of the input
-    hidden_size: number of features of the state
-    num_layers: number of layers, each of which reads the output of the one before
-    bias: whether the gates have biases
-    batch_first: whether input and output are (N, T, …) instead of (T, N, …)
-    dropout: probability of zeroing an element of the output of each layer but the last, in training
-    bidirectional: whether each layer runs in both directions, whose outputs are concatenated
-    proj_size: number of features to which h is projected; 0: no projection
-    device: device of the parameters
-    dtype: floating-point dtype of the parameters
-    """
-
-    __module__ = "tt.nn"
-
-    input_size: int
-    hidden_size: int
-    num_layers: int
-    bias: bool
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
-    proj_size: int
-
-    _class, _function = "LSTM", "tt_nn_lstm"
-    _arguments = (
-        ("input_size", "Int", None, True),
-        ("hidden_size", "Int", None, True),
-        ("num_layers", "Int", (1,), False),
-        ("bias", "Bool", (True,), False),
-        ("batch_first", "Bool", (False,), False),
-        ("dropout", "Float", (0.0,), False),
-        ("bidirectional", "Bool", (False,), False),
-        ("proj_size", "Int", (0,), False),
-        ("device", "Device?", (None,), False),
-        ("dtype", "DType?", (None,), False),
-    )
-    _slots = ()
-    _buffer_flags = ()
-    _inputs = ("input", "h_0", "c_0", "batch_sizes")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        device: device | str | None = None,
-        dtype: dtype | None = None,
-    ) -> None:
-        self._initialize(
-            input_size=input_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            bias=bias,
-            batch_first=batch_first,
-            dropout=dropout,
-            bidirectional=bidirectional,
-            proj_size=proj_size,
-            device=device,
-            dtype=dtype,
-        )
-
-    def forward(
-        self,
-        input: Tensor,
-        h_0: Tensor | None = None,
-        c_0: Tensor | None = None,
-        batch_sizes: Tensor | None = None,
-    ) -> Tensor:
-        return self._forward(input, h_0, c_0, batch_sizes)
-
-
-class GRU(Layer):
-    """Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(x_n + r *
-    h_n),
-    where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T + bias_hh,
-    r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and the last
-    ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and bias_hh_lk, those
-    of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
-    1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of rows of each
-    step of packed rows.
-
-    input_size: number of features of the input
-    hidden_size: number of features of the state
-    num_layers: number of layers, each of which reads the output of the one before
-    bias: whether the gates have biases
-    batch_first: whether input and output are (N, T, …) instead of (T, N, …)
-    dropout: probability of zeroing an element of the output of each layer but the last, in training
-    bidirectional: whether each layer runs in both directions, whose outputs are concatenated
-    device: device of the parameters
-    dtype: floating-point dtype of the parameters
-    """
-
-    __module__ = "tt.nn"
-
-    input_size: int
-    hidden_size: int
-    num_layers: int
-    bias: bool
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
-
-    _class, _function = "GRU", "tt_nn_gru"
-    _arguments = (
-        ("input_size", "Int", None, True),
-        ("hidden_size", "Int", None, True),
-        ("num_layers", "Int", (1,), False),
-        ("bias", "Bool", (True,), False),
-        ("batch_first", "Bool", (False,), False),
-        ("dropout", "Float", (0.0,), False),
-        ("bidirectional", "Bool", (False,), False),
-        ("device", "Device?", (None,), False),
-        ("dtype", "DType?", (None,), False),
-    )
-    _slots = ()
-    _buffer_flags = ()
-    _inputs = ("input", "h_0", "batch_sizes")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        device: device | str | None = None,
-        dtype: dtype | None = None,
-    ) -> None:
-        self._initialize(
-            input_size=input_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            bias=bias,
-            batch_first=batch_first,
-            dropout=dropout,
-            bidirectional=bidirectional,
-            device=device,
-            dtype=dtype,
-        )
-
-    def forward(
-        self, input: Tensor, h_0: Tensor | None = None, batch_sizes: Tensor | None = None
-    ) -> Tensor:
-        return self._forward(input, h_0, batch_sizes)
-
-
-class RNNCell(ParameterLayer):
-    """One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T +
-    bias_hh),
-    or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k] with k =
-    1/sqrt(hidden_size).
-
-    input_size: number of features of the input
-    hidden_size: number of features of the state
-    bias: whether there are biases
-    nonlinearity: tanh or relu
-    device: device of the parameters
-    dtype: floating-point dtype of the parameters
-    """
-
-    __module__ = "tt.nn"
-
-    weight_ih: Parameter
-    weight_hh: Parameter
-    bias_ih: Parameter | None
-    bias_hh: Parameter | None
-    input_size: int
-    hidden_size: int
-    bias: bool
-    nonlinearity: Literal['tanh', 'relu']
-
-    _class, _function = "RNNCell", "tt_nn_rnn_cell"
-    _arguments = (
-        ("input_size", "Int", None, True),
-        ("hidden_size", "Int", None, True),
-        ("bias", "Bool", (True,), False),
-        ("nonlinearity", {"tanh": 0, "relu": 1}, ('tanh',), False),
-        ("device", "Device?", (None,), False),
-        ("dtype", "DType?", (None,), False),
-    )
-    _slots = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    _buffer_flags = (False, False, False, False)
-    _inputs = ("input", "hx")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: Literal['tanh', 'relu'] = 'tanh',
-        device: device | str | None = None,
-        dtype: dtype | None = None,
-    ) -> None:
-        self._initialize(
-            input_size=input_size,
-            hidden_size=hidden_size,
-            bias=bias,
-            nonlinearity=nonlinearity,
-            device=device,
-            dtype=dtype,
-        )
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._forward(input, hx)
-
-
-class LSTMCell(ParameterLayer):
-    """One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c.
-    Without
-    h_0 and c_0 both are zeros. The parameters are initialized uniformly in [-k, k] with k =
-    1/sqrt(hidden_size).
-
-    input_size: number of features of the input
-    hidden_size: number of features of the state
-    bias: whether the gates have biases
-    device: device of the parameters
-    dtype: floating-point dtype of the parameters
-    """
-
-    __module__ = "tt.nn"
-
-    weight_ih: Parameter
-    weight_hh: Parameter
-    bias_ih: Parameter | None
-    bias_hh: Parameter | None
-    input_size: int
-    hidden_size: int
-    bias: bool
-
-    _class, _function = "LSTMCell", "tt_nn_lstm_cell"
-    _arguments = (
-        ("input_size", "Int", None, True),
-        ("hidden_size", "Int", None, True),
-        ("bias", "Bool", (True,), False),
-        ("device", "Device?", (None,), False),
-        ("dtype", "DType?", (None,), False),
-    )
-    _slots = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    _buffer_flags = (False, False, False, False)
-    _inputs = ("input", "h_0", "c_0")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: device | str | None = None,
-        dtype: dtype | None = None,
-    ) -> None:
-        self._initialize(
-            input_size=input_size, hidden_size=hidden_size, bias=bias, device=device, dtype=dtype
-        )
-
-    def forward(
-        self, input: Tensor, h_0: Tensor | None = None, c_0: Tensor | None = None
-    ) -> Tensor:
-        return self._forward(input, h_0, c_0)
-
-
-class GRUCell(ParameterLayer):
-    """One step of a gated recurrent unit: h = (1 - z) * n + z * h. Without hx it is zeros. The
-    parameters are initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size).
-
-    input_size: number of features of the input
-    hidden_size: number of features of the state
-    bias: whether the gates have biases
-    device: device of the parameters
-    dtype: floating-point dtype of the parameters
-    """
-
-    __module__ = "tt.nn"
-
-    weight_ih: Parameter
-    weight_hh: Parameter
-    bias_ih: Parameter | None
-    bias_hh: Parameter | None
-    input_size: int
-    hidden_size: int
-    bias: bool
-
-    _class, _function = "GRUCell", "tt_nn_gru_cell"
-    _arguments = (
-        ("input_size", "Int", None, True),
-        ("hidden_size", "Int", None, True),
-        ("bias", "Bool", (True,), False),
-        ("device", "Device?", (None,), False),
-        ("dtype", "DType?", (None,), False),
-    )
-    _slots = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    _buffer_flags = (False, False, False, False)
-    _inputs = ("input", "hx")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: device | str | None = None,
-        dtype: dtype | None = None,
-    ) -> None:
-        self._initialize(
-            input_size=input_size, hidden_size=hidden_size, bias=bias, device=device, dtype=dtype
-        )
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._forward(input, hx)
-
-
 class InstanceNorm1d(NormLayer):
     """Normalizes each channel of each sample of input (N, C, L) or (C, L): (x - mean) / sqrt(var +
     eps) * weight + bias. Mean and variance are the sample's; with track_running_stats, evaluation
@@ -4938,6 +4535,409 @@ class FractionalMaxPool3d(Layer):
         return self._forward(input)
 
 
+class RNN(Layer):
+    """An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
+    Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
+    weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
+    initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
+    batch_sizes, int64, is the number of rows of each step of packed rows.
+
+    input_size: number of features of the input
+    hidden_size: number of features of the state
+    num_layers: number of layers, each of which reads the output of the one before
+    nonlinearity: tanh or relu
+    bias: whether the gates have biases
+    batch_first: whether input and output are (N, T, …) instead of (T, N, …)
+    dropout: probability of zeroing an element of the output of each layer but the last, in training
+    bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    nonlinearity: Literal['tanh', 'relu']
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+
+    _class, _function = "RNN", "tt_nn_rnn"
+    _arguments = (
+        ("input_size", "Int", None, True),
+        ("hidden_size", "Int", None, True),
+        ("num_layers", "Int", (1,), False),
+        ("nonlinearity", {"tanh": 0, "relu": 1}, ('tanh',), False),
+        ("bias", "Bool", (True,), False),
+        ("batch_first", "Bool", (False,), False),
+        ("dropout", "Float", (0.0,), False),
+        ("bidirectional", "Bool", (False,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "h_0", "batch_sizes")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: Literal['tanh', 'relu'] = 'tanh',
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            input_size=input_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            nonlinearity=nonlinearity,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(
+        self, input: Tensor, h_0: Tensor | None = None, batch_sizes: Tensor | None = None
+    ) -> Tensor:
+        return self._forward(input, h_0, batch_sizes)
+
+
+class LSTM(Layer):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h = o * tanh(c),
+    where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
+    bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
+    weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
+    of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
+    1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
+    rows of each step of packed rows.
+
+    input_size: number of features of the input
+    hidden_size: number of features of the state
+    num_layers: number of layers, each of which reads the output of the one before
+    bias: whether the gates have biases
+    batch_first: whether input and output are (N, T, …) instead of (T, N, …)
+    dropout: probability of zeroing an element of the output of each layer but the last, in training
+    bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+    proj_size: number of features to which h is projected; 0: no projection
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    proj_size: int
+
+    _class, _function = "LSTM", "tt_nn_lstm"
+    _arguments = (
+        ("input_size", "Int", None, True),
+        ("hidden_size", "Int", None, True),
+        ("num_layers", "Int", (1,), False),
+        ("bias", "Bool", (True,), False),
+        ("batch_first", "Bool", (False,), False),
+        ("dropout", "Float", (0.0,), False),
+        ("bidirectional", "Bool", (False,), False),
+        ("proj_size", "Int", (0,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "h_0", "c_0", "batch_sizes")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            input_size=input_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            proj_size=proj_size,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(
+        self,
+        input: Tensor,
+        h_0: Tensor | None = None,
+        c_0: Tensor | None = None,
+        batch_sizes: Tensor | None = None,
+    ) -> Tensor:
+        return self._forward(input, h_0, c_0, batch_sizes)
+
+
+class GRU(Layer):
+    """Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(x_n + r *
+    h_n),
+    where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T + bias_hh,
+    r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and the last
+    ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and bias_hh_lk, those
+    of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
+    1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of rows of each
+    step of packed rows.
+
+    input_size: number of features of the input
+    hidden_size: number of features of the state
+    num_layers: number of layers, each of which reads the output of the one before
+    bias: whether the gates have biases
+    batch_first: whether input and output are (N, T, …) instead of (T, N, …)
+    dropout: probability of zeroing an element of the output of each layer but the last, in training
+    bidirectional: whether each layer runs in both directions, whose outputs are concatenated
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+
+    _class, _function = "GRU", "tt_nn_gru"
+    _arguments = (
+        ("input_size", "Int", None, True),
+        ("hidden_size", "Int", None, True),
+        ("num_layers", "Int", (1,), False),
+        ("bias", "Bool", (True,), False),
+        ("batch_first", "Bool", (False,), False),
+        ("dropout", "Float", (0.0,), False),
+        ("bidirectional", "Bool", (False,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ()
+    _buffer_flags = ()
+    _inputs = ("input", "h_0", "batch_sizes")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            input_size=input_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(
+        self, input: Tensor, h_0: Tensor | None = None, batch_sizes: Tensor | None = None
+    ) -> Tensor:
+        return self._forward(input, h_0, batch_sizes)
+
+
+class RNNCell(ParameterLayer):
+    """One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T +
+    bias_hh),
+    or relu. Without hx it is zeros. The parameters are initialized uniformly in [-k, k] with k =
+    1/sqrt(hidden_size).
+
+    input_size: number of features of the input
+    hidden_size: number of features of the state
+    bias: whether there are biases
+    nonlinearity: tanh or relu
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+    input_size: int
+    hidden_size: int
+    bias: bool
+    nonlinearity: Literal['tanh', 'relu']
+
+    _class, _function = "RNNCell", "tt_nn_rnn_cell"
+    _arguments = (
+        ("input_size", "Int", None, True),
+        ("hidden_size", "Int", None, True),
+        ("bias", "Bool", (True,), False),
+        ("nonlinearity", {"tanh": 0, "relu": 1}, ('tanh',), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    _buffer_flags = (False, False, False, False)
+    _inputs = ("input", "hx")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: Literal['tanh', 'relu'] = 'tanh',
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            input_size=input_size,
+            hidden_size=hidden_size,
+            bias=bias,
+            nonlinearity=nonlinearity,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._forward(input, hx)
+
+
+class LSTMCell(ParameterLayer):
+    """One step of long short-term memory: c = f * c + i * g, h = o * tanh(c). Returns h and c.
+    Without
+    h_0 and c_0 both are zeros. The parameters are initialized uniformly in [-k, k] with k =
+    1/sqrt(hidden_size).
+
+    input_size: number of features of the input
+    hidden_size: number of features of the state
+    bias: whether the gates have biases
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+    input_size: int
+    hidden_size: int
+    bias: bool
+
+    _class, _function = "LSTMCell", "tt_nn_lstm_cell"
+    _arguments = (
+        ("input_size", "Int", None, True),
+        ("hidden_size", "Int", None, True),
+        ("bias", "Bool", (True,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    _buffer_flags = (False, False, False, False)
+    _inputs = ("input", "h_0", "c_0")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            input_size=input_size, hidden_size=hidden_size, bias=bias, device=device, dtype=dtype
+        )
+
+    def forward(
+        self, input: Tensor, h_0: Tensor | None = None, c_0: Tensor | None = None
+    ) -> Tensor:
+        return self._forward(input, h_0, c_0)
+
+
+class GRUCell(ParameterLayer):
+    """One step of a gated recurrent unit: h = (1 - z) * n + z * h. Without hx it is zeros. The
+    parameters are initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size).
+
+    input_size: number of features of the input
+    hidden_size: number of features of the state
+    bias: whether the gates have biases
+    device: device of the parameters
+    dtype: floating-point dtype of the parameters
+    """
+
+    __module__ = "tt.nn"
+
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+    input_size: int
+    hidden_size: int
+    bias: bool
+
+    _class, _function = "GRUCell", "tt_nn_gru_cell"
+    _arguments = (
+        ("input_size", "Int", None, True),
+        ("hidden_size", "Int", None, True),
+        ("bias", "Bool", (True,), False),
+        ("device", "Device?", (None,), False),
+        ("dtype", "DType?", (None,), False),
+    )
+    _slots = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    _buffer_flags = (False, False, False, False)
+    _inputs = ("input", "hx")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: device | str | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        self._initialize(
+            input_size=input_size, hidden_size=hidden_size, bias=bias, device=device, dtype=dtype
+        )
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._forward(input, hx)
+
+
 class Unflatten(Layer):
     """Divides a dimension into several.
 
@@ -5418,8 +5418,6 @@ __all__ = [
     "MaxPool2d",
     "AvgPool2d",
     "AdaptiveAvgPool2d",
-    "RNNCell",
-    "GRUCell",
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
@@ -5449,6 +5447,8 @@ __all__ = [
     "AvgPool3d",
     "AdaptiveAvgPool3d",
     "AdaptiveMaxPool3d",
+    "RNNCell",
+    "GRUCell",
     "Unflatten",
     "CosineSimilarity",
     "PairwiseDistance",

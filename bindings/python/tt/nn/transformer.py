@@ -1,7 +1,7 @@
 """Transformers (Vaswani et al. 2017), composed of attention, linear layers and normalisations.
 
-They are Python modules, not layers of libtt, because their activation is any function and their
-parts may be replaced.
+They are Python modules, because their activation is any function and their parts may be replaced.
+libtt has the two layers for other languages.
 """
 from __future__ import annotations
 

@@ -2408,6 +2408,12 @@ pub struct tt_slice_scatter_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_as_strided_scatter_opts {
+    pub set: u64,
+    pub storage_offset: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_diagonal_scatter_opts {
     pub set: u64,
     pub offset: i64,
@@ -3032,69 +3038,6 @@ pub struct tt_nn_avg_pool2d_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct tt_nn_rnn_opts {
-    pub set: u64,
-    pub num_layers: i64,
-    pub nonlinearity: i32,
-    pub bias: i32,
-    pub batch_first: i32,
-    pub dropout: f64,
-    pub bidirectional: i32,
-    pub device: tt_device,
-    pub dtype: tt_dtype,
-}
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct tt_nn_lstm_opts {
-    pub set: u64,
-    pub num_layers: i64,
-    pub bias: i32,
-    pub batch_first: i32,
-    pub dropout: f64,
-    pub bidirectional: i32,
-    pub proj_size: i64,
-    pub device: tt_device,
-    pub dtype: tt_dtype,
-}
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct tt_nn_gru_opts {
-    pub set: u64,
-    pub num_layers: i64,
-    pub bias: i32,
-    pub batch_first: i32,
-    pub dropout: f64,
-    pub bidirectional: i32,
-    pub device: tt_device,
-    pub dtype: tt_dtype,
-}
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct tt_nn_rnn_cell_opts {
-    pub set: u64,
-    pub bias: i32,
-    pub nonlinearity: i32,
-    pub device: tt_device,
-    pub dtype: tt_dtype,
-}
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct tt_nn_lstm_cell_opts {
-    pub set: u64,
-    pub bias: i32,
-    pub device: tt_device,
-    pub dtype: tt_dtype,
-}
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct tt_nn_gru_cell_opts {
-    pub set: u64,
-    pub bias: i32,
-    pub device: tt_device,
-    pub dtype: tt_dtype,
-}
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_instance_norm1d_opts {
     pub set: u64,
     pub eps: f64,
@@ -3271,6 +3214,69 @@ pub struct tt_nn_fractional_max_pool3d_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_rnn_opts {
+    pub set: u64,
+    pub num_layers: i64,
+    pub nonlinearity: i32,
+    pub bias: i32,
+    pub batch_first: i32,
+    pub dropout: f64,
+    pub bidirectional: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_lstm_opts {
+    pub set: u64,
+    pub num_layers: i64,
+    pub bias: i32,
+    pub batch_first: i32,
+    pub dropout: f64,
+    pub bidirectional: i32,
+    pub proj_size: i64,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_gru_opts {
+    pub set: u64,
+    pub num_layers: i64,
+    pub bias: i32,
+    pub batch_first: i32,
+    pub dropout: f64,
+    pub bidirectional: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_rnn_cell_opts {
+    pub set: u64,
+    pub bias: i32,
+    pub nonlinearity: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_lstm_cell_opts {
+    pub set: u64,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_gru_cell_opts {
+    pub set: u64,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_upsample_opts {
     pub set: u64,
     pub size: *const i64,
@@ -3339,6 +3345,34 @@ pub struct tt_nn_fold_opts {
     pub n_padding: i64,
     pub stride: *const i64,
     pub n_stride: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_transformer_encoder_layer_opts {
+    pub set: u64,
+    pub dim_feedforward: i64,
+    pub dropout: f64,
+    pub activation: i32,
+    pub layer_norm_eps: f64,
+    pub batch_first: i32,
+    pub norm_first: i32,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_transformer_decoder_layer_opts {
+    pub set: u64,
+    pub dim_feedforward: i64,
+    pub dropout: f64,
+    pub activation: i32,
+    pub layer_norm_eps: f64,
+    pub batch_first: i32,
+    pub norm_first: i32,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -3928,40 +3962,42 @@ zeroed! {
     tt_unique_consecutive_opts tt_bincount_opts tt_histc_opts tt_histogram_opts
     tt_histogram_edges_opts tt_logit_opts tt_round_opts tt_nan_to_num_opts tt_slice_opts
     tt_as_strided_opts tt_flatten_opts tt_unbind_opts tt_diagonal_opts tt_slice_scatter_opts
-    tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts tt_nn_celu_opts tt_nn_hardshrink_opts
-    tt_nn_softshrink_opts tt_nn_threshold_opts tt_nn_softmin_opts tt_nn_rrelu_opts
-    tt_nn_dropout1d_opts tt_nn_dropout2d_opts tt_nn_dropout3d_opts tt_nn_alpha_dropout_opts
-    tt_nn_feature_alpha_dropout_opts tt_nn_bilinear_opts tt_nn_embedding_bag_opts
-    tt_nn_ctc_loss_opts tt_nn_gaussian_nll_loss_opts tt_nn_poisson_nll_loss_opts
-    tt_nn_cosine_embedding_loss_opts tt_nn_margin_ranking_loss_opts tt_nn_triplet_margin_loss_opts
-    tt_nn_hinge_embedding_loss_opts tt_nn_multi_margin_loss_opts tt_nn_multi_label_margin_loss_opts
-    tt_nn_multi_label_soft_margin_loss_opts tt_nn_soft_margin_loss_opts tt_nn_linear_opts
-    tt_nn_embedding_opts tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts
-    tt_nn_leaky_relu_opts tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts
-    tt_nn_softplus_opts tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts
-    tt_nn_glu_opts tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts
-    tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_as_strided_scatter_opts tt_diagonal_scatter_opts tt_nn_prelu_opts tt_nn_selu_opts
+    tt_nn_celu_opts tt_nn_hardshrink_opts tt_nn_softshrink_opts tt_nn_threshold_opts
+    tt_nn_softmin_opts tt_nn_rrelu_opts tt_nn_dropout1d_opts tt_nn_dropout2d_opts
+    tt_nn_dropout3d_opts tt_nn_alpha_dropout_opts tt_nn_feature_alpha_dropout_opts
+    tt_nn_bilinear_opts tt_nn_embedding_bag_opts tt_nn_ctc_loss_opts tt_nn_gaussian_nll_loss_opts
+    tt_nn_poisson_nll_loss_opts tt_nn_cosine_embedding_loss_opts tt_nn_margin_ranking_loss_opts
+    tt_nn_triplet_margin_loss_opts tt_nn_hinge_embedding_loss_opts tt_nn_multi_margin_loss_opts
+    tt_nn_multi_label_margin_loss_opts tt_nn_multi_label_soft_margin_loss_opts
+    tt_nn_soft_margin_loss_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
+    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
+    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
+    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
+    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
+    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
     tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
     tt_nn_conv_transpose3d_opts tt_nn_batch_norm1d_opts tt_nn_batch_norm2d_opts
     tt_nn_batch_norm3d_opts tt_nn_group_norm_opts tt_nn_rms_norm_opts tt_nn_max_pool1d_opts
-    tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_nn_rnn_opts tt_nn_lstm_opts
-    tt_nn_gru_opts tt_nn_rnn_cell_opts tt_nn_lstm_cell_opts tt_nn_gru_cell_opts
-    tt_nn_instance_norm1d_opts tt_nn_instance_norm2d_opts tt_nn_instance_norm3d_opts
-    tt_nn_sync_batch_norm_opts tt_nn_cross_map_lrn2d_opts tt_nn_local_response_norm_opts
-    tt_nn_adaptive_max_pool1d_opts tt_nn_adaptive_max_pool2d_opts tt_nn_lp_pool1d_opts
-    tt_nn_lp_pool2d_opts tt_nn_lp_pool3d_opts tt_nn_max_pool3d_opts tt_nn_avg_pool3d_opts
-    tt_nn_adaptive_max_pool3d_opts tt_nn_max_unpool1d_opts tt_nn_max_unpool2d_opts
-    tt_nn_max_unpool3d_opts tt_nn_fractional_max_pool2d_opts tt_nn_fractional_max_pool3d_opts
-    tt_nn_upsample_opts tt_nn_upsampling_nearest2d_opts tt_nn_upsampling_bilinear2d_opts
-    tt_nn_cosine_similarity_opts tt_nn_pairwise_distance_opts tt_nn_unfold_opts tt_nn_fold_opts
-    tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts
-    tt_optim_adagrad_opts tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts
-    tt_optim_radam_opts tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts
-    tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
-    tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
-    tt_runtime_opts tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
+    tt_nn_avg_pool1d_opts tt_nn_max_pool2d_opts tt_nn_avg_pool2d_opts tt_nn_instance_norm1d_opts
+    tt_nn_instance_norm2d_opts tt_nn_instance_norm3d_opts tt_nn_sync_batch_norm_opts
+    tt_nn_cross_map_lrn2d_opts tt_nn_local_response_norm_opts tt_nn_adaptive_max_pool1d_opts
+    tt_nn_adaptive_max_pool2d_opts tt_nn_lp_pool1d_opts tt_nn_lp_pool2d_opts tt_nn_lp_pool3d_opts
+    tt_nn_max_pool3d_opts tt_nn_avg_pool3d_opts tt_nn_adaptive_max_pool3d_opts
+    tt_nn_max_unpool1d_opts tt_nn_max_unpool2d_opts tt_nn_max_unpool3d_opts
+    tt_nn_fractional_max_pool2d_opts tt_nn_fractional_max_pool3d_opts tt_nn_rnn_opts tt_nn_lstm_opts
+    tt_nn_gru_opts tt_nn_rnn_cell_opts tt_nn_lstm_cell_opts tt_nn_gru_cell_opts tt_nn_upsample_opts
+    tt_nn_upsampling_nearest2d_opts tt_nn_upsampling_bilinear2d_opts tt_nn_cosine_similarity_opts
+    tt_nn_pairwise_distance_opts tt_nn_unfold_opts tt_nn_fold_opts
+    tt_nn_transformer_encoder_layer_opts tt_nn_transformer_decoder_layer_opts tt_optim_sgd_opts
+    tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts
+    tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts tt_optim_radam_opts
+    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts tt_lr_multi_step_opts
+    tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts
+    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts
+    tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
     tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
@@ -4116,6 +4152,8 @@ pub const TT_QRMODE_COMPLETE: i32 = 1;
 pub const TT_QRMODE_R: i32 = 2;
 pub const TT_TRIANGLE_L: i32 = 0;
 pub const TT_TRIANGLE_U: i32 = 1;
+pub const TT_ACTIVATION_RELU: i32 = 0;
+pub const TT_ACTIVATION_GELU: i32 = 1;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -4777,6 +4815,7 @@ pub const TT_SLICE_SCATTER_DIM: u64 = 1;
 pub const TT_SLICE_SCATTER_START: u64 = 2;
 pub const TT_SLICE_SCATTER_END: u64 = 4;
 pub const TT_SLICE_SCATTER_STEP: u64 = 8;
+pub const TT_AS_STRIDED_SCATTER_STORAGE_OFFSET: u64 = 1;
 pub const TT_DIAGONAL_SCATTER_OFFSET: u64 = 1;
 pub const TT_DIAGONAL_SCATTER_DIM1: u64 = 2;
 pub const TT_DIAGONAL_SCATTER_DIM2: u64 = 4;
@@ -5015,39 +5054,6 @@ pub const TT_NN_AVG_POOL2D_PADDING: u64 = 2;
 pub const TT_NN_AVG_POOL2D_CEIL_MODE: u64 = 4;
 pub const TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD: u64 = 8;
 pub const TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE: u64 = 16;
-pub const TT_NN_RNN_NUM_LAYERS: u64 = 1;
-pub const TT_NN_RNN_NONLINEARITY: u64 = 2;
-pub const TT_NN_RNN_BIAS: u64 = 4;
-pub const TT_NN_RNN_BATCH_FIRST: u64 = 8;
-pub const TT_NN_RNN_DROPOUT: u64 = 16;
-pub const TT_NN_RNN_BIDIRECTIONAL: u64 = 32;
-pub const TT_NN_RNN_DEVICE: u64 = 64;
-pub const TT_NN_RNN_DTYPE: u64 = 128;
-pub const TT_NN_LSTM_NUM_LAYERS: u64 = 1;
-pub const TT_NN_LSTM_BIAS: u64 = 2;
-pub const TT_NN_LSTM_BATCH_FIRST: u64 = 4;
-pub const TT_NN_LSTM_DROPOUT: u64 = 8;
-pub const TT_NN_LSTM_BIDIRECTIONAL: u64 = 16;
-pub const TT_NN_LSTM_PROJ_SIZE: u64 = 32;
-pub const TT_NN_LSTM_DEVICE: u64 = 64;
-pub const TT_NN_LSTM_DTYPE: u64 = 128;
-pub const TT_NN_GRU_NUM_LAYERS: u64 = 1;
-pub const TT_NN_GRU_BIAS: u64 = 2;
-pub const TT_NN_GRU_BATCH_FIRST: u64 = 4;
-pub const TT_NN_GRU_DROPOUT: u64 = 8;
-pub const TT_NN_GRU_BIDIRECTIONAL: u64 = 16;
-pub const TT_NN_GRU_DEVICE: u64 = 32;
-pub const TT_NN_GRU_DTYPE: u64 = 64;
-pub const TT_NN_RNN_CELL_BIAS: u64 = 1;
-pub const TT_NN_RNN_CELL_NONLINEARITY: u64 = 2;
-pub const TT_NN_RNN_CELL_DEVICE: u64 = 4;
-pub const TT_NN_RNN_CELL_DTYPE: u64 = 8;
-pub const TT_NN_LSTM_CELL_BIAS: u64 = 1;
-pub const TT_NN_LSTM_CELL_DEVICE: u64 = 2;
-pub const TT_NN_LSTM_CELL_DTYPE: u64 = 4;
-pub const TT_NN_GRU_CELL_BIAS: u64 = 1;
-pub const TT_NN_GRU_CELL_DEVICE: u64 = 2;
-pub const TT_NN_GRU_CELL_DTYPE: u64 = 4;
 pub const TT_NN_INSTANCE_NORM1D_EPS: u64 = 1;
 pub const TT_NN_INSTANCE_NORM1D_MOMENTUM: u64 = 2;
 pub const TT_NN_INSTANCE_NORM1D_AFFINE: u64 = 4;
@@ -5113,6 +5119,39 @@ pub const TT_NN_FRACTIONAL_MAX_POOL2D_RETURN_INDICES: u64 = 4;
 pub const TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_SIZE: u64 = 1;
 pub const TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_RATIO: u64 = 2;
 pub const TT_NN_FRACTIONAL_MAX_POOL3D_RETURN_INDICES: u64 = 4;
+pub const TT_NN_RNN_NUM_LAYERS: u64 = 1;
+pub const TT_NN_RNN_NONLINEARITY: u64 = 2;
+pub const TT_NN_RNN_BIAS: u64 = 4;
+pub const TT_NN_RNN_BATCH_FIRST: u64 = 8;
+pub const TT_NN_RNN_DROPOUT: u64 = 16;
+pub const TT_NN_RNN_BIDIRECTIONAL: u64 = 32;
+pub const TT_NN_RNN_DEVICE: u64 = 64;
+pub const TT_NN_RNN_DTYPE: u64 = 128;
+pub const TT_NN_LSTM_NUM_LAYERS: u64 = 1;
+pub const TT_NN_LSTM_BIAS: u64 = 2;
+pub const TT_NN_LSTM_BATCH_FIRST: u64 = 4;
+pub const TT_NN_LSTM_DROPOUT: u64 = 8;
+pub const TT_NN_LSTM_BIDIRECTIONAL: u64 = 16;
+pub const TT_NN_LSTM_PROJ_SIZE: u64 = 32;
+pub const TT_NN_LSTM_DEVICE: u64 = 64;
+pub const TT_NN_LSTM_DTYPE: u64 = 128;
+pub const TT_NN_GRU_NUM_LAYERS: u64 = 1;
+pub const TT_NN_GRU_BIAS: u64 = 2;
+pub const TT_NN_GRU_BATCH_FIRST: u64 = 4;
+pub const TT_NN_GRU_DROPOUT: u64 = 8;
+pub const TT_NN_GRU_BIDIRECTIONAL: u64 = 16;
+pub const TT_NN_GRU_DEVICE: u64 = 32;
+pub const TT_NN_GRU_DTYPE: u64 = 64;
+pub const TT_NN_RNN_CELL_BIAS: u64 = 1;
+pub const TT_NN_RNN_CELL_NONLINEARITY: u64 = 2;
+pub const TT_NN_RNN_CELL_DEVICE: u64 = 4;
+pub const TT_NN_RNN_CELL_DTYPE: u64 = 8;
+pub const TT_NN_LSTM_CELL_BIAS: u64 = 1;
+pub const TT_NN_LSTM_CELL_DEVICE: u64 = 2;
+pub const TT_NN_LSTM_CELL_DTYPE: u64 = 4;
+pub const TT_NN_GRU_CELL_BIAS: u64 = 1;
+pub const TT_NN_GRU_CELL_DEVICE: u64 = 2;
+pub const TT_NN_GRU_CELL_DTYPE: u64 = 4;
 pub const TT_NN_UPSAMPLE_SIZE: u64 = 1;
 pub const TT_NN_UPSAMPLE_SCALE_FACTOR: u64 = 2;
 pub const TT_NN_UPSAMPLE_MODE: u64 = 4;
@@ -5140,6 +5179,24 @@ pub const TT_NN_UNFOLD_STRIDE: u64 = 4;
 pub const TT_NN_FOLD_DILATION: u64 = 1;
 pub const TT_NN_FOLD_PADDING: u64 = 2;
 pub const TT_NN_FOLD_STRIDE: u64 = 4;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_DIM_FEEDFORWARD: u64 = 1;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_DROPOUT: u64 = 2;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_ACTIVATION: u64 = 4;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_LAYER_NORM_EPS: u64 = 8;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_BATCH_FIRST: u64 = 16;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_NORM_FIRST: u64 = 32;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_BIAS: u64 = 64;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_DEVICE: u64 = 128;
+pub const TT_NN_TRANSFORMER_ENCODER_LAYER_DTYPE: u64 = 256;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_DIM_FEEDFORWARD: u64 = 1;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_DROPOUT: u64 = 2;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_ACTIVATION: u64 = 4;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_LAYER_NORM_EPS: u64 = 8;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_BATCH_FIRST: u64 = 16;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST: u64 = 32;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_BIAS: u64 = 64;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_DEVICE: u64 = 128;
+pub const TT_NN_TRANSFORMER_DECODER_LAYER_DTYPE: u64 = 256;
 pub const TT_OPTIM_SGD_LR: u64 = 1;
 pub const TT_OPTIM_SGD_MOMENTUM: u64 = 2;
 pub const TT_OPTIM_SGD_DAMPENING: u64 = 4;
@@ -7741,6 +7798,9 @@ extern "C" {
         opts: *const tt_slice_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_slice_scatter_into(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
         opts: *const tt_slice_scatter_opts, dst: *mut tt_tensor) -> tt_status;
+    pub fn tt_as_strided_scatter(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
+        size: *const i64, n_size: i64, stride: *const i64, n_stride: i64,
+        opts: *const tt_as_strided_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_diagonal_scatter(c: *mut tt_ctx, self_: *const tt_tensor, src: *const tt_tensor,
         opts: *const tt_diagonal_scatter_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_nn_prelu(c: *mut tt_ctx, opts: *const tt_nn_prelu_opts, out: *mut *mut tt_module)
@@ -7904,18 +7964,6 @@ extern "C" {
         opts: *const tt_nn_avg_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_adaptive_avg_pool2d(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
         out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_rnn(c: *mut tt_ctx, input_size: i64, hidden_size: i64, opts: *const tt_nn_rnn_opts,
-        out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_lstm(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
-        opts: *const tt_nn_lstm_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_gru(c: *mut tt_ctx, input_size: i64, hidden_size: i64, opts: *const tt_nn_gru_opts,
-        out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_rnn_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
-        opts: *const tt_nn_rnn_cell_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_lstm_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
-        opts: *const tt_nn_lstm_cell_opts, out: *mut *mut tt_module) -> tt_status;
-    pub fn tt_nn_gru_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
-        opts: *const tt_nn_gru_cell_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_instance_norm1d(c: *mut tt_ctx, num_features: i64,
         opts: *const tt_nn_instance_norm1d_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_instance_norm2d(c: *mut tt_ctx, num_features: i64,
@@ -7989,6 +8037,18 @@ extern "C" {
         opts: *const tt_nn_fractional_max_pool2d_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_fractional_max_pool3d(c: *mut tt_ctx, kernel_size: *const i64, n_kernel_size: i64,
         opts: *const tt_nn_fractional_max_pool3d_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_rnn(c: *mut tt_ctx, input_size: i64, hidden_size: i64, opts: *const tt_nn_rnn_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_lstm(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_lstm_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_gru(c: *mut tt_ctx, input_size: i64, hidden_size: i64, opts: *const tt_nn_gru_opts,
+        out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_rnn_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_rnn_cell_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_lstm_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_lstm_cell_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_gru_cell(c: *mut tt_ctx, input_size: i64, hidden_size: i64,
+        opts: *const tt_nn_gru_cell_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_unflatten(c: *mut tt_ctx, dim: i64, unflattened_size: *const i64,
         n_unflattened_size: i64, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_upsample(c: *mut tt_ctx, opts: *const tt_nn_upsample_opts,
@@ -8012,6 +8072,10 @@ extern "C" {
     pub fn tt_nn_fold(c: *mut tt_ctx, output_size: *const i64, n_output_size: i64,
         kernel_size: *const i64, n_kernel_size: i64, opts: *const tt_nn_fold_opts,
         out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_transformer_encoder_layer(c: *mut tt_ctx, d_model: i64, nhead: i64,
+        opts: *const tt_nn_transformer_encoder_layer_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_transformer_decoder_layer(c: *mut tt_ctx, d_model: i64, nhead: i64,
+        opts: *const tt_nn_transformer_decoder_layer_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_optim_sgd(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
         opts: *const tt_optim_sgd_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_optim_adam(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
@@ -8082,6 +8146,10 @@ extern "C" {
         -> tt_status;
     pub fn tt_trim(c: *mut tt_ctx) -> tt_status;
     pub fn tt_ctx_isa(c: *mut tt_ctx, out: *mut i32) -> tt_status;
+    pub fn tt_ctx_set_default_dtype(c: *mut tt_ctx, dtype: tt_dtype) -> tt_status;
+    pub fn tt_ctx_default_dtype(c: *mut tt_ctx, out: *mut tt_dtype) -> tt_status;
+    pub fn tt_ctx_set_print_options(c: *mut tt_ctx, precision: i64, threshold: i64, edgeitems: i64,
+        linewidth: i64, sci_mode: i32) -> tt_status;
     pub fn tt_set_grad_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;
     pub fn tt_grad_enabled(c: *const tt_ctx) -> i32;
     pub fn tt_set_anomaly_enabled(c: *mut tt_ctx, enabled: i32, previous: *mut i32) -> tt_status;

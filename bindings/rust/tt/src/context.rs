@@ -294,6 +294,54 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Sets the dtype of floating-point numbers and tensors that are given none, on this thread.
+pub fn set_default_dtype(dtype: Dtype) -> Result<()> {
+    // SAFETY: takes a ctx and a number.
+    unsafe { call(|c| sys::tt_ctx_set_default_dtype(c, dtype as i32)) }
+}
+/// Returns the dtype of floating-point numbers and tensors that are given none.
+pub fn default_dtype() -> Result<Dtype> {
+    // SAFETY: takes a ctx alone.
+    let raw = unsafe { call_value(|c, out| sys::tt_ctx_default_dtype(c, out))? };
+    Dtype::from_raw(raw).ok_or_else(|| Error::new(Status::Abi, format!("dtype {} is unknown", raw)))
+}
+/// How tensors are printed.
+#[derive(Clone, Copy, Debug)]
+pub struct PrintOptions {
+    /// Digits after the point, at most 17.
+    pub precision: i64,
+    /// Tensors with more elements are summarized.
+    pub threshold: i64,
+    /// Items shown at each end of a dimension of a summarized tensor.
+    pub edgeitems: i64,
+    /// Characters of a line.
+    pub linewidth: i64,
+    /// Scientific notation; None: by the magnitudes of the elements.
+    pub sci_mode: Option<bool>,
+}
+impl Default for PrintOptions {
+    fn default() -> Self {
+        PrintOptions { precision: 4, threshold: 1000, edgeitems: 3, linewidth: 80, sci_mode: None }
+    }
+}
+/// Sets how tensors are printed on this thread.
+pub fn set_print_options(o: PrintOptions) -> Result<()> {
+    let sci_mode = o.sci_mode.map_or(-1, i32::from);
+    // SAFETY: takes a ctx and numbers.
+    unsafe {
+        call(|c| {
+            sys::tt_ctx_set_print_options(
+                c,
+                o.precision,
+                o.threshold,
+                o.edgeitems,
+                o.linewidth,
+                sci_mode,
+            )
+        })
+    }
+}
+
 /// Returns the instruction set of the kernels in use.
 pub fn isa() -> Result<Isa> {
     // SAFETY: takes a ctx alone.

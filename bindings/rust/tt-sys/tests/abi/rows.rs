@@ -337,6 +337,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_unbind_opts, set, dim);
     layout!(out, tt_diagonal_opts, set, offset, dim1, dim2);
     layout!(out, tt_slice_scatter_opts, set, dim, start, end, step);
+    layout!(out, tt_as_strided_scatter_opts, set, storage_offset);
     layout!(out, tt_diagonal_scatter_opts, set, offset, dim1, dim2);
     layout!(out, tt_nn_prelu_opts, set, num_parameters, init, device, dtype);
     layout!(out, tt_nn_selu_opts, set, inplace);
@@ -428,15 +429,6 @@ fn rows(out: &mut Vec<String>) {
         n_dilation, return_indices, ceil_mode);
     layout!(out, tt_nn_avg_pool2d_opts, set, stride, n_stride, padding, n_padding, ceil_mode,
         count_include_pad, divisor_override);
-    layout!(out, tt_nn_rnn_opts, set, num_layers, nonlinearity, bias, batch_first, dropout,
-        bidirectional, device, dtype);
-    layout!(out, tt_nn_lstm_opts, set, num_layers, bias, batch_first, dropout, bidirectional,
-        proj_size, device, dtype);
-    layout!(out, tt_nn_gru_opts, set, num_layers, bias, batch_first, dropout, bidirectional, device,
-        dtype);
-    layout!(out, tt_nn_rnn_cell_opts, set, bias, nonlinearity, device, dtype);
-    layout!(out, tt_nn_lstm_cell_opts, set, bias, device, dtype);
-    layout!(out, tt_nn_gru_cell_opts, set, bias, device, dtype);
     layout!(out, tt_nn_instance_norm1d_opts, set, eps, momentum, affine, track_running_stats,
         device, dtype, bias);
     layout!(out, tt_nn_instance_norm2d_opts, set, eps, momentum, affine, track_running_stats,
@@ -464,6 +456,15 @@ fn rows(out: &mut Vec<String>) {
         return_indices);
     layout!(out, tt_nn_fractional_max_pool3d_opts, set, output_size, n_output_size, output_ratio,
         return_indices);
+    layout!(out, tt_nn_rnn_opts, set, num_layers, nonlinearity, bias, batch_first, dropout,
+        bidirectional, device, dtype);
+    layout!(out, tt_nn_lstm_opts, set, num_layers, bias, batch_first, dropout, bidirectional,
+        proj_size, device, dtype);
+    layout!(out, tt_nn_gru_opts, set, num_layers, bias, batch_first, dropout, bidirectional, device,
+        dtype);
+    layout!(out, tt_nn_rnn_cell_opts, set, bias, nonlinearity, device, dtype);
+    layout!(out, tt_nn_lstm_cell_opts, set, bias, device, dtype);
+    layout!(out, tt_nn_gru_cell_opts, set, bias, device, dtype);
     layout!(out, tt_nn_upsample_opts, set, size, n_size, scale_factor, mode, align_corners,
         recompute_scale_factor, scale_d, scale_h, scale_w);
     layout!(out, tt_nn_upsampling_nearest2d_opts, set, size, n_size, scale_factor, scale_h,
@@ -475,6 +476,10 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_nn_unfold_opts, set, dilation, n_dilation, padding, n_padding, stride,
         n_stride);
     layout!(out, tt_nn_fold_opts, set, dilation, n_dilation, padding, n_padding, stride, n_stride);
+    layout!(out, tt_nn_transformer_encoder_layer_opts, set, dim_feedforward, dropout, activation,
+        layer_norm_eps, batch_first, norm_first, bias, device, dtype);
+    layout!(out, tt_nn_transformer_decoder_layer_opts, set, dim_feedforward, dropout, activation,
+        layer_norm_eps, batch_first, norm_first, bias, device, dtype);
     layout!(out, tt_optim_sgd_opts, set, lr, momentum, dampening, weight_decay, nesterov, maximize);
     layout!(out, tt_optim_adam_opts, set, lr, betas, eps, weight_decay, amsgrad, maximize,
         decoupled_weight_decay);
@@ -688,6 +693,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_QRMODE_R);
     constant!(out, TT_TRIANGLE_L);
     constant!(out, TT_TRIANGLE_U);
+    constant!(out, TT_ACTIVATION_RELU);
+    constant!(out, TT_ACTIVATION_GELU);
     constant!(out, TT_HARDTANH_MIN_VAL);
     constant!(out, TT_HARDTANH_MAX_VAL);
     constant!(out, TT_LEAKY_RELU_NEGATIVE_SLOPE);
@@ -1349,6 +1356,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_SLICE_SCATTER_START);
     constant!(out, TT_SLICE_SCATTER_END);
     constant!(out, TT_SLICE_SCATTER_STEP);
+    constant!(out, TT_AS_STRIDED_SCATTER_STORAGE_OFFSET);
     constant!(out, TT_DIAGONAL_SCATTER_OFFSET);
     constant!(out, TT_DIAGONAL_SCATTER_DIM1);
     constant!(out, TT_DIAGONAL_SCATTER_DIM2);
@@ -1587,39 +1595,6 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_AVG_POOL2D_CEIL_MODE);
     constant!(out, TT_NN_AVG_POOL2D_COUNT_INCLUDE_PAD);
     constant!(out, TT_NN_AVG_POOL2D_DIVISOR_OVERRIDE);
-    constant!(out, TT_NN_RNN_NUM_LAYERS);
-    constant!(out, TT_NN_RNN_NONLINEARITY);
-    constant!(out, TT_NN_RNN_BIAS);
-    constant!(out, TT_NN_RNN_BATCH_FIRST);
-    constant!(out, TT_NN_RNN_DROPOUT);
-    constant!(out, TT_NN_RNN_BIDIRECTIONAL);
-    constant!(out, TT_NN_RNN_DEVICE);
-    constant!(out, TT_NN_RNN_DTYPE);
-    constant!(out, TT_NN_LSTM_NUM_LAYERS);
-    constant!(out, TT_NN_LSTM_BIAS);
-    constant!(out, TT_NN_LSTM_BATCH_FIRST);
-    constant!(out, TT_NN_LSTM_DROPOUT);
-    constant!(out, TT_NN_LSTM_BIDIRECTIONAL);
-    constant!(out, TT_NN_LSTM_PROJ_SIZE);
-    constant!(out, TT_NN_LSTM_DEVICE);
-    constant!(out, TT_NN_LSTM_DTYPE);
-    constant!(out, TT_NN_GRU_NUM_LAYERS);
-    constant!(out, TT_NN_GRU_BIAS);
-    constant!(out, TT_NN_GRU_BATCH_FIRST);
-    constant!(out, TT_NN_GRU_DROPOUT);
-    constant!(out, TT_NN_GRU_BIDIRECTIONAL);
-    constant!(out, TT_NN_GRU_DEVICE);
-    constant!(out, TT_NN_GRU_DTYPE);
-    constant!(out, TT_NN_RNN_CELL_BIAS);
-    constant!(out, TT_NN_RNN_CELL_NONLINEARITY);
-    constant!(out, TT_NN_RNN_CELL_DEVICE);
-    constant!(out, TT_NN_RNN_CELL_DTYPE);
-    constant!(out, TT_NN_LSTM_CELL_BIAS);
-    constant!(out, TT_NN_LSTM_CELL_DEVICE);
-    constant!(out, TT_NN_LSTM_CELL_DTYPE);
-    constant!(out, TT_NN_GRU_CELL_BIAS);
-    constant!(out, TT_NN_GRU_CELL_DEVICE);
-    constant!(out, TT_NN_GRU_CELL_DTYPE);
     constant!(out, TT_NN_INSTANCE_NORM1D_EPS);
     constant!(out, TT_NN_INSTANCE_NORM1D_MOMENTUM);
     constant!(out, TT_NN_INSTANCE_NORM1D_AFFINE);
@@ -1685,6 +1660,39 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_SIZE);
     constant!(out, TT_NN_FRACTIONAL_MAX_POOL3D_OUTPUT_RATIO);
     constant!(out, TT_NN_FRACTIONAL_MAX_POOL3D_RETURN_INDICES);
+    constant!(out, TT_NN_RNN_NUM_LAYERS);
+    constant!(out, TT_NN_RNN_NONLINEARITY);
+    constant!(out, TT_NN_RNN_BIAS);
+    constant!(out, TT_NN_RNN_BATCH_FIRST);
+    constant!(out, TT_NN_RNN_DROPOUT);
+    constant!(out, TT_NN_RNN_BIDIRECTIONAL);
+    constant!(out, TT_NN_RNN_DEVICE);
+    constant!(out, TT_NN_RNN_DTYPE);
+    constant!(out, TT_NN_LSTM_NUM_LAYERS);
+    constant!(out, TT_NN_LSTM_BIAS);
+    constant!(out, TT_NN_LSTM_BATCH_FIRST);
+    constant!(out, TT_NN_LSTM_DROPOUT);
+    constant!(out, TT_NN_LSTM_BIDIRECTIONAL);
+    constant!(out, TT_NN_LSTM_PROJ_SIZE);
+    constant!(out, TT_NN_LSTM_DEVICE);
+    constant!(out, TT_NN_LSTM_DTYPE);
+    constant!(out, TT_NN_GRU_NUM_LAYERS);
+    constant!(out, TT_NN_GRU_BIAS);
+    constant!(out, TT_NN_GRU_BATCH_FIRST);
+    constant!(out, TT_NN_GRU_DROPOUT);
+    constant!(out, TT_NN_GRU_BIDIRECTIONAL);
+    constant!(out, TT_NN_GRU_DEVICE);
+    constant!(out, TT_NN_GRU_DTYPE);
+    constant!(out, TT_NN_RNN_CELL_BIAS);
+    constant!(out, TT_NN_RNN_CELL_NONLINEARITY);
+    constant!(out, TT_NN_RNN_CELL_DEVICE);
+    constant!(out, TT_NN_RNN_CELL_DTYPE);
+    constant!(out, TT_NN_LSTM_CELL_BIAS);
+    constant!(out, TT_NN_LSTM_CELL_DEVICE);
+    constant!(out, TT_NN_LSTM_CELL_DTYPE);
+    constant!(out, TT_NN_GRU_CELL_BIAS);
+    constant!(out, TT_NN_GRU_CELL_DEVICE);
+    constant!(out, TT_NN_GRU_CELL_DTYPE);
     constant!(out, TT_NN_UPSAMPLE_SIZE);
     constant!(out, TT_NN_UPSAMPLE_SCALE_FACTOR);
     constant!(out, TT_NN_UPSAMPLE_MODE);
@@ -1712,6 +1720,24 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_FOLD_DILATION);
     constant!(out, TT_NN_FOLD_PADDING);
     constant!(out, TT_NN_FOLD_STRIDE);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_DIM_FEEDFORWARD);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_DROPOUT);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_ACTIVATION);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_LAYER_NORM_EPS);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_BATCH_FIRST);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_NORM_FIRST);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_BIAS);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_DEVICE);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_LAYER_DTYPE);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_DIM_FEEDFORWARD);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_DROPOUT);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_ACTIVATION);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_LAYER_NORM_EPS);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_BATCH_FIRST);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_BIAS);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_DEVICE);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_DTYPE);
     constant!(out, TT_OPTIM_SGD_LR);
     constant!(out, TT_OPTIM_SGD_MOMENTUM);
     constant!(out, TT_OPTIM_SGD_DAMPENING);

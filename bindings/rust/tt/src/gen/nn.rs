@@ -3864,468 +3864,6 @@ pub fn adaptive_avg_pool2d(output_size: &[i64]) -> Result<Module> {
     }
 }
 
-/// Options of [`rnn_with`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RnnOpts(pub(crate) sys::tt_nn_rnn_opts);
-impl RnnOpts {
-    /// Returns all options at their defaults.
-    pub fn new() -> RnnOpts {
-        Self::default()
-    }
-    /// Number of layers, each of which reads the output of the one before; default: 1.
-    #[must_use]
-    pub fn num_layers(mut self, value: i64) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_NUM_LAYERS;
-        self.0.num_layers = value;
-        self
-    }
-    /// Tanh or relu; default: "tanh".
-    #[must_use]
-    pub fn nonlinearity(mut self, value: Nonlinearity) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_NONLINEARITY;
-        self.0.nonlinearity = value as i32;
-        self
-    }
-    /// Whether the gates have biases; default: true.
-    #[must_use]
-    pub fn bias(mut self, value: bool) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_BIAS;
-        self.0.bias = value as i32;
-        self
-    }
-    /// Whether input and output are (N, T, …) instead of (T, N, …); default: false.
-    #[must_use]
-    pub fn batch_first(mut self, value: bool) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_BATCH_FIRST;
-        self.0.batch_first = value as i32;
-        self
-    }
-    /// Probability of zeroing an element of the output of each layer but the last, in training;
-    /// default: 0.0.
-    #[must_use]
-    pub fn dropout(mut self, value: f64) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_DROPOUT;
-        self.0.dropout = value;
-        self
-    }
-    /// Whether each layer runs in both directions, whose outputs are concatenated; default: false.
-    #[must_use]
-    pub fn bidirectional(mut self, value: bool) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_BIDIRECTIONAL;
-        self.0.bidirectional = value as i32;
-        self
-    }
-    /// Device of the parameters; default: none.
-    #[must_use]
-    pub fn device(mut self, value: Device) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_DEVICE;
-        self.0.device = value.raw();
-        self
-    }
-    /// Floating-point dtype of the parameters; default: none.
-    #[must_use]
-    pub fn dtype(mut self, value: DType) -> RnnOpts {
-        self.0.set |= sys::TT_NN_RNN_DTYPE;
-        self.0.dtype = value as i32;
-        self
-    }
-}
-
-/// An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
-/// Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
-/// initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
-/// batch_sizes, int64, is the number of rows of each step of packed rows.
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "RNN")]
-pub fn rnn(input_size: i64, hidden_size: i64) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_rnn(c, input_size, hidden_size, std::ptr::null(), out)) }
-}
-
-/// An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
-/// Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
-/// initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
-/// batch_sizes, int64, is the number of rows of each step of packed rows.
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "RNN")]
-pub fn rnn_with(input_size: i64, hidden_size: i64, opts: RnnOpts) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_rnn(c, input_size, hidden_size, &opts.0, out)) }
-}
-
-/// Options of [`lstm_with`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LstmOpts(pub(crate) sys::tt_nn_lstm_opts);
-impl LstmOpts {
-    /// Returns all options at their defaults.
-    pub fn new() -> LstmOpts {
-        Self::default()
-    }
-    /// Number of layers, each of which reads the output of the one before; default: 1.
-    #[must_use]
-    pub fn num_layers(mut self, value: i64) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_NUM_LAYERS;
-        self.0.num_layers = value;
-        self
-    }
-    /// Whether the gates have biases; default: true.
-    #[must_use]
-    pub fn bias(mut self, value: bool) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_BIAS;
-        self.0.bias = value as i32;
-        self
-    }
-    /// Whether input and output are (N, T, …) instead of (T, N, …); default: false.
-    #[must_use]
-    pub fn batch_first(mut self, value: bool) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_BATCH_FIRST;
-        self.0.batch_first = value as i32;
-        self
-    }
-    /// Probability of zeroing an element of the output of each layer but the last, in training;
-    /// default: 0.0.
-    #[must_use]
-    pub fn dropout(mut self, value: f64) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_DROPOUT;
-        self.0.dropout = value;
-        self
-    }
-    /// Whether each layer runs in both directions, whose outputs are concatenated; default: false.
-    #[must_use]
-    pub fn bidirectional(mut self, value: bool) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_BIDIRECTIONAL;
-        self.0.bidirectional = value as i32;
-        self
-    }
-    /// Number of features to which h is projected; 0: no projection; default: 0.
-    #[must_use]
-    pub fn proj_size(mut self, value: i64) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_PROJ_SIZE;
-        self.0.proj_size = value;
-        self
-    }
-    /// Device of the parameters; default: none.
-    #[must_use]
-    pub fn device(mut self, value: Device) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_DEVICE;
-        self.0.device = value.raw();
-        self
-    }
-    /// Floating-point dtype of the parameters; default: none.
-    #[must_use]
-    pub fn dtype(mut self, value: DType) -> LstmOpts {
-        self.0.set |= sys::TT_NN_LSTM_DTYPE;
-        self.0.dtype = value as i32;
-        self
-    }
-}
-
-/// Long short-term memory (Hochreiter and Schmidhuber 1997): c = f \* c + i \* g, h = o \* tanh(c),
-/// where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
-/// bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
-/// weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-/// of the other direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
-/// 1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
-/// rows of each step of packed rows.
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "LSTM")]
-pub fn lstm(input_size: i64, hidden_size: i64) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_lstm(c, input_size, hidden_size, std::ptr::null(), out)) }
-}
-
-/// Long short-term memory (Hochreiter and Schmidhuber 1997): c = f \* c + i \* g, h = o \* tanh(c),
-/// where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
-/// bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
-/// weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-/// of the other direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
-/// 1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
-/// rows of each step of packed rows.
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "LSTM")]
-pub fn lstm_with(input_size: i64, hidden_size: i64, opts: LstmOpts) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_lstm(c, input_size, hidden_size, &opts.0, out)) }
-}
-
-/// Options of [`gru_with`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct GruOpts(pub(crate) sys::tt_nn_gru_opts);
-impl GruOpts {
-    /// Returns all options at their defaults.
-    pub fn new() -> GruOpts {
-        Self::default()
-    }
-    /// Number of layers, each of which reads the output of the one before; default: 1.
-    #[must_use]
-    pub fn num_layers(mut self, value: i64) -> GruOpts {
-        self.0.set |= sys::TT_NN_GRU_NUM_LAYERS;
-        self.0.num_layers = value;
-        self
-    }
-    /// Whether the gates have biases; default: true.
-    #[must_use]
-    pub fn bias(mut self, value: bool) -> GruOpts {
-        self.0.set |= sys::TT_NN_GRU_BIAS;
-        self.0.bias = value as i32;
-        self
-    }
-    /// Whether input and output are (N, T, …) instead of (T, N, …); default: false.
-    #[must_use]
-    pub fn batch_first(mut self, value: bool) -> GruOpts {
-        self.0.set |= sys::TT_NN_GRU_BATCH_FIRST;
-        self.0.batch_first = value as i32;
-        self
-    }
-    /// Probability of zeroing an element of the output of each layer but the last, in training;
-    /// default: 0.0.
-    #[must_use]
-    pub fn dropout(mut self, value: f64) -> GruOpts {
-        self.0.set |= sys::TT_NN_GRU_DROPOUT;
-        self.0.dropout = value;
-        self
-    }
-    /// Whether each layer runs in both directions, whose outputs are concatenated; default: false.
-    #[must_use]
-    pub fn bidirectional(mut self, value: bool) -> GruOpts {
-        self.0.set |= sys::TT_NN_GRU_BIDIRECTIONAL;
-        self.0.bidirectional = value as i32;
-        self
-    }
-    /// Device of the parameters; default: none.
-    #[must_use]
-    pub fn device(mut self, value: Device) -> GruOpts {
-        self.0.set |= sys::TT_NN_GRU_DEVICE;
-        self.0.device = value.raw();
-        self
-    }
-    /// Floating-point dtype of the parameters; default: none.
-    #[must_use]
-    pub fn dtype(mut self, value: DType) -> GruOpts {
-        self.0.set |= sys::TT_NN_GRU_DTYPE;
-        self.0.dtype = value as i32;
-        self
-    }
-}
-
-/// Gated recurrent units (Cho et al. 2014): h = (1 - z) \* n + z \* h with n = tanh(x_n + r \*
-/// h_n), where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
-/// bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and
-/// the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
-/// bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in \[-k,
-/// k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of
-/// rows of each step of packed rows.
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "GRU")]
-pub fn gru(input_size: i64, hidden_size: i64) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_gru(c, input_size, hidden_size, std::ptr::null(), out)) }
-}
-
-/// Gated recurrent units (Cho et al. 2014): h = (1 - z) \* n + z \* h with n = tanh(x_n + r \*
-/// h_n), where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
-/// bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and
-/// the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
-/// bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in \[-k,
-/// k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of
-/// rows of each step of packed rows.
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "GRU")]
-pub fn gru_with(input_size: i64, hidden_size: i64, opts: GruOpts) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_gru(c, input_size, hidden_size, &opts.0, out)) }
-}
-
-/// Options of [`rnn_cell_with`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RnnCellOpts(pub(crate) sys::tt_nn_rnn_cell_opts);
-impl RnnCellOpts {
-    /// Returns all options at their defaults.
-    pub fn new() -> RnnCellOpts {
-        Self::default()
-    }
-    /// Whether there are biases; default: true.
-    #[must_use]
-    pub fn bias(mut self, value: bool) -> RnnCellOpts {
-        self.0.set |= sys::TT_NN_RNN_CELL_BIAS;
-        self.0.bias = value as i32;
-        self
-    }
-    /// Tanh or relu; default: "tanh".
-    #[must_use]
-    pub fn nonlinearity(mut self, value: Nonlinearity) -> RnnCellOpts {
-        self.0.set |= sys::TT_NN_RNN_CELL_NONLINEARITY;
-        self.0.nonlinearity = value as i32;
-        self
-    }
-    /// Device of the parameters; default: none.
-    #[must_use]
-    pub fn device(mut self, value: Device) -> RnnCellOpts {
-        self.0.set |= sys::TT_NN_RNN_CELL_DEVICE;
-        self.0.device = value.raw();
-        self
-    }
-    /// Floating-point dtype of the parameters; default: none.
-    #[must_use]
-    pub fn dtype(mut self, value: DType) -> RnnCellOpts {
-        self.0.set |= sys::TT_NN_RNN_CELL_DTYPE;
-        self.0.dtype = value as i32;
-        self
-    }
-}
-
-/// One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T + bias_hh),
-/// or relu. Without hx it is zeros. The parameters are initialized uniformly in \[-k, k\] with k =
-/// 1/sqrt(hidden_size).
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "RNNCell")]
-pub fn rnn_cell(input_size: i64, hidden_size: i64) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe {
-        call1(|c, out| sys::tt_nn_rnn_cell(c, input_size, hidden_size, std::ptr::null(), out))
-    }
-}
-
-/// One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T + bias_hh),
-/// or relu. Without hx it is zeros. The parameters are initialized uniformly in \[-k, k\] with k =
-/// 1/sqrt(hidden_size).
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "RNNCell")]
-pub fn rnn_cell_with(input_size: i64, hidden_size: i64, opts: RnnCellOpts) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_rnn_cell(c, input_size, hidden_size, &opts.0, out)) }
-}
-
-/// Options of [`lstm_cell_with`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LstmCellOpts(pub(crate) sys::tt_nn_lstm_cell_opts);
-impl LstmCellOpts {
-    /// Returns all options at their defaults.
-    pub fn new() -> LstmCellOpts {
-        Self::default()
-    }
-    /// Whether the gates have biases; default: true.
-    #[must_use]
-    pub fn bias(mut self, value: bool) -> LstmCellOpts {
-        self.0.set |= sys::TT_NN_LSTM_CELL_BIAS;
-        self.0.bias = value as i32;
-        self
-    }
-    /// Device of the parameters; default: none.
-    #[must_use]
-    pub fn device(mut self, value: Device) -> LstmCellOpts {
-        self.0.set |= sys::TT_NN_LSTM_CELL_DEVICE;
-        self.0.device = value.raw();
-        self
-    }
-    /// Floating-point dtype of the parameters; default: none.
-    #[must_use]
-    pub fn dtype(mut self, value: DType) -> LstmCellOpts {
-        self.0.set |= sys::TT_NN_LSTM_CELL_DTYPE;
-        self.0.dtype = value as i32;
-        self
-    }
-}
-
-/// One step of long short-term memory: c = f \* c + i \* g, h = o \* tanh(c). Returns h and c.
-/// Without h_0 and c_0 both are zeros. The parameters are initialized uniformly in \[-k, k\] with k
-/// = 1/sqrt(hidden_size).
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "LSTMCell")]
-pub fn lstm_cell(input_size: i64, hidden_size: i64) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe {
-        call1(|c, out| sys::tt_nn_lstm_cell(c, input_size, hidden_size, std::ptr::null(), out))
-    }
-}
-
-/// One step of long short-term memory: c = f \* c + i \* g, h = o \* tanh(c). Returns h and c.
-/// Without h_0 and c_0 both are zeros. The parameters are initialized uniformly in \[-k, k\] with k
-/// = 1/sqrt(hidden_size).
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "LSTMCell")]
-pub fn lstm_cell_with(input_size: i64, hidden_size: i64, opts: LstmCellOpts) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_lstm_cell(c, input_size, hidden_size, &opts.0, out)) }
-}
-
-/// Options of [`gru_cell_with`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct GruCellOpts(pub(crate) sys::tt_nn_gru_cell_opts);
-impl GruCellOpts {
-    /// Returns all options at their defaults.
-    pub fn new() -> GruCellOpts {
-        Self::default()
-    }
-    /// Whether the gates have biases; default: true.
-    #[must_use]
-    pub fn bias(mut self, value: bool) -> GruCellOpts {
-        self.0.set |= sys::TT_NN_GRU_CELL_BIAS;
-        self.0.bias = value as i32;
-        self
-    }
-    /// Device of the parameters; default: none.
-    #[must_use]
-    pub fn device(mut self, value: Device) -> GruCellOpts {
-        self.0.set |= sys::TT_NN_GRU_CELL_DEVICE;
-        self.0.device = value.raw();
-        self
-    }
-    /// Floating-point dtype of the parameters; default: none.
-    #[must_use]
-    pub fn dtype(mut self, value: DType) -> GruCellOpts {
-        self.0.set |= sys::TT_NN_GRU_CELL_DTYPE;
-        self.0.dtype = value as i32;
-        self
-    }
-}
-
-/// One step of a gated recurrent unit: h = (1 - z) \* n + z \* h. Without hx it is zeros. The
-/// parameters are initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size).
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "GRUCell")]
-pub fn gru_cell(input_size: i64, hidden_size: i64) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe {
-        call1(|c, out| sys::tt_nn_gru_cell(c, input_size, hidden_size, std::ptr::null(), out))
-    }
-}
-
-/// One step of a gated recurrent unit: h = (1 - z) \* n + z \* h. Without hx it is zeros. The
-/// parameters are initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size).
-///
-/// - `input_size`: number of features of the input
-/// - `hidden_size`: number of features of the state
-#[doc(alias = "GRUCell")]
-pub fn gru_cell_with(input_size: i64, hidden_size: i64, opts: GruCellOpts) -> Result<Module> {
-    // SAFETY: handles, lists and texts are valid during the call.
-    unsafe { call1(|c, out| sys::tt_nn_gru_cell(c, input_size, hidden_size, &opts.0, out)) }
-}
-
 /// Options of [`instance_norm1d_with`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstanceNorm1dOpts(pub(crate) sys::tt_nn_instance_norm1d_opts);
@@ -5673,6 +5211,468 @@ pub fn fractional_max_pool3d_with(kernel_size: &[i64], opts: FractionalMaxPool3d
     }
 }
 
+/// Options of [`rnn_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RnnOpts(pub(crate) sys::tt_nn_rnn_opts);
+impl RnnOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> RnnOpts {
+        Self::default()
+    }
+    /// Number of layers, each of which reads the output of the one before; default: 1.
+    #[must_use]
+    pub fn num_layers(mut self, value: i64) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_NUM_LAYERS;
+        self.0.num_layers = value;
+        self
+    }
+    /// Tanh or relu; default: "tanh".
+    #[must_use]
+    pub fn nonlinearity(mut self, value: Nonlinearity) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_NONLINEARITY;
+        self.0.nonlinearity = value as i32;
+        self
+    }
+    /// Whether the gates have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Whether input and output are (N, T, …) instead of (T, N, …); default: false.
+    #[must_use]
+    pub fn batch_first(mut self, value: bool) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_BATCH_FIRST;
+        self.0.batch_first = value as i32;
+        self
+    }
+    /// Probability of zeroing an element of the output of each layer but the last, in training;
+    /// default: 0.0.
+    #[must_use]
+    pub fn dropout(mut self, value: f64) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_DROPOUT;
+        self.0.dropout = value;
+        self
+    }
+    /// Whether each layer runs in both directions, whose outputs are concatenated; default: false.
+    #[must_use]
+    pub fn bidirectional(mut self, value: bool) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_BIDIRECTIONAL;
+        self.0.bidirectional = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> RnnOpts {
+        self.0.set |= sys::TT_NN_RNN_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
+/// Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
+/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
+/// initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
+/// batch_sizes, int64, is the number of rows of each step of packed rows.
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "RNN")]
+pub fn rnn(input_size: i64, hidden_size: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_rnn(c, input_size, hidden_size, std::ptr::null(), out)) }
+}
+
+/// An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
+/// Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
+/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
+/// initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
+/// batch_sizes, int64, is the number of rows of each step of packed rows.
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "RNN")]
+pub fn rnn_with(input_size: i64, hidden_size: i64, opts: RnnOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_rnn(c, input_size, hidden_size, &opts.0, out)) }
+}
+
+/// Options of [`lstm_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LstmOpts(pub(crate) sys::tt_nn_lstm_opts);
+impl LstmOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LstmOpts {
+        Self::default()
+    }
+    /// Number of layers, each of which reads the output of the one before; default: 1.
+    #[must_use]
+    pub fn num_layers(mut self, value: i64) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_NUM_LAYERS;
+        self.0.num_layers = value;
+        self
+    }
+    /// Whether the gates have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Whether input and output are (N, T, …) instead of (T, N, …); default: false.
+    #[must_use]
+    pub fn batch_first(mut self, value: bool) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_BATCH_FIRST;
+        self.0.batch_first = value as i32;
+        self
+    }
+    /// Probability of zeroing an element of the output of each layer but the last, in training;
+    /// default: 0.0.
+    #[must_use]
+    pub fn dropout(mut self, value: f64) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_DROPOUT;
+        self.0.dropout = value;
+        self
+    }
+    /// Whether each layer runs in both directions, whose outputs are concatenated; default: false.
+    #[must_use]
+    pub fn bidirectional(mut self, value: bool) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_BIDIRECTIONAL;
+        self.0.bidirectional = value as i32;
+        self
+    }
+    /// Number of features to which h is projected; 0: no projection; default: 0.
+    #[must_use]
+    pub fn proj_size(mut self, value: i64) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_PROJ_SIZE;
+        self.0.proj_size = value;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LstmOpts {
+        self.0.set |= sys::TT_NN_LSTM_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Long short-term memory (Hochreiter and Schmidhuber 1997): c = f \* c + i \* g, h = o \* tanh(c),
+/// where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
+/// bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
+/// weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
+/// of the other direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
+/// 1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
+/// rows of each step of packed rows.
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "LSTM")]
+pub fn lstm(input_size: i64, hidden_size: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_lstm(c, input_size, hidden_size, std::ptr::null(), out)) }
+}
+
+/// Long short-term memory (Hochreiter and Schmidhuber 1997): c = f \* c + i \* g, h = o \* tanh(c),
+/// where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
+/// bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
+/// weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
+/// of the other direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
+/// 1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
+/// rows of each step of packed rows.
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "LSTM")]
+pub fn lstm_with(input_size: i64, hidden_size: i64, opts: LstmOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_lstm(c, input_size, hidden_size, &opts.0, out)) }
+}
+
+/// Options of [`gru_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GruOpts(pub(crate) sys::tt_nn_gru_opts);
+impl GruOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GruOpts {
+        Self::default()
+    }
+    /// Number of layers, each of which reads the output of the one before; default: 1.
+    #[must_use]
+    pub fn num_layers(mut self, value: i64) -> GruOpts {
+        self.0.set |= sys::TT_NN_GRU_NUM_LAYERS;
+        self.0.num_layers = value;
+        self
+    }
+    /// Whether the gates have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> GruOpts {
+        self.0.set |= sys::TT_NN_GRU_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Whether input and output are (N, T, …) instead of (T, N, …); default: false.
+    #[must_use]
+    pub fn batch_first(mut self, value: bool) -> GruOpts {
+        self.0.set |= sys::TT_NN_GRU_BATCH_FIRST;
+        self.0.batch_first = value as i32;
+        self
+    }
+    /// Probability of zeroing an element of the output of each layer but the last, in training;
+    /// default: 0.0.
+    #[must_use]
+    pub fn dropout(mut self, value: f64) -> GruOpts {
+        self.0.set |= sys::TT_NN_GRU_DROPOUT;
+        self.0.dropout = value;
+        self
+    }
+    /// Whether each layer runs in both directions, whose outputs are concatenated; default: false.
+    #[must_use]
+    pub fn bidirectional(mut self, value: bool) -> GruOpts {
+        self.0.set |= sys::TT_NN_GRU_BIDIRECTIONAL;
+        self.0.bidirectional = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> GruOpts {
+        self.0.set |= sys::TT_NN_GRU_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> GruOpts {
+        self.0.set |= sys::TT_NN_GRU_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Gated recurrent units (Cho et al. 2014): h = (1 - z) \* n + z \* h with n = tanh(x_n + r \*
+/// h_n), where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
+/// bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and
+/// the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
+/// bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in \[-k,
+/// k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of
+/// rows of each step of packed rows.
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "GRU")]
+pub fn gru(input_size: i64, hidden_size: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_gru(c, input_size, hidden_size, std::ptr::null(), out)) }
+}
+
+/// Gated recurrent units (Cho et al. 2014): h = (1 - z) \* n + z \* h with n = tanh(x_n + r \*
+/// h_n), where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
+/// bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and
+/// the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
+/// bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in \[-k,
+/// k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of
+/// rows of each step of packed rows.
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "GRU")]
+pub fn gru_with(input_size: i64, hidden_size: i64, opts: GruOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_gru(c, input_size, hidden_size, &opts.0, out)) }
+}
+
+/// Options of [`rnn_cell_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RnnCellOpts(pub(crate) sys::tt_nn_rnn_cell_opts);
+impl RnnCellOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> RnnCellOpts {
+        Self::default()
+    }
+    /// Whether there are biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> RnnCellOpts {
+        self.0.set |= sys::TT_NN_RNN_CELL_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Tanh or relu; default: "tanh".
+    #[must_use]
+    pub fn nonlinearity(mut self, value: Nonlinearity) -> RnnCellOpts {
+        self.0.set |= sys::TT_NN_RNN_CELL_NONLINEARITY;
+        self.0.nonlinearity = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> RnnCellOpts {
+        self.0.set |= sys::TT_NN_RNN_CELL_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> RnnCellOpts {
+        self.0.set |= sys::TT_NN_RNN_CELL_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T + bias_hh),
+/// or relu. Without hx it is zeros. The parameters are initialized uniformly in \[-k, k\] with k =
+/// 1/sqrt(hidden_size).
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "RNNCell")]
+pub fn rnn_cell(input_size: i64, hidden_size: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_rnn_cell(c, input_size, hidden_size, std::ptr::null(), out))
+    }
+}
+
+/// One step of an Elman network: tanh(input @ weight_ih.T + bias_ih + hx @ weight_hh.T + bias_hh),
+/// or relu. Without hx it is zeros. The parameters are initialized uniformly in \[-k, k\] with k =
+/// 1/sqrt(hidden_size).
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "RNNCell")]
+pub fn rnn_cell_with(input_size: i64, hidden_size: i64, opts: RnnCellOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_rnn_cell(c, input_size, hidden_size, &opts.0, out)) }
+}
+
+/// Options of [`lstm_cell_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LstmCellOpts(pub(crate) sys::tt_nn_lstm_cell_opts);
+impl LstmCellOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LstmCellOpts {
+        Self::default()
+    }
+    /// Whether the gates have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> LstmCellOpts {
+        self.0.set |= sys::TT_NN_LSTM_CELL_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> LstmCellOpts {
+        self.0.set |= sys::TT_NN_LSTM_CELL_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LstmCellOpts {
+        self.0.set |= sys::TT_NN_LSTM_CELL_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// One step of long short-term memory: c = f \* c + i \* g, h = o \* tanh(c). Returns h and c.
+/// Without h_0 and c_0 both are zeros. The parameters are initialized uniformly in \[-k, k\] with k
+/// = 1/sqrt(hidden_size).
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "LSTMCell")]
+pub fn lstm_cell(input_size: i64, hidden_size: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_lstm_cell(c, input_size, hidden_size, std::ptr::null(), out))
+    }
+}
+
+/// One step of long short-term memory: c = f \* c + i \* g, h = o \* tanh(c). Returns h and c.
+/// Without h_0 and c_0 both are zeros. The parameters are initialized uniformly in \[-k, k\] with k
+/// = 1/sqrt(hidden_size).
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "LSTMCell")]
+pub fn lstm_cell_with(input_size: i64, hidden_size: i64, opts: LstmCellOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_lstm_cell(c, input_size, hidden_size, &opts.0, out)) }
+}
+
+/// Options of [`gru_cell_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GruCellOpts(pub(crate) sys::tt_nn_gru_cell_opts);
+impl GruCellOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> GruCellOpts {
+        Self::default()
+    }
+    /// Whether the gates have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> GruCellOpts {
+        self.0.set |= sys::TT_NN_GRU_CELL_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> GruCellOpts {
+        self.0.set |= sys::TT_NN_GRU_CELL_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> GruCellOpts {
+        self.0.set |= sys::TT_NN_GRU_CELL_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// One step of a gated recurrent unit: h = (1 - z) \* n + z \* h. Without hx it is zeros. The
+/// parameters are initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size).
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "GRUCell")]
+pub fn gru_cell(input_size: i64, hidden_size: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_gru_cell(c, input_size, hidden_size, std::ptr::null(), out))
+    }
+}
+
+/// One step of a gated recurrent unit: h = (1 - z) \* n + z \* h. Without hx it is zeros. The
+/// parameters are initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size).
+///
+/// - `input_size`: number of features of the input
+/// - `hidden_size`: number of features of the state
+#[doc(alias = "GRUCell")]
+pub fn gru_cell_with(input_size: i64, hidden_size: i64, opts: GruCellOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_gru_cell(c, input_size, hidden_size, &opts.0, out)) }
+}
+
 /// Divides a dimension into several.
 ///
 /// - `dim`: dimension to divide
@@ -6111,4 +6111,210 @@ pub fn fold_with(output_size: &[i64], kernel_size: &[i64], opts: FoldOpts) -> Re
         call1(|c, out| sys::tt_nn_fold(c, output_size.as_ptr(), output_size.len() as i64,
             kernel_size.as_ptr(), kernel_size.len() as i64, &opts.0, out))
     }
+}
+
+/// Options of [`transformer_encoder_layer_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransformerEncoderLayerOpts(pub(crate) sys::tt_nn_transformer_encoder_layer_opts);
+impl TransformerEncoderLayerOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TransformerEncoderLayerOpts {
+        Self::default()
+    }
+    /// Number of features between the linear layers; default: 2048.
+    #[must_use]
+    pub fn dim_feedforward(mut self, value: i64) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_DIM_FEEDFORWARD;
+        self.0.dim_feedforward = value;
+        self
+    }
+    /// Probability of zeroing an element of a result, in training; default: 0.1.
+    #[must_use]
+    pub fn dropout(mut self, value: f64) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_DROPOUT;
+        self.0.dropout = value;
+        self
+    }
+    /// Between the linear layers: relu or gelu; default: "relu".
+    #[must_use]
+    pub fn activation(mut self, value: Activation) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_ACTIVATION;
+        self.0.activation = value as i32;
+        self
+    }
+    /// Added to the variance by the normalisations; default: 1e-5.
+    #[must_use]
+    pub fn layer_norm_eps(mut self, value: f64) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_LAYER_NORM_EPS;
+        self.0.layer_norm_eps = value;
+        self
+    }
+    /// Whether inputs and result are (N, T, E) instead of (T, N, E); default: false.
+    #[must_use]
+    pub fn batch_first(mut self, value: bool) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_BATCH_FIRST;
+        self.0.batch_first = value as i32;
+        self
+    }
+    /// Whether to normalise before attention and linear layers instead of behind them; default:
+    /// false.
+    #[must_use]
+    pub fn norm_first(mut self, value: bool) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_NORM_FIRST;
+        self.0.norm_first = value as i32;
+        self
+    }
+    /// Whether linear layers and normalisations have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> TransformerEncoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+/// 2017). A mask is bool, true where a key is excluded, or is added to the scores. The children are
+/// self_attn, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
+///
+/// - `d_model`: number of features
+/// - `nhead`: number of heads of the attention; divides d_model
+#[doc(alias = "TransformerEncoderLayer")]
+pub fn transformer_encoder_layer(d_model: i64, nhead: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_transformer_encoder_layer(c, d_model, nhead, std::ptr::null(),
+            out))
+    }
+}
+
+/// Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+/// 2017). A mask is bool, true where a key is excluded, or is added to the scores. The children are
+/// self_attn, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
+///
+/// - `d_model`: number of features
+/// - `nhead`: number of heads of the attention; divides d_model
+#[doc(alias = "TransformerEncoderLayer")]
+pub fn transformer_encoder_layer_with(d_model: i64, nhead: i64, opts: TransformerEncoderLayerOpts)
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_transformer_encoder_layer(c, d_model, nhead, &opts.0, out)) }
+}
+
+/// Options of [`transformer_decoder_layer_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransformerDecoderLayerOpts(pub(crate) sys::tt_nn_transformer_decoder_layer_opts);
+impl TransformerDecoderLayerOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TransformerDecoderLayerOpts {
+        Self::default()
+    }
+    /// Number of features between the linear layers; default: 2048.
+    #[must_use]
+    pub fn dim_feedforward(mut self, value: i64) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_DIM_FEEDFORWARD;
+        self.0.dim_feedforward = value;
+        self
+    }
+    /// Probability of zeroing an element of a result, in training; default: 0.1.
+    #[must_use]
+    pub fn dropout(mut self, value: f64) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_DROPOUT;
+        self.0.dropout = value;
+        self
+    }
+    /// Between the linear layers: relu or gelu; default: "relu".
+    #[must_use]
+    pub fn activation(mut self, value: Activation) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_ACTIVATION;
+        self.0.activation = value as i32;
+        self
+    }
+    /// Added to the variance by the normalisations; default: 1e-5.
+    #[must_use]
+    pub fn layer_norm_eps(mut self, value: f64) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_LAYER_NORM_EPS;
+        self.0.layer_norm_eps = value;
+        self
+    }
+    /// Whether inputs and result are (N, T, E) instead of (T, N, E); default: false.
+    #[must_use]
+    pub fn batch_first(mut self, value: bool) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_BATCH_FIRST;
+        self.0.batch_first = value as i32;
+        self
+    }
+    /// Whether to normalise before attention and linear layers instead of behind them; default:
+    /// false.
+    #[must_use]
+    pub fn norm_first(mut self, value: bool) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST;
+        self.0.norm_first = value as i32;
+        self
+    }
+    /// Whether linear layers and normalisations have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> TransformerDecoderLayerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Self-attention, attention to the memory of an encoder, then two linear layers, each added to its
+/// input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+/// added to the scores. The children are self_attn, multihead_attn, linear1, dropout, linear2,
+/// norm1, norm2, norm3, dropout1, dropout2 and dropout3.
+///
+/// - `d_model`: number of features
+/// - `nhead`: number of heads of the attention; divides d_model
+#[doc(alias = "TransformerDecoderLayer")]
+pub fn transformer_decoder_layer(d_model: i64, nhead: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_transformer_decoder_layer(c, d_model, nhead, std::ptr::null(),
+            out))
+    }
+}
+
+/// Self-attention, attention to the memory of an encoder, then two linear layers, each added to its
+/// input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+/// added to the scores. The children are self_attn, multihead_attn, linear1, dropout, linear2,
+/// norm1, norm2, norm3, dropout1, dropout2 and dropout3.
+///
+/// - `d_model`: number of features
+/// - `nhead`: number of heads of the attention; divides d_model
+#[doc(alias = "TransformerDecoderLayer")]
+pub fn transformer_decoder_layer_with(d_model: i64, nhead: i64, opts: TransformerDecoderLayerOpts)
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_transformer_decoder_layer(c, d_model, nhead, &opts.0, out)) }
 }

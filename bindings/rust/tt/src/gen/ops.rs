@@ -15420,6 +15420,30 @@ impl Tensor {
             call(|c| sys::tt_slice_scatter_into(c, self.raw(), src.raw(), &opts.0, dst.raw()))
         }
     }
+    /// Returns a copy of self in which the elements of as_strided(self, size, stride,
+    /// storage_offset) are replaced by src. No two of them may share an address.
+    ///
+    /// - `src`: values to write, of the shape size
+    /// - `size`: sizes of what is replaced
+    /// - `stride`: its strides, in elements
+    #[inline]
+    pub fn as_strided_scatter(&self, src: &Tensor, size: &[i64], stride: &[i64]) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_as_strided_scatter(c, self.raw(), src.raw(), size.as_ptr(),
+                size.len() as i64, stride.as_ptr(), stride.len() as i64, std::ptr::null(), o0))
+        }
+    }
+    /// Computes [`as_strided_scatter`](Tensor::as_strided_scatter) with options.
+    #[inline]
+    pub fn as_strided_scatter_with(&self, src: &Tensor, size: &[i64], stride: &[i64],
+        opts: AsStridedScatterOpts) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, o0| sys::tt_as_strided_scatter(c, self.raw(), src.raw(), size.as_ptr(),
+                size.len() as i64, stride.as_ptr(), stride.len() as i64, &opts.0, o0))
+        }
+    }
     /// Returns a copy of self in which the diagonals of the matrices in dimensions dim1 and dim2
     /// are replaced by src.
     ///

@@ -7819,6 +7819,23 @@ impl SliceScatterOpts {
     }
 }
 
+/// Options of `as_strided_scatter`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AsStridedScatterOpts(pub(crate) sys::tt_as_strided_scatter_opts);
+impl AsStridedScatterOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AsStridedScatterOpts {
+        Self::default()
+    }
+    /// Its first element in the storage; default: that of self.
+    #[must_use]
+    pub fn storage_offset(mut self, value: i64) -> AsStridedScatterOpts {
+        self.0.set |= sys::TT_AS_STRIDED_SCATTER_STORAGE_OFFSET;
+        self.0.storage_offset = value;
+        self
+    }
+}
+
 /// Options of `diagonal_scatter`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiagonalScatterOpts(pub(crate) sys::tt_diagonal_scatter_opts);

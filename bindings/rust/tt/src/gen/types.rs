@@ -707,3 +707,23 @@ impl Triangle {
         })
     }
 }
+
+/// What a layer of a transformer applies between its linear layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Activation {
+    Relu = 0,
+    Gelu = 1,
+}
+impl Activation {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<Activation> {
+        Some(match raw {
+            0 => Activation::Relu,
+            1 => Activation::Gelu,
+            _ => return None,
+        })
+    }
+}
