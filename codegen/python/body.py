@@ -259,6 +259,7 @@ class Body:
             for name in self.same_arguments()
         ]
         given += ["requires_grad=requires_grad"] if function.leaf else []
+        given += ["memory_format=memory_format"] if function.like else []
         given += [f"{function.columns}={function.columns}"] if function.columns else []
         no_out = " and out is None" if function.takes_out else ""
         return [
@@ -417,7 +418,11 @@ class Body:
         """The statements that return the tensor of h."""
         lists = [slot.var for slot in form.slots if slot.arg.type == "Tensor[]"]
         if self.function.leaf:
-            return ["t = wrap(h)", "return t.requires_grad_() if requires_grad else t"]
+            lines = ["t = wrap(h)"]
+            if self.function.like:
+                lines.append("if memory_format is not None:")
+                lines.append("    t = t.to(memory_format=memory_format)")
+            return lines + ["return t.requires_grad_() if requires_grad else t"]
         if lists:
             first = lists[0]
             return [f"return like(wrap(h), {first})"]

@@ -271,6 +271,16 @@ class Function:
         """It makes leaves, and takes requires_grad=."""
         return not self.variant and any(f.override("takes_requires_grad") for f in self.forms)
 
+    @property
+    def like(self):
+        """It makes a tensor like another one, and takes memory_format=."""
+        return self.leaf and self.name.endswith("_like")
+
+    @property
+    def ignored(self):
+        """Flags of PyTorch that change nothing."""
+        return [] if self.variant else self.forms[0].override("ignored", [])
+
     # ---- text ----
 
     def signature(self, hinted=False):
@@ -303,6 +313,8 @@ class Function:
         several = len(self.forms[0].op.outs) > 1
         out = "tuple[Tensor, ...]" if several else "Tensor"
         keys += [part("out", out, "None")] if self.takes_out else []
+        keys += [part(name, "_bool", "False") for name in self.ignored]
+        keys += [part("memory_format", "Any", "None")] if self.like else []
         if self.leaf:
             keys += [part("layout", "Any", "None"), part("pin_memory", "_bool", "False")]
             keys.append(part("requires_grad", "_bool", "False"))

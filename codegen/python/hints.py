@@ -87,6 +87,8 @@ class Row:
         keys += [f"{g.columns}: _bool = False"] if g.columns else []
         out = "tuple[Tensor, ...] | None" if len(g.forms[0].op.outs) > 1 else "Tensor | None"
         keys += [f"out: {out} = None"] if g.takes_out else []
+        keys += [f"{name}: _bool = False" for name in g.ignored]
+        keys += ["memory_format: Any = None"] if g.like else []
         if g.leaf:
             keys += ["layout: Any = None", "pin_memory: _bool = False"]
             keys.append("requires_grad: _bool = False")

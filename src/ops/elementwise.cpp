@@ -97,10 +97,11 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
   Dtype common =
       spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
   if (spec.promote_params) {
+    const bool bounds = spec.kernel == &kernel_clamp;  // within() limits them
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
     for (const Param* p : {&p0, &p1})
-      if (p->v.kind && spec.kernel != &kernel_clamp)
+      if (p->v.kind && !(bounds && category(common) == 1))
         check_fits(p->v, is_float(common) ? common : compute_dtype(spec, common),
                    arg_name(spec, int64_t(ins.size()) + (p == &p1)));
   }

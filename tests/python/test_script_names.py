@@ -360,3 +360,47 @@ def test_functions_of_lists():
     with pytest.raises(ValueError, match="self has 2 tensors, other has 1 items"):
         tt._foreach_add(x, [1])
     assert not hasattr(tt, "_foreach_nothing")
+
+
+def test_functions_at_the_top_of_torch():
+    x = tt.tensor([-1.0, 1.0])
+    assert tt.relu_(x) is x and x.tolist() == [0, 1]
+    assert tt.fill_(tt.zeros(2), 3).tolist() == tt.clamp_(tt.tensor([5.0, 3]), 3, 3).tolist()
+    assert tt.dropout(tt.ones(3), 0.5, False).tolist() == [1, 1, 1]
+    assert tt.embedding(tt.ones(3, 2), tt.tensor([1])).shape == (1, 2)
+    losses = tt.hinge_embedding_loss(tt.ones(2), tt.tensor([1.0, -1.0]))
+    assert losses.tolist() == [1, 0]
+    assert tt.kl_div(tt.ones(2), tt.ones(2), 1).item() == -1
+    assert tt.range(1, 4).tolist() == [1, 2, 3, 4]
+    base = tt.ones(2, 2)
+    for copy in (tt.t_copy(base), tt.view_copy(base, (4,)), *tt.unbind_copy(base)):
+        copy.zero_()
+    assert base.tolist() == [[1, 1], [1, 1]]
+    assert tt.norm_except_dim(tt.ones(2, 4), 2, 0).tolist() == [[2], [2]]
+    low = tt.arange(12.0).reshape(4, 3)  # of rank 2
+    u, s, v = tt.svd_lowrank(low, 2)
+    tt.testing.assert_close(u * s @ v.T, low, rtol=1e-4, atol=1e-4)
+    assert tt.GradScaler is tt.amp.GradScaler and not tt.is_conj(base)
+    with pytest.raises(ValueError, match="reduction is 7"):
+        tt.kl_div(base, base, 7)
+    with pytest.raises(AttributeError):
+        tt.no_such_function_
+
+
+def test_further_functions_of_nn_functional():
+    f = tt.nn.functional
+    drawn = f.gumbel_softmax(tt.zeros(2, 3, requires_grad=True), hard=True)
+    assert drawn.sum(1).tolist() == [1, 1] and drawn.requires_grad
+    x = tt.tensor([-1.0, 1.0])
+    assert f.relu_(x) is x and x.tolist() == [0, 1]
+    values, at = f.adaptive_max_pool2d_with_indices(tt.arange(4.0).reshape(1, 1, 2, 2), 1)
+    assert (values.item(), at.item()) == (3, 3)
+    assert f.upsample(tt.ones(1, 1, 2, 2), scale_factor=2).shape == (1, 1, 4, 4)
+
+
+def test_flags_that_pytorch_takes():
+    assert tt.gather(tt.ones(2, 2), 0, tt.zeros(1, 2, dtype=tt.int64), sparse_grad=False).shape
+    last = tt.rand_like(tt.ones(2, 2, 2, 2), memory_format=tt.channels_last)
+    assert last.stride() == (8, 1, 4, 2)
+    kept = tt.empty_like(tt.ones(2, 3).t(), memory_format=tt.preserve_format)
+    assert kept.stride() == (1, 3)

@@ -219,9 +219,11 @@ if not TYPE_CHECKING:
             found = _ops.find("tt", name)
         elif name.startswith("_foreach_"):
             found = import_module("._foreach", __name__).make(name[len("_foreach_") :])
-            if found is None:
-                raise AttributeError(f"module 'tt' has no attribute '{name}'")
         else:
+            found = None
+            if not name.startswith("_"):
+                found = import_module("._torch_functions", __name__).find(name)
+        if found is None:
             raise AttributeError(f"module 'tt' has no attribute '{name}'")
         globals()[name] = found
         return found

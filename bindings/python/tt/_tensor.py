@@ -323,6 +323,30 @@ class Tensor(Arithmetic, TensorLayout):
     def imag(self, values: Any) -> None:
         self.imag.copy_(values)
 
+    def is_conj(self) -> _bool:
+        """Returns False: conj() copies."""
+        return False
+
+    def is_neg(self) -> _bool:
+        """Returns False: no tensor is a view of negated elements."""
+        return False
+
+    def is_nonzero(self) -> _bool:
+        """Returns whether the only element is not 0. Raises RuntimeError if there are others."""
+        if self.numel() != 1:
+            raise errors.ShapeError(
+                f"is_nonzero: self has {self.numel()} elements: must have exactly one"
+            )
+        return bool(self.item())
+
+    def is_set_to(self, tensor: Tensor) -> _bool:
+        """Returns whether both have the same storage, shape, strides and offset."""
+        return (
+            self._storage_data() == tensor._storage_data()
+            and self.storage_offset() == tensor.storage_offset()
+            and (self.shape, self._strides) == (tensor.shape, tensor._strides)
+        )
+
     def fill_diagonal_(self, fill_value: complex, wrap: _bool = False) -> Tensor:
         """Writes a number to the main diagonal, and returns the tensor.
 

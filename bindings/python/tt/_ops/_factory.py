@@ -283,10 +283,10 @@ def arange(start: complex | None = None, end: complex | None = None, step: compl
 
 
 def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
-               requires_grad: bool = False) -> Tensor:
-    """empty_like(input, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
-        requires_grad=False)
+               out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+               pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """empty_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns an uninitialized tensor with the shape of self. The strides of a dense self are kept.
       dtype: dtype of the result; default: that of self
@@ -297,7 +297,8 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(empty_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                      requires_grad=requires_grad), type(input))
+                                      requires_grad=requires_grad, memory_format=memory_format),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("empty_like", "input", "Tensor", input)
     if out is not None:
@@ -312,14 +313,16 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     if tt_empty_like(local.ctx, input, opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 
 def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
-               requires_grad: bool = False) -> Tensor:
-    """zeros_like(input, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
-        requires_grad=False)
+               out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+               pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """zeros_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
       dtype: dtype of the result; default: that of self
@@ -330,7 +333,8 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(zeros_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                      requires_grad=requires_grad), type(input))
+                                      requires_grad=requires_grad, memory_format=memory_format),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("zeros_like", "input", "Tensor", input)
     if out is not None:
@@ -345,14 +349,16 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     if tt_zeros_like(local.ctx, input, opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 
 def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-              out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
-              requires_grad: bool = False) -> Tensor:
-    """ones_like(input, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
-        requires_grad=False)
+              out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """ones_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
+        pin_memory=False, requires_grad=False)
 
     Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
       dtype: dtype of the result; default: that of self
@@ -363,7 +369,8 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(ones_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                     requires_grad=requires_grad), type(input))
+                                     requires_grad=requires_grad, memory_format=memory_format),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("ones_like", "input", "Tensor", input)
     if out is not None:
@@ -377,14 +384,17 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
     if tt_ones_like(local.ctx, input, opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 
 def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
-              device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
-              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """full_like(input, fill_value, *, dtype=None, device=None, out=None, layout=None,
-        pin_memory=False, requires_grad=False)
+              device: device | str | None = None, out: Tensor | None = None,
+              memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False) -> Tensor:
+    """full_like(input, fill_value, *, dtype=None, device=None, out=None, memory_format=None,
+        layout=None, pin_memory=False, requires_grad=False)
 
     Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self are
     kept.
@@ -396,7 +406,8 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(full_like(input.as_subclass(Tensor), fill_value, dtype=dtype,
-                                     device=device, requires_grad=requires_grad), type(input))
+                                     device=device, requires_grad=requires_grad,
+                                     memory_format=memory_format), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("full_like", "input", "Tensor", input)
     if out is not None:
@@ -413,6 +424,8 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
     if call(local.ctx, input, value, opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 

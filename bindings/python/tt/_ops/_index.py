@@ -110,8 +110,9 @@ _o_scatter_reduce = Struct("Qi0q").pack
 _o_index_reduce = Struct("Qi0q").pack
 
 
-def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """gather(input, dim, index, *, out=None)
+def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None,
+           sparse_grad: bool = False) -> Tensor:
+    """gather(input, dim, index, *, out=None, sparse_grad=False)
 
     Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other
     dimensions. The result has the shape of index.

@@ -156,10 +156,11 @@ def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = 
 
 
 def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-              generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
-              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """rand_like(input, *, dtype=None, device=None, generator=None, out=None, layout=None,
-        pin_memory=False, requires_grad=False)
+              generator: Generator | None = None, out: Tensor | None = None,
+              memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False) -> Tensor:
+    """rand_like(input, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
+        layout=None, pin_memory=False, requires_grad=False)
 
     Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides of a
     dense self are kept.
@@ -172,7 +173,8 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(rand_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                     generator=generator, requires_grad=requires_grad), type(input))
+                                     generator=generator, requires_grad=requires_grad,
+                                     memory_format=memory_format), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("rand_like", "input", "Tensor", input)
     if out is not None:
@@ -189,14 +191,17 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
     if tt_rand_like(local.ctx, input, opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 
 def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
-               pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """randn_like(input, *, dtype=None, device=None, generator=None, out=None, layout=None,
-        pin_memory=False, requires_grad=False)
+               generator: Generator | None = None, out: Tensor | None = None,
+               memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+               requires_grad: bool = False) -> Tensor:
+    """randn_like(input, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
+        layout=None, pin_memory=False, requires_grad=False)
 
     Returns random numbers from the standard normal distribution in the shape of self. The strides
     of a dense self are kept.
@@ -209,8 +214,8 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     if type(input) is not Tensor:
         if keeps(input) and out is None:
             return classed(randn_like(input.as_subclass(Tensor), dtype=dtype, device=device,
-                                      generator=generator, requires_grad=requires_grad),
-                           type(input))
+                                      generator=generator, requires_grad=requires_grad,
+                                      memory_format=memory_format), type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("randn_like", "input", "Tensor", input)
     if out is not None:
@@ -228,6 +233,8 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
     if tt_randn_like(local.ctx, input, opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -340,10 +347,11 @@ def randint(low: int | None = None, high: int | None = None,
 
 def randint_like(input: Tensor, low: int | None = None, high: int | None = None, *,
                  dtype: dtype | None = None, device: device | str | None = None,
-                 generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
-                 pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+                 generator: Generator | None = None, out: Tensor | None = None,
+                 memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+                 requires_grad: bool = False) -> Tensor:
     """randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None,
-        out=None, layout=None, pin_memory=False, requires_grad=False)
+        out=None, memory_format=None, layout=None, pin_memory=False, requires_grad=False)
 
     Returns random integers, uniformly distributed in [low, high), in the shape of self. The strides
     of a dense self are kept.
@@ -360,7 +368,8 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
         if keeps(input) and out is None:
             return classed(randint_like(input.as_subclass(Tensor), low, high, dtype=dtype,
                                         device=device, generator=generator,
-                                        requires_grad=requires_grad), type(input))
+                                        requires_grad=requires_grad, memory_format=memory_format),
+                           type(input))
         if not isinstance(input, Tensor):
             raise wrong_kind("randint_like", "input", "Tensor", input)
     if out is not None:
@@ -379,6 +388,8 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
                        c_int64(integer(high, "randint_like", "high")), opts, byref(h)):
         fail()
     t = wrap(h)
+    if memory_format is not None:
+        t = t.to(memory_format=memory_format)
     return t.requires_grad_() if requires_grad else t
 
 

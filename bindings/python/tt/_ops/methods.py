@@ -1274,18 +1274,19 @@ class TensorMethods(TensorFacts):
         return _ops.dsplit(self, sections, indices=indices)
 
     def empty_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                   out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
-                   requires_grad: bool = False) -> Tensor:
-        """empty_like(self, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
-            requires_grad=False)
+                   out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+                   pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+        """empty_like(self, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
+            pin_memory=False, requires_grad=False)
 
         Returns an uninitialized tensor with the shape of self. The strides of a dense self are
         kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.empty_like(self, dtype=dtype, device=device, out=out, layout=layout,
-                               pin_memory=pin_memory, requires_grad=requires_grad)
+        return _ops.empty_like(self, dtype=dtype, device=device, out=out,
+                               memory_format=memory_format, layout=layout, pin_memory=pin_memory,
+                               requires_grad=requires_grad)
 
     def eq(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """eq(self, other, *, out=None)
@@ -1579,21 +1580,24 @@ class TensorMethods(TensorFacts):
         return _ops.frexp(self, out=out)
 
     def full_like(self, fill_value: complex, *, dtype: dtype | None = None,
-                  device: device | str | None = None, out: Tensor | None = None, layout: Any = None,
-                  pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-        """full_like(self, fill_value, *, dtype=None, device=None, out=None, layout=None,
-            pin_memory=False, requires_grad=False)
+                  device: device | str | None = None, out: Tensor | None = None,
+                  memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Tensor:
+        """full_like(self, fill_value, *, dtype=None, device=None, out=None, memory_format=None,
+            layout=None, pin_memory=False, requires_grad=False)
 
         Returns a tensor with the shape of self, filled with fill_value. The strides of a dense self
         are kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.full_like(self, fill_value, dtype=dtype, device=device, out=out, layout=layout,
-                              pin_memory=pin_memory, requires_grad=requires_grad)
+        return _ops.full_like(self, fill_value, dtype=dtype, device=device, out=out,
+                              memory_format=memory_format, layout=layout, pin_memory=pin_memory,
+                              requires_grad=requires_grad)
 
-    def gather(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """gather(self, dim, index, *, out=None)
+    def gather(self, dim: int, index: Tensor, *, out: Tensor | None = None,
+               sparse_grad: bool = False) -> Tensor:
+        """gather(self, dim, index, *, out=None, sparse_grad=False)
 
         Gathers elements along dim: out[i][j] = self[index[i][j]][j] for dim 0, and likewise for
         other dimensions. The result has the shape of index.
@@ -1601,7 +1605,7 @@ class TensorMethods(TensorFacts):
           index: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as
             self; it may be smaller than self outside dim
         """
-        return _ops.gather(self, dim, index, out=out)
+        return _ops.gather(self, dim, index, out=out, sparse_grad=sparse_grad)
 
     def gcd(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """gcd(self, other, *, out=None)
@@ -2949,17 +2953,18 @@ class TensorMethods(TensorFacts):
         return _ops.nuclear_norm(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
     def ones_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                  out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
-                  requires_grad: bool = False) -> Tensor:
-        """ones_like(self, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
-            requires_grad=False)
+                  out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+                  pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+        """ones_like(self, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
+            pin_memory=False, requires_grad=False)
 
         Returns a tensor of ones with the shape of self. The strides of a dense self are kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.ones_like(self, dtype=dtype, device=device, out=out, layout=layout,
-                              pin_memory=pin_memory, requires_grad=requires_grad)
+        return _ops.ones_like(self, dtype=dtype, device=device, out=out,
+                              memory_format=memory_format, layout=layout, pin_memory=pin_memory,
+                              requires_grad=requires_grad)
 
     def orgqr(self, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """orgqr(self, input2, *, out=None)
@@ -3113,10 +3118,11 @@ class TensorMethods(TensorFacts):
         return _ops.rad2deg_(self)
 
     def rand_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                  generator: Generator | None = None, out: Tensor | None = None, layout: Any = None,
-                  pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-        """rand_like(self, *, dtype=None, device=None, generator=None, out=None, layout=None,
-            pin_memory=False, requires_grad=False)
+                  generator: Generator | None = None, out: Tensor | None = None,
+                  memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Tensor:
+        """rand_like(self, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
+            layout=None, pin_memory=False, requires_grad=False)
 
         Returns random numbers, uniformly distributed in [0, 1), in the shape of self. The strides
         of a dense self are kept.
@@ -3125,14 +3131,15 @@ class TensorMethods(TensorFacts):
           generator: random number generator; default: the one of the ctx
         """
         return _ops.rand_like(self, dtype=dtype, device=device, generator=generator, out=out,
-                              layout=layout, pin_memory=pin_memory, requires_grad=requires_grad)
+                              memory_format=memory_format, layout=layout, pin_memory=pin_memory,
+                              requires_grad=requires_grad)
 
     def randn_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
                    generator: Generator | None = None, out: Tensor | None = None,
-                   layout: Any = None, pin_memory: bool = False,
+                   memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
                    requires_grad: bool = False) -> Tensor:
-        """randn_like(self, *, dtype=None, device=None, generator=None, out=None, layout=None,
-            pin_memory=False, requires_grad=False)
+        """randn_like(self, *, dtype=None, device=None, generator=None, out=None,
+            memory_format=None, layout=None, pin_memory=False, requires_grad=False)
 
         Returns random numbers from the standard normal distribution in the shape of self. The
         strides of a dense self are kept.
@@ -3141,7 +3148,8 @@ class TensorMethods(TensorFacts):
           generator: random number generator; default: the one of the ctx
         """
         return _ops.randn_like(self, dtype=dtype, device=device, generator=generator, out=out,
-                               layout=layout, pin_memory=pin_memory, requires_grad=requires_grad)
+                               memory_format=memory_format, layout=layout, pin_memory=pin_memory,
+                               requires_grad=requires_grad)
 
     def random_(self, from_: int | None = None, to: int | None = None, *,
                 generator: Generator | None = None, **kwargs: Any) -> Tensor:
@@ -4213,14 +4221,15 @@ class TensorMethods(TensorFacts):
         return _ops.zero_(self)
 
     def zeros_like(self, *, dtype: dtype | None = None, device: device | str | None = None,
-                   out: Tensor | None = None, layout: Any = None, pin_memory: bool = False,
-                   requires_grad: bool = False) -> Tensor:
-        """zeros_like(self, *, dtype=None, device=None, out=None, layout=None, pin_memory=False,
-            requires_grad=False)
+                   out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+                   pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+        """zeros_like(self, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
+            pin_memory=False, requires_grad=False)
 
         Returns a tensor of zeros with the shape of self. The strides of a dense self are kept.
           dtype: dtype of the result; default: that of self
           device: device of the result; default: that of self
         """
-        return _ops.zeros_like(self, dtype=dtype, device=device, out=out, layout=layout,
-                               pin_memory=pin_memory, requires_grad=requires_grad)
+        return _ops.zeros_like(self, dtype=dtype, device=device, out=out,
+                               memory_format=memory_format, layout=layout, pin_memory=pin_memory,
+                               requires_grad=requires_grad)

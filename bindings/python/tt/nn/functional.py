@@ -14,15 +14,25 @@ if TYPE_CHECKING:
     from .._tensor import Tensor
 
 _OWN = (
-    "fold multi_head_attention_forward triplet_margin_with_distance_loss unfold "
-    "upsample_bilinear upsample_nearest"
+    "fold gumbel_softmax multi_head_attention_forward triplet_margin_with_distance_loss unfold "
+    "upsample upsample_bilinear upsample_nearest"
 )
+# In-place functions -> the functions that take inplace=True
+_IN_PLACE = "celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_".split()
+# Pooling with the positions of the maxima
+_WITH_INDICES = (
+    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d "
+    "fractional_max_pool3d max_pool1d max_pool2d max_pool3d"
+).split()
 __all__ = sorted([*_ops.PLACES["nn.functional"].split(), *_OWN.split()])
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Loads an operator when it is first used."""
+        if name in _IN_PLACE or name.removesuffix("_with_indices") in _WITH_INDICES:
+            function = globals()[name] = _form(name)
+            return function
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         function = globals()[name] = _ops.find("nn.functional", name)
@@ -47,6 +57,50 @@ def usual_dim(name: str, input: Tensor, dim: int | None) -> int:
         return dim
     warnings.warn(f"{name}: give dim, whose implicit choice is deprecated", stacklevel=3)
     return 0 if input.ndim in (0, 1, 3) else 1
+
+
+def _form(name: str) -> Callable[..., Any]:
+    """Returns the form of a function that works in place, or that gives positions, too."""
+    option = "inplace" if name.endswith("_") else "return_indices"
+    function = _ops.find("nn.functional", name.removesuffix("_with_indices").rstrip("_"))
+
+    def form(*args: Any, **options: Any) -> Any:
+        return function(*args, **{**options, option: True})
+
+    form.__name__ = name
+    return form
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """Draws from the Gumbel-softmax distribution (Jang et al. 2016).
+
+    logits: logarithms of unnormalised probabilities
+    tau: temperature
+    hard: the result is one-hot, with the gradient of the soft one
+    eps: ignored, as by PyTorch
+    dim: dimension of the softmax
+    """
+    gumbels = -_ops.find("tt", "empty_like")(logits).exponential_().log()
+    soft = _ops.softmax((logits + gumbels) / tau, dim)
+    if not hard:
+        return soft
+    index = soft.argmax(dim, keepdim=True)
+    one_hot = _ops.find("tt", "zeros_like")(logits).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft
+
+
+def upsample(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Is interpolate(), whose former name it is."""
+    interpolate = _ops.find("nn.functional", "interpolate")
+    return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(

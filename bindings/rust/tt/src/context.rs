@@ -1,7 +1,7 @@
 //! The context of each thread, other contexts, runtimes, and the modes of a context.
 use crate::error::{Error, Result};
 use crate::handle::*;
-use crate::{version, Cancel, Generator, Isa, Runtime, RuntimeOpts, Status};
+use crate::{version, Cancel, DType, Generator, Isa, Runtime, RuntimeOpts, Status};
 use std::cell::Cell;
 use std::ptr::{null_mut, NonNull};
 use std::sync::Mutex;
@@ -295,15 +295,15 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Sets the dtype of floating-point numbers and tensors that are given none, on this thread.
-pub fn set_default_dtype(dtype: Dtype) -> Result<()> {
+pub fn set_default_dtype(dtype: DType) -> Result<()> {
     // SAFETY: takes a ctx and a number.
     unsafe { call(|c| sys::tt_ctx_set_default_dtype(c, dtype as i32)) }
 }
 /// Returns the dtype of floating-point numbers and tensors that are given none.
-pub fn default_dtype() -> Result<Dtype> {
+pub fn default_dtype() -> Result<DType> {
     // SAFETY: takes a ctx alone.
     let raw = unsafe { call_value(|c, out| sys::tt_ctx_default_dtype(c, out))? };
-    Dtype::from_raw(raw).ok_or_else(|| Error::new(Status::Abi, format!("dtype {} is unknown", raw)))
+    DType::from_raw(raw).ok_or_else(|| Error::new(Status::Abi, format!("dtype {} is unknown", raw)))
 }
 /// How tensors are printed.
 #[derive(Clone, Copy, Debug)]

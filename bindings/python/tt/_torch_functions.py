@@ -1,0 +1,289 @@
+"""Further functions at the top of torch: in-place functions, those of nn.functional with torch's
+arguments, and copies of views. tt.__getattr__ finds them here by name."""
+from __future__ import annotations
+
+import builtins
+
+from . import _ops as ops
+from ._tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Sequence
+
+    from .random import Generator
+
+# Methods that are functions, too
+METHODS = (
+    "abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ "
+    "asinh_ atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ "
+    "deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ "
+    "lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ "
+    "relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ "
+    "trunc_ xlogy_ zero_ get_device is_conj is_neg"
+).split()
+FUNCTIONAL = "celu_ rrelu_ selu_".split()
+# Copies of views
+COPIES = (
+    "alias as_strided detach diagonal expand permute select split split_with_sizes squeeze t "
+    "transpose unbind unfold unsqueeze view view_as_complex view_as_real"
+).split()
+REDUCTIONS = ("none", "mean", "sum")  # by torch's numbers
+# The arguments of losses whose reduction is a number here
+ORDERS: dict[str, tuple[str, ...]] = {
+    "binary_cross_entropy_with_logits": ("input", "target", "weight", "pos_weight", "reduction"),
+    "cosine_embedding_loss": ("input1", "input2", "target", "margin", "reduction"),
+    "hinge_embedding_loss": ("input", "target", "margin", "reduction"),
+    "kl_div": ("input", "target", "reduction"),
+    "margin_ranking_loss": ("input1", "input2", "target", "margin", "reduction"),
+    "poisson_nll_loss": ("input", "target", "log_input", "full", "eps", "reduction"),
+    "triplet_margin_loss": (
+        "anchor",
+        "positive",
+        "negative",
+        "margin",
+        "p",
+        "eps",
+        "swap",
+        "reduction",
+    ),
+}
+
+
+def functional(name: str) -> Any:
+    """Returns a function of nn.functional."""
+    return ops.find("nn.functional", name)
+
+
+def loss(name: str) -> Callable[..., Tensor]:
+    """Returns a loss whose reduction is a number: 0 none, the default, 1 mean, 2 sum."""
+    order = ORDERS[name]
+
+    def call(*args: Any, **options: Any) -> Tensor:
+        given = dict(zip(order, args), **options)
+        reduction = given.setdefault("reduction", 0)
+        if not isinstance(reduction, str):
+            if reduction not in (0, 1, 2):
+                raise ValueError(f"{name}: reduction is {reduction}: must be 0, 1 or 2")
+            given["reduction"] = REDUCTIONS[reduction]
+        result: Tensor = functional(name)(**given)
+        return result
+
+    call.__name__ = name
+    return call
+
+
+def view_copy(name: str) -> Callable[..., Any]:
+    """Returns the function that copies the views that another one gives."""
+    method = "clone" if name == "alias" else name
+    view = getattr(Tensor, method, None) or ops.find("tt", name)
+
+    def call(input: Tensor, *args: Any, **options: Any) -> Any:
+        found = view(input, *args, **options)
+        if isinstance(found, tuple):
+            return tuple(x.clone() for x in found)
+        return found.clone()
+
+    call.__name__ = name + "_copy"
+    return call
+
+
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Zeroes elements with probability p and scales the others, if train."""
+    result: Tensor = functional("dropout")(input, p, train)
+    return result
+
+
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Is nn.functional.alpha_dropout."""
+    result: Tensor = functional("alpha_dropout")(input, p, train)
+    return result
+
+
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Is nn.functional.feature_alpha_dropout."""
+    result: Tensor = functional("feature_alpha_dropout")(input, p, train)
+    return result
+
+
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Zeroes whole channels, the second dimension, with probability p, if train."""
+    rows = input.flatten(2) if input.ndim > 2 else input.unsqueeze(-1)
+    result: Tensor = functional("dropout1d")(rows, p, train).reshape(input.shape)
+    return result
+
+
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Is dropout in place."""
+    return input.copy_(dropout(input, p, train)) if train and p else input
+
+
+def embedding(
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Selects rows of weight; padding_idx: -1 for none."""
+    result: Tensor = functional("embedding")(
+        indices,
+        weight,
+        padding_idx if padding_idx >= 0 else None,
+        scale_grad_by_freq=scale_grad_by_freq,
+        sparse=sparse,
+    )
+    return result
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Tensor:
+    """Is nn.functional.layer_norm."""
+    result: Tensor = functional("layer_norm")(input, normalized_shape, weight, bias, eps)
+    return result
+
+
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """Is nn.functional.instance_norm."""
+    result: Tensor = functional("instance_norm")(
+        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
+    )
+    return result
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: int = 1,
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Is nn.functional.ctc_loss, with a number as reduction."""
+    name = REDUCTIONS[reduction]
+    result: Tensor = functional("ctc_loss")(
+        log_probs, targets, input_lengths, target_lengths, blank, name, zero_infinity
+    )
+    return result
+
+
+MODES = ("bilinear", "nearest", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
+
+
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Is nn.functional.grid_sample, with numbers as modes."""
+    result: Tensor = functional("grid_sample")(
+        input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners
+    )
+    return result
+
+
+def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    """Is nn.functional.affine_grid."""
+    result: Tensor = functional("affine_grid")(theta, size, align_corners)
+    return result
+
+
+def range(start: float, end: float, step: float = 1, **options: Any) -> Tensor:
+    """Returns start, start + step, … up to and including end. Deprecated: use arange."""
+    from ._types import Defaults
+
+    n = int((end - start) / step) + 1 if step else 0
+    if n < 1:
+        raise ValueError(
+            f"range: start is {start}, end is {end}, step is {step}: step must lead from start to "
+            "end"
+        )
+    options["dtype"] = options.get("dtype") or Defaults.float
+    found: Tensor = ops.find("tt", "arange")(n, **options)
+    return found * step + start
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """Returns the pow-norms of v over all dimensions but dim, which are kept; dim -1: over all."""
+    if dim == -1:
+        return v.norm(pow)
+    others = [d for d in builtins.range(v.ndim) if d != dim % v.ndim]
+    vector_norm = ops.find("tt", "linalg_vector_norm")
+    result: Tensor = vector_norm(v, pow, others, True) if others else v.abs()
+    return result
+
+
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Returns the square roots of sums of squares over dim."""
+    result: Tensor = ops.find("tt", "linalg_vector_norm")(input, 2, dim, keepdim)
+    return result
+
+
+def svd_lowrank(
+    A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns U, S, V with A - M ≈ U diag(S) V^H, of rank q, by products with random vectors
+    (Halko et al. 2009)."""
+    from . import linalg
+
+    a = A if M is None else A - M
+    wide = a.shape[-2] < a.shape[-1]
+    x = a.mH if wide else a
+    basis = linalg.qr(x @ ops.find("tt", "randn")(x.shape[-1], q, dtype=x.dtype))[0]
+    for _ in builtins.range(niter):
+        basis = linalg.qr(x @ linalg.qr(x.mH @ basis)[0])[0]
+    u, s, vh = linalg.svd(basis.mH @ x, full_matrices=False)
+    left, right = basis @ u, vh.mH
+    return (right, s, left) if wide else (left, s, right)
+
+
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns svd_lowrank of A, whose columns are centred first if center."""
+    rank = min(6, *A.shape[-2:]) if q is None else q
+    if not 0 <= rank <= min(A.shape[-2:]):
+        raise ValueError(f"pca_lowrank: q is {q}, A is {list(A.shape)}: q must fit both sizes")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, rank, niter)
+
+
+OWN = (
+    "affine_grid_generator alpha_dropout ctc_loss dropout dropout_ embedding "
+    "feature_alpha_dropout feature_dropout frobenius_norm grid_sampler instance_norm layer_norm "
+    "norm_except_dim pca_lowrank range svd_lowrank"
+).split()
+
+
+def find(name: str) -> Any:
+    """Returns the function with this name, or None."""
+    if name in OWN:
+        return globals()[name]
+    if name in METHODS:
+        return getattr(Tensor, name, None)
+    if name in FUNCTIONAL:
+        return functional(name)
+    if name in ORDERS:
+        return loss(name)
+    if name.endswith("_copy") and name[: -len("_copy")] in COPIES:
+        return view_copy(name[: -len("_copy")])
+    if name == "GradScaler":
+        from .amp import GradScaler
+
+        return GradScaler
+    return None
