@@ -1562,6 +1562,27 @@ tt_status tt_graph_print(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap
 /* The same in the language of Graphviz. */
 tt_status tt_graph_dot(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, int64_t *n);
 
+/* Passes of tt_graph_optimize. */
+#define TT_PASS_DCE (UINT64_C(1) << 0)  /* removes calls whose results nothing needs */
+#define TT_PASS_CSE (UINT64_C(1) << 1)  /* computes what is computed twice once */
+#define TT_PASS_FOLD (UINT64_C(1) << 2) /* computes what depends on constants only now: writing
+                                           them later has no effect */
+#define TT_PASS_NORM (UINT64_C(1) << 3) /* puts batch normalizations with constant statistics into
+                                           the weights of the convolutions before them: as
+                                           TT_PASS_FOLD, and results are rounded differently */
+
+/* Options of tt_graph_optimize. */
+typedef struct tt_graph_optimize_opts {
+  uint64_t set;
+  uint64_t passes; /* TT_PASS_…; default: TT_PASS_DCE and TT_PASS_CSE, which keep every bit */
+} tt_graph_optimize_opts;
+#define TT_GRAPH_OPTIMIZE_PASSES (UINT64_C(1) << 0)
+
+/* Makes an optimized copy of a graph, which has the same inputs and outputs.
+   @null opts: the defaults */
+tt_status tt_graph_optimize(tt_ctx *c, const tt_graph *g, const tt_graph_optimize_opts *opts,
+                            tt_graph **out);
+
 /* Writes <dir>/<name>.c and <dir>/<name>.h: C99 that computes the outputs of the graph from its
    inputs, for machines without tt. It needs libm only, never allocates, and reads what was outside
    the graph as constants; the header says the size of its memory. Fails with NOT_IMPLEMENTED, which

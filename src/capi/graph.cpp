@@ -2,6 +2,7 @@
 #include "capi/api.h"
 #include "graph/capture.h"
 #include "graph/export/c_export.h"
+#include "graph/passes/passes.h"
 #include "graph/plan.h"
 #include "io/files.h"
 
@@ -188,6 +189,25 @@ void tt_graph_retain(tt_graph* h) {
 }
 void tt_graph_release(tt_graph* h) {
   if (Graph* g = graph_of(h)) Ref<Graph>::adopt(g).reset();
+}
+
+// ---- optimizing ----
+
+static_assert(TT_PASS_DCE == kPassDce && TT_PASS_CSE == kPassCse);
+static_assert(TT_PASS_FOLD == kPassFold && TT_PASS_NORM == kPassNormIntoConv);
+
+tt_status tt_graph_optimize(tt_ctx* h, const tt_graph* handle, const tt_graph_optimize_opts* opts,
+                            tt_graph** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "graph_optimize", [&](Ctx&) {
+    const Graph& g = graph_arg(handle);
+    check_opts(opts, 1);
+    out_arg(out, "out", 3);
+    const uint64_t passes = opts_has(opts, 0) ? opts->passes : kExactPasses;
+    if (passes & ~kAllPasses)
+      fail_arg(TT_INVALID_ARG, "passes", "passes is {}: has bits that name no pass", passes);
+    *out = reinterpret_cast<tt_graph*>(optimized(g, passes).leak());
+  });
 }
 
 // ---- exporting ----

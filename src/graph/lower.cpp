@@ -2,7 +2,9 @@
 // to see how much memory it takes from when to when, once to record launches with addresses in the
 // arena.
 #include "core/graph_hooks.h"
+#include "graph/node_call.h"
 #include "graph/plan.h"
+#include "graph/tiles.h"
 
 #include <algorithm>
 #include <string.h>
@@ -50,14 +52,6 @@ class Lowering : public GraphHooks {
   void run();
 
  private:
-  struct CallArgs {
-    SmallVec<Value, 16> values;
-    SmallVec<TensorRef, 8> owned;
-    SmallVec<SmallVec<const Tensor*, 8>, 1> lists;
-    SmallVec<SmallVec<tt_index, 4>, 1> indices;
-    SmallVec<Rng, 1> rngs;
-    uint64_t keys = 0;
-  };
   struct Observer : WorkObserver {
     Lowering* lowering;
   };
@@ -74,13 +68,13 @@ class Lowering : public GraphHooks {
   void prepare_storages();
   void find_last_uses();
   TensorRef tensor_of(int32_t value);
-  void add_arg(CallArgs& call, const IrArg& a);
   void run_node(int32_t i);
   void take_results(int32_t i, const TensorList& outs);
   void add_draws_before(int32_t node);
   int32_t add_draw(Ref<Generator> generator, uint64_t counters);
   void end_of_storages(int32_t node);
   void keep_addresses();
+  void new_step();
   char* take_blob(int64_t bytes);
 
   const Graph& g_;
@@ -180,6 +174,11 @@ void Lowering::on_release(Storage* s) noexcept {
   mem_free(s->data, size_t(s->bytes));
 }
 
+void Lowering::new_step() {
+  if (!final_) p_.step_times.push_back(time_);
+  time_++;
+}
+
 char* Lowering::take_blob(int64_t bytes) {
   char* at = p_.blob + blob_used_;
   blob_used_ += round_up(bytes, kAlign);
@@ -191,7 +190,7 @@ char* Lowering::take_blob(int64_t bytes) {
 int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
                             int64_t grain) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
-  l.time_++;
+  l.new_step();
   char* copy = l.take_blob(k.plan_bytes);
   if (!l.final_) return TT_OK;
   memcpy(copy, plan, size_t(k.plan_bytes));
@@ -222,7 +221,7 @@ void Lowering::on_read(WorkObserver& w, const Tensor&) {
 void Lowering::on_write(WorkObserver& w, const Tensor& t) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
   if (!t.is_cpu() || !t.numel) return;
-  l.time_++;
+  l.new_step();
   const char *lo, *hi;
   byte_range(t, &lo, &hi);
   char* copy = l.take_blob(hi - lo);
@@ -236,7 +235,7 @@ void Lowering::on_write(WorkObserver& w, const Tensor& t) {
 
 void Lowering::on_check(WorkObserver& w, const Tensor& t, int64_t good) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
-  l.time_++;
+  l.new_step();
   if (!l.final_) return;
   PlanStep step{.kind = StepKind::kCheck, .to = t.data, .good = good};
   step.node = l.node_;
@@ -246,6 +245,7 @@ void Lowering::on_check(WorkObserver& w, const Tensor& t, int64_t good) {
 int32_t Lowering::add_draw(Ref<Generator> generator, uint64_t counters) {
   const auto at = int32_t(p_.draws.size());
   p_.draws.push_back({std::move(generator), counters, {}});
+  new_step();
   if (final_) {
     PlanStep step{.kind = StepKind::kDraw, .draw = at};
     step.node = node_;
@@ -306,58 +306,6 @@ TensorRef Lowering::tensor_of(int32_t value) {
   return new_alias(all, v.sizes, v.strides, all.storage->data + v.offset, v.dtype);
 }
 
-void Lowering::add_arg(CallArgs& call, const IrArg& a) {
-  const auto own = [&](int32_t value) {
-    call.owned.push_back(tensor_of(value));
-    call.keys |= call.owned.back()->keys & kBackendKeys;
-    return static_cast<const Tensor*>(call.owned.back().get());
-  };
-  Value v;
-  v.kind = a.kind;
-  switch (a.kind) {
-    case Value::kNone: break;
-    case Value::kTensor: v.tensor = own(a.values[0]); break;
-    case Value::kTensorList: {
-      call.lists.push_back({});
-      auto& list = call.lists.back();
-      for (const int32_t i : a.values) list.push_back(i < 0 ? nullptr : own(i));
-      v.n = list.size();
-      v.tensors = list.data();
-      break;
-    }
-    case Value::kScalar: v.scalar = &a.scalar; break;
-    case Value::kInt:
-    case Value::kBool:
-    case Value::kDevice: v.i = a.i; break;
-    case Value::kFloat: v.f = a.f; break;
-    case Value::kInts:
-      v.n = a.ints.size();
-      v.ints = a.ints.data();
-      break;
-    case Value::kStr:
-      v.n = a.text.size();
-      v.str = a.text.c_str();
-      break;
-    case Value::kGenerator: v.generator = a.generator.get(); break;
-    case Value::kIndices: {
-      call.indices.push_back(SmallVec<tt_index, 4>(a.index.span()));
-      auto& list = call.indices.back();
-      int64_t next = 0;
-      for (tt_index& at : list)
-        if (at.kind == TT_IDX_TENSOR)
-          at.tensor = reinterpret_cast<const tt_tensor*>(own(a.values[next++]));
-      v.n = list.size();
-      v.indices = list.data();
-      break;
-    }
-    case Value::kRng:
-      call.rngs.push_back({kDrawSeed + uint64_t(draws_[a.draw]), a.counters_before});
-      v.rng = &call.rngs.back();
-      break;
-  }
-  call.values.push_back(v);
-}
-
 // ---- nodes ----
 
 void Lowering::take_results(int32_t i, const TensorList& outs) {
@@ -394,14 +342,14 @@ void Lowering::run_node(int32_t i) {
   node_ = i;
   add_draws_before(i);
   {
-    CallArgs call;
-    call.lists.reserve(n.args.size());
-    call.indices.reserve(n.args.size());
-    call.rngs.reserve(n.args.size());
-    for (const IrArg& a : n.args) add_arg(call, a);
+    NodeCall call;
+    call.set(
+        n, [&](int32_t v) { return tensor_of(v); },
+        [&](const IrArg& a) {
+          return Rng{kDrawSeed + uint64_t(draws_[a.draw]), a.counters_before};
+        });
     TensorList outs;
-    const uint64_t keys = call.keys ? call.keys : bit(kKeyCpu);
-    n.op->call_boxed({keys, n.op}, call.values.data(), outs);
+    call.run(*n.op, outs);
     take_results(i, outs);
   }
   end_of_storages(i);
@@ -422,6 +370,7 @@ void Lowering::run() {
   for (int32_t i = 0; i < g_.nodes.size(); i++) run_node(i);
   add_draws_before(int32_t(g_.nodes.size()));
   if (final_) return keep_addresses();
+  p_.step_times.push_back(time_);
   p_.blob_bytes = blob_used_;
   p_.arena_bytes = place_greedily({p_.placements.data(), p_.placements.size()});
   p_.draws = {};
@@ -465,6 +414,7 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
   }
   if (p.arena_bytes) memset(p.arena, 0, size_t(p.arena_bytes));
   Lowering(*g, p, true).run();
+  make_tiles(p);
   for (const IrStorage& s : g->storages)
     if (s.role == IrRole::kState) p.written.push_back(s.tensor->storage);
   return plan;

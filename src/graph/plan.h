@@ -43,6 +43,18 @@ struct Placement {
 // Returns the size of the arena.
 int64_t place_greedily(Span<Placement> all);
 
+// One launch of a region (tiles.h).
+struct TileStep {
+  CpuKernel fn = nullptr;
+  const char* plan = nullptr;         // an ElementPlan, in Plan::blob
+  int8_t slot[4] = {-1, -1, -1, -1};  // of the scratch memory; -1: the operand is where plan says
+};
+struct TileRegion {
+  int64_t first = 0, n_steps = 0;  // in Plan::tile_steps
+  const TileStep* steps = nullptr;
+  int64_t block = 0;  // elements of a tile
+};
+
 struct Plan {
   uint32_t tag;
   RefCount refs;
@@ -57,6 +69,9 @@ struct Plan {
   bool owns_arena = false;
   SmallVec<char*, 4> inputs, outputs;  // addresses of the values
   SmallVec<Storage*, 4> written;       // state that a run writes; the graph keeps it alive
+  SmallVec<int64_t, 1> step_times;     // events of the first lowering and its end; until make_tiles
+  SmallVec<TileStep, 1> tile_steps;    // of all regions
+  SmallVec<TileRegion, 1> regions;     // plans of the launches that stand for several
   int64_t next = 0;                    // step that a run goes on with
   int32_t running = 0;
   static void destroy(Plan*) noexcept;

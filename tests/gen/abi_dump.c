@@ -2412,6 +2412,9 @@ int main(void) {
   F(tt_graph_storage, bytes);
   F(tt_graph_storage, device);
   F(tt_graph_storage, tensor);
+  S(tt_graph_optimize_opts);
+  F(tt_graph_optimize_opts, set);
+  F(tt_graph_optimize_opts, passes);
   S(tt_group_opts);
   F(tt_group_opts, set);
   F(tt_group_opts, timeout_ms);
@@ -3780,6 +3783,7 @@ int main(void) {
   C(TT_GRAPH_STATE);
   C(TT_GRAPH_CONSTANT);
   C(TT_GRAPH_MADE);
+  C(TT_GRAPH_OPTIMIZE_PASSES);
   C(TT_REDUCE_SUM);
   C(TT_REDUCE_MEAN);
   C(TT_REDUCE_MIN);

@@ -1,5 +1,6 @@
 /* Every operator, captured with some values and replayed as a plan with others: bit-equal to the
-   call. Listed are the operators that a plan refuses, since they read elements on the host. */
+   call, as captured and after the passes that keep every bit. Listed are the operators that a plan
+   refuses, since they read elements on the host. */
 #include "op_table.h"
 
 static int n_replayed, n_refused, n_same_values;
@@ -75,13 +76,34 @@ static tt_graph* capture(const Sample* s, tt_tensor** given, int n) {
   return g;
 }
 
+/* Returns 0 if a plan refuses the graph. */
+static int replay(const tt_graph* g, const Sample* s, tt_tensor** given, int n, tt_tensor** outs,
+                  int64_t n_outs) {
+  tt_tensor* slot;
+  tt_plan* p;
+  int64_t k;
+  if (tt_plan_new(c, g, NULL, &p)) return 0;
+  for (k = 0; k < n; k++) {
+    OK(tt_plan_slot(c, p, 0, k, &slot));
+    OK(tt_copy_(c, slot, given[k]));
+  }
+  seed();
+  OK(tt_plan_run(c, p));
+  for (k = 0; k < n_outs; k++) {
+    if (!outs[k]) continue;
+    OK(tt_plan_slot(c, p, 1, k, &slot));
+    if (strncmp(s->row->name, "empty", 5)) check_equal(s, slot, outs[k]);
+  }
+  tt_plan_release(p);
+  return 1;
+}
+
 static void check_sample(const Sample* s, void* user) {
   Sample t = *s;
   tt_tensor **places[kMaxArgs + kMaxItems], *given[kMaxArgs + kMaxItems];
-  tt_tensor *outs[kMaxOuts] = {NULL}, *slot;
-  tt_graph* g;
-  tt_plan* p;
-  int64_t n_outs, k;
+  tt_tensor* outs[kMaxOuts] = {NULL};
+  tt_graph *g, *optimized;
+  int64_t n_outs;
   int i, n = tensor_places(&t, places);
   (void)user;
   if (s->big) return;
@@ -91,22 +113,13 @@ static void check_sample(const Sample* s, void* user) {
   g = capture(s, given, n);
   seed();
   if (g && call(&t, outs, &n_outs) == TT_OK) {
-    if (tt_plan_new(c, g, NULL, &p)) {
-      note_refused(s->row->name);
-    } else {
-      for (i = 0; i < n; i++) {
-        OK(tt_plan_slot(c, p, 0, i, &slot));
-        OK(tt_copy_(c, slot, given[i]));
-      }
-      seed();
-      OK(tt_plan_run(c, p));
-      for (k = 0; k < n_outs; k++) {
-        if (!outs[k]) continue;
-        OK(tt_plan_slot(c, p, 1, k, &slot));
-        if (strncmp(s->row->name, "empty", 5)) check_equal(s, slot, outs[k]);
-      }
-      tt_plan_release(p);
+    if (replay(g, s, given, n, outs, n_outs)) {
+      OK(tt_graph_optimize(c, g, NULL, &optimized));
+      assert_true(replay(optimized, s, given, n, outs, n_outs));
+      tt_graph_release(optimized);
       n_replayed++;
+    } else {
+      note_refused(s->row->name);
     }
   } else if (!g) {
     note_refused(s->row->name);

@@ -551,6 +551,7 @@ STRUCTS = {
     "tt_graph_value": "storage q, version q, node q, out q, offset q, ndim q, sizes P, strides P, "
     "dtype i, pad i",
     "tt_graph_storage": "role i, pad i, bytes q, device tt_device, tensor P",
+    "tt_graph_optimize_opts": "set Q, passes Q",
     "tt_group_opts": "set Q, timeout_ms q, library z",
     "tt_ddp_opts": "set Q, bucket_bytes q, broadcast_buffers i, find_unused_parameters i, "
     "compression i, pad i",
@@ -1043,9 +1044,9 @@ CONSTANTS = {
     "TT_CLIP_GRAD_NORM_ERROR_IF_NONFINITE": 2, "TT_LOADER_BATCH_SIZE": 1, "TT_LOADER_WORKERS": 2,
     "TT_LOADER_PREFETCH": 4, "TT_LOADER_DROP_LAST": 8, "TT_CAPTURE_ALLOW_READS": 1,
     "TT_GRAPH_INPUT": 0, "TT_GRAPH_STATE": 1, "TT_GRAPH_CONSTANT": 2, "TT_GRAPH_MADE": 3,
-    "TT_REDUCE_SUM": 1, "TT_REDUCE_MEAN": 2, "TT_REDUCE_MIN": 3, "TT_REDUCE_MAX": 4,
-    "TT_REDUCE_PRODUCT": 5, "TT_REDUCE_BAND": 6, "TT_REDUCE_BOR": 7, "TT_REDUCE_BXOR": 8,
-    "TT_GROUP_TIMEOUT_MS": 1, "TT_GROUP_LIBRARY": 2, "TT_DDP_BUCKET_BYTES": 1,
+    "TT_GRAPH_OPTIMIZE_PASSES": 1, "TT_REDUCE_SUM": 1, "TT_REDUCE_MEAN": 2, "TT_REDUCE_MIN": 3,
+    "TT_REDUCE_MAX": 4, "TT_REDUCE_PRODUCT": 5, "TT_REDUCE_BAND": 6, "TT_REDUCE_BOR": 7,
+    "TT_REDUCE_BXOR": 8, "TT_GROUP_TIMEOUT_MS": 1, "TT_GROUP_LIBRARY": 2, "TT_DDP_BUCKET_BYTES": 1,
     "TT_DDP_BROADCAST_BUFFERS": 2, "TT_DDP_FIND_UNUSED_PARAMETERS": 4, "TT_DDP_COMPRESSION": 8,
     "TT_PLAN_ARENA": 1, "TT_PLAN_ARENA_BYTES": 2, "TT_EVENT_OP": 1, "TT_EVENT_KERNEL": 2,
     "TT_EVENT_MODULE": 3, "TT_EVENT_NODE": 4, "TT_EVENT_MEMORY": 5, "TT_EVENT_OPTIMIZER": 6,

@@ -3825,6 +3825,12 @@ pub struct tt_graph_storage {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_graph_optimize_opts {
+    pub set: u64,
+    pub passes: u64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_group_opts {
     pub set: u64,
     pub timeout_ms: i64,
@@ -4001,8 +4007,8 @@ zeroed! {
     tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
     tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
     tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
-    tt_graph_storage tt_group_opts tt_ddp_opts tt_plan_opts tt_profile_row tt_profiler_start_opts
-    tt_profile_event tt_profile_sum
+    tt_graph_storage tt_graph_optimize_opts tt_group_opts tt_ddp_opts tt_plan_opts tt_profile_row
+    tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5325,6 +5331,7 @@ pub const TT_GRAPH_INPUT: i32 = 0;
 pub const TT_GRAPH_STATE: i32 = 1;
 pub const TT_GRAPH_CONSTANT: i32 = 2;
 pub const TT_GRAPH_MADE: i32 = 3;
+pub const TT_GRAPH_OPTIMIZE_PASSES: u64 = 1;
 pub const TT_REDUCE_SUM: i32 = 1;
 pub const TT_REDUCE_MEAN: i32 = 2;
 pub const TT_REDUCE_MIN: i32 = 3;
@@ -8553,6 +8560,8 @@ extern "C" {
         n: *mut i64) -> tt_status;
     pub fn tt_graph_dot(c: *mut tt_ctx, g: *const tt_graph, buffer: *mut c_char, cap: i64,
         n: *mut i64) -> tt_status;
+    pub fn tt_graph_optimize(c: *mut tt_ctx, g: *const tt_graph,
+        opts: *const tt_graph_optimize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_c(c: *mut tt_ctx, g: *const tt_graph, dir: *const c_char,
         name: *const c_char) -> tt_status;
     pub fn tt_graph_retain(g: *mut tt_graph);

@@ -536,6 +536,7 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_graph_value, storage, version, node, out, offset, ndim, sizes, strides, dtype,
         pad);
     layout!(out, tt_graph_storage, role, pad, bytes, device, tensor);
+    layout!(out, tt_graph_optimize_opts, set, passes);
     layout!(out, tt_group_opts, set, timeout_ms, library);
     layout!(out, tt_ddp_opts, set, bucket_bytes, broadcast_buffers, find_unused_parameters,
         compression, pad);
@@ -1866,6 +1867,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_GRAPH_STATE);
     constant!(out, TT_GRAPH_CONSTANT);
     constant!(out, TT_GRAPH_MADE);
+    constant!(out, TT_GRAPH_OPTIMIZE_PASSES);
     constant!(out, TT_REDUCE_SUM);
     constant!(out, TT_REDUCE_MEAN);
     constant!(out, TT_REDUCE_MIN);

@@ -1,0 +1,49 @@
+#include "graph/node_call.h"
+
+namespace TT_NS {
+
+// The tensors of a are owned_[first], ….
+void NodeCall::box(const IrArg& a, int64_t first) {
+  Value v;
+  v.kind = a.kind;
+  switch (a.kind) {
+    case Value::kNone: break;
+    case Value::kTensor: v.tensor = owned_[first].get(); break;
+    case Value::kTensorList: {
+      lists_.push_back({});
+      auto& list = lists_.back();
+      for (const int32_t i : a.values) list.push_back(i < 0 ? nullptr : owned_[first++].get());
+      v.n = list.size();
+      v.tensors = list.data();
+      break;
+    }
+    case Value::kScalar: v.scalar = &a.scalar; break;
+    case Value::kInt:
+    case Value::kBool:
+    case Value::kDevice: v.i = a.i; break;
+    case Value::kFloat: v.f = a.f; break;
+    case Value::kInts:
+      v.n = a.ints.size();
+      v.ints = a.ints.data();
+      break;
+    case Value::kStr:
+      v.n = a.text.size();
+      v.str = a.text.c_str();
+      break;
+    case Value::kGenerator: v.generator = a.generator.get(); break;
+    case Value::kIndices: {
+      indices_.push_back(SmallVec<tt_index, 4>(a.index.span()));
+      auto& list = indices_.back();
+      for (tt_index& at : list)
+        if (at.kind == TT_IDX_TENSOR)
+          at.tensor = reinterpret_cast<const tt_tensor*>(owned_[first++].get());
+      v.n = list.size();
+      v.indices = list.data();
+      break;
+    }
+    case Value::kRng: v.rng = &rngs_.back(); break;
+  }
+  values_.push_back(v);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,32 @@
+// Passes: each rewrites a graph. verify_graph holds before and after.
+#pragma once
+
+#include "graph/rewrite.h"
+
+namespace TT_NS {
+
+// Bits of tt_graph_optimize_opts.passes.
+enum Pass : uint64_t {
+  kPassDce = 1,
+  kPassCse = 2,
+  kPassFold = 4,
+  kPassNormIntoConv = 8,
+};
+constexpr uint64_t kExactPasses = kPassDce | kPassCse;
+constexpr uint64_t kAllPasses = kExactPasses | kPassFold | kPassNormIntoConv;
+
+// Removes calls whose results nothing reads and that write nothing from outside. Calls that draw
+// random numbers stay, since the numbers of later ones depend on them.
+void remove_dead_code(Graph& g);
+// Replaces a call that repeats an earlier one by its results.
+void share_subexpressions(Graph& g);
+// Computes calls that depend on constants only. The constants' numbers are those of now.
+void fold_constants(Graph& g);
+// Multiplies the weights of a convolution by the factors of a batch normalization in evaluation
+// that follows it. Rounds differently.
+void fold_norms_into_convs(Graph& g);
+
+// A graph with the passes of the mask applied.
+Ref<Graph> optimized(const Graph& g, uint64_t passes);
+
+}  // namespace TT_NS

@@ -1,0 +1,25 @@
+// What passes and editors of graphs share.
+#pragma once
+
+#include "graph/ir.h"
+
+namespace TT_NS {
+
+// A graph with the same parts; the tensors of the storages are shared.
+Ref<Graph> copy_graph(const Graph& g);
+// Removes the nodes that are not kept, and the values, storages and scopes that nothing refers to
+// then. What is kept must not read what only removed nodes make. Inputs and draws stay.
+void remove_nodes(Graph& g, Span<const bool> keep);
+// Calls f(v), an int32_t&, for each place that refers to a value that is read: arguments of nodes
+// from `first` on and outputs.
+template <class F> void for_each_read(Graph& g, int64_t first, F f) {
+  for (int64_t i = first; i < g.nodes.size(); i++)
+    for (IrArg& a : g.nodes[i].args)
+      for (int32_t& v : a.values)
+        if (v >= 0) f(v);
+  for (int32_t& v : g.outputs) f(v);
+}
+// For each storage: whether a node writes it after it was made.
+SmallVec<bool, 16> written_storages(const Graph& g);
+
+}  // namespace TT_NS

@@ -1,0 +1,232 @@
+/* Passes and tiles: graphs get smaller, and their plans give the bits of the operators. */
+#include "harness.h"
+
+#include <math.h>
+
+enum { kN = 5003, kMaxValues = 40 };
+
+static tt_tensor* ramp(int64_t n) {
+  const tt_scalar begin = {.kind = TT_SCALAR_FLOAT},
+                  end = {.kind = TT_SCALAR_FLOAT, .re = (double)n};
+  tt_tensor* t;
+  OK(tt_arange(c, &begin, &end, NULL, &t));
+  OK(tt_mul_f64(c, t, 0.37, &t));
+  OK(tt_sin(c, t, &t));
+  return t;
+}
+
+static int64_t count(const tt_graph* g) {
+  tt_graph_info info;
+  OK(tt_graph_get_info(c, g, &info));
+  return info.n_nodes;
+}
+
+static tt_graph* optimize(const tt_graph* g, uint64_t passes) {
+  const tt_graph_optimize_opts opts = {.set = TT_GRAPH_OPTIMIZE_PASSES, .passes = passes};
+  tt_graph* out;
+  OK(tt_graph_optimize(c, g, &opts, &out));
+  return out;
+}
+
+static void same_bits(const tt_tensor* a, const tt_tensor* b) {
+  const int64_t bytes = tt_tensor_numel(a) * tt_dtype_size(tt_tensor_dtype(a));
+  char *x = malloc((size_t)bytes + 1), *y = malloc((size_t)bytes + 1);
+  assert_int_equal(tt_tensor_numel(a), tt_tensor_numel(b));
+  OK(tt_tensor_read(c, a, x, bytes));
+  OK(tt_tensor_read(c, b, y, bytes));
+  assert_memory_equal(x, y, (size_t)bytes);
+  free(x);
+  free(y);
+}
+
+/* Runs a plan of g on x and compares its outputs. */
+static void check_replay(const tt_graph* g, const tt_tensor* x, tt_tensor** want, int64_t n) {
+  tt_plan* p;
+  tt_tensor* slot;
+  int64_t i;
+  int run;
+  OK(tt_plan_new(c, g, NULL, &p));
+  for (run = 0; run < 2; run++) {
+    OK(tt_plan_slot(c, p, 0, 0, &slot));
+    OK(tt_copy_(c, slot, x));
+    OK(tt_plan_run(c, p));
+    for (i = 0; i < n; i++) {
+      OK(tt_plan_slot(c, p, 1, i, &slot));
+      same_bits(slot, want[i]);
+    }
+  }
+  tt_plan_release(p);
+}
+
+static uint32_t dice(uint32_t* seed, uint32_t n) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return (*seed >> 16) % n;
+}
+
+/* A random program of elementwise operators, in place and not, with views, sums and comparisons. */
+static int64_t random_program(uint32_t seed, tt_tensor* x, tt_tensor** outs) {
+  tt_tensor* v[kMaxValues];
+  int n = 0, i;
+  v[n++] = x;
+  OK(tt_mul_f64(c, x, 0.5, &v[n++]));
+  for (i = 0; i < 24; i++) {
+    tt_tensor *a = v[dice(&seed, (uint32_t)n)], *b = v[dice(&seed, (uint32_t)n)], *t, *u;
+    switch (dice(&seed, 9)) {
+      case 0: OK(tt_add(c, a, b, &v[n++])); break;
+      case 1: OK(tt_tanh(c, a, &v[n++])); break;
+      case 2: OK(tt_mul(c, a, b, &v[n++])); break;
+      case 3: OK(tt_relu(c, a, &v[n++])); break;
+      case 4:
+        OK(tt_gt(c, a, b, &t));
+        OK(tt_where(c, t, a, b, &v[n++]));
+        break;
+      case 5:
+        if (a != x) OK(tt_add_(c, a, b));
+        break;
+      case 6:
+        OK(tt_clone(c, a, NULL, &t));
+        OK(tt_narrow(c, t, 0, (int64_t)dice(&seed, 8), 3000, &u));
+        OK(tt_mul_f64_(c, u, 1.5));
+        v[n++] = t;
+        break;
+      case 7:
+        OK(tt_sum(c, a, NULL, &t));
+        OK(tt_add(c, a, t, &v[n++]));
+        break;
+      default: OK(tt_sub_f64(c, a, 0.25, &v[n++])); break;
+    }
+    OK(tt_tanh(c, v[n - 1], &t));
+    v[n - 1] = v[n - 1] == x ? v[n - 1] : t;
+  }
+  outs[0] = v[n - 1];
+  outs[1] = v[n / 2];
+  return 2;
+}
+
+static void test_random_programs(void** state) {
+  uint32_t seed;
+  const uint32_t n_programs = SLOW_BUILD ? 10 : 40;
+  (void)state;
+  for (seed = 1; seed <= n_programs; seed++) {
+    tt_tensor *x, *y, *outs[2], *want[2];
+    tt_graph *g, *small;
+    int64_t n;
+    OK(tt_scope_push(c));
+    x = ramp(kN);
+    OK(tt_neg(c, x, &y));
+    n = random_program(seed, y, want);
+    OK(tt_capture_begin(c, LIST(x), NULL));
+    random_program(seed, x, outs);
+    OK(tt_capture_end(c, (const tt_tensor* const*)outs, n, &g));
+    check_replay(g, y, want, n);
+    small = optimize(g, TT_PASS_DCE | TT_PASS_CSE | TT_PASS_FOLD);
+    assert_true(count(small) <= count(g));
+    check_replay(small, y, want, n);
+    tt_graph_release(g);
+    tt_graph_release(small);
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+}
+
+static void test_dead_and_common(void** state) {
+  tt_tensor *x = ramp(6), *a, *b, *dead, *y;
+  tt_graph *g, *less, *least, *none;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_exp(c, x, &a));
+  OK(tt_exp(c, x, &b));
+  OK(tt_tanh(c, x, &dead));
+  OK(tt_add_f64_(c, dead, 1));
+  OK(tt_add(c, a, b, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  assert_int_equal(count(g), 5);
+  less = optimize(g, TT_PASS_DCE);
+  assert_int_equal(count(less), 3);
+  OK(tt_graph_optimize(c, g, NULL, &least));
+  assert_int_equal(count(least), 2);
+  assert_int_equal(count(g), 5);
+  check_replay(least, x, &y, 1);
+  FAILS(tt_graph_optimize(
+            c, g, &(tt_graph_optimize_opts){.set = TT_GRAPH_OPTIMIZE_PASSES, .passes = 99}, &none),
+        TT_INVALID_ARG, "no pass");
+  tt_graph_release(g);
+  tt_graph_release(less);
+  tt_graph_release(least);
+}
+
+/* Random numbers are drawn, read or not; equal calls that are written differ. */
+static void test_effects_stay(void** state) {
+  tt_tensor *x = ramp(6), *d, *a, *b, *total = ramp(6);
+  tt_graph *g, *less;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_rand(c, SHAPE(6), NULL, &d));
+  OK(tt_exp(c, x, &a));
+  OK(tt_exp(c, x, &b));
+  OK(tt_add_f64_(c, b, 1));
+  OK(tt_add_(c, total, b));
+  OK(tt_capture_end(c, LIST(a), &g));
+  OK(tt_graph_optimize(c, g, NULL, &less));
+  assert_int_equal(count(less), count(g));
+  tt_graph_release(g);
+  tt_graph_release(less);
+}
+
+static void test_fold(void** state) {
+  tt_tensor *x = ramp(6), *w = ramp(6), *t, *y;
+  tt_graph *g, *less;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_exp(c, w, &t));
+  OK(tt_view(c, t, SHAPE(3, 2), &t));
+  OK(tt_transpose(c, t, 0, 1, &t));
+  OK(tt_reshape(c, t, SHAPE(6), &t));
+  OK(tt_mul(c, x, t, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  less = optimize(g, TT_PASS_FOLD);
+  assert_int_equal(count(less), 1);
+  check_replay(less, x, &y, 1);
+  tt_graph_release(g);
+  tt_graph_release(less);
+}
+
+static void test_norm_into_conv(void** state) {
+  tt_tensor *x, *w, *mean, *var, *weight, *bias, *h, *y, *slot;
+  tt_graph *g, *less;
+  tt_plan* p;
+  int64_t k, n;
+  (void)state;
+  OK(tt_view(c, ramp(2 * 3 * 5 * 5), SHAPE(2, 3, 5, 5), &x));
+  OK(tt_view(c, ramp(4 * 3 * 3 * 3), SHAPE(4, 3, 3, 3), &w));
+  mean = ramp(4);
+  OK(tt_exp(c, ramp(4), &var));
+  weight = ramp(4);
+  bias = ramp(4);
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_conv2d(c, x, w, NULL, NULL, &h));
+  OK(tt_batch_norm(c, h, mean, var, weight, bias, NULL, &h));
+  OK(tt_relu(c, h, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  less = optimize(g, TT_PASS_NORM);
+  assert_int_equal(count(less), count(g) - 1);
+  OK(tt_plan_new(c, less, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &slot));
+  OK(tt_copy_(c, slot, x));
+  OK(tt_plan_run(c, p));
+  OK(tt_plan_slot(c, p, 1, 0, &slot));
+  n = tt_tensor_numel(y);
+  for (k = 0; k < n; k++)
+    assert_true(fabsf(((float*)tt_tensor_data(y))[k] - ((float*)tt_tensor_data(slot))[k]) < 1e-5f);
+  tt_plan_release(p);
+  tt_graph_release(g);
+  tt_graph_release(less);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_random_programs), SCOPED(test_dead_and_common),
+      SCOPED(test_effects_stay),    SCOPED(test_fold),
+      SCOPED(test_norm_into_conv),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
