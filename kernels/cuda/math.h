@@ -1,6 +1,8 @@
 // Real functions of the device: CUDA's library under the names that functors use.
 #pragma once
 
+#include <math.h>
+
 #include "kernels/functors/functor.h"
 
 TT_FUNCTORS_BEGIN

@@ -7,7 +7,7 @@
 TT_FUNCTORS_BEGIN
 namespace math {
 
-#if defined(__CUDACC__)
+#if TT_ON_DEVICE
 template <class T> TT_FN T normal_tail(T x, T* bell) {
   const T t = fabs(x);
   *bell = exp(T(-0.5) * t * t);

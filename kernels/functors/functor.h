@@ -19,11 +19,11 @@
 // On the host all is in the unnamed namespace of the instruction set's build (simd/isa.h).
 #pragma once
 
+#include "kernels/functors/target.h"
 #include "plan/elementwise_plan.h"
 #include "plan/vector_function.h"
 
-#if defined(__CUDACC__)
-#define TT_FN __host__ __device__ __forceinline__
+#if TT_ON_DEVICE
 #define TT_FUNCTORS_BEGIN \
   namespace TT_NS {       \
   namespace {
@@ -32,7 +32,6 @@
   }
 #else
 #include "kernels/cpu/simd/isa.h"
-#define TT_FN TT_INLINE
 #define TT_FUNCTORS_BEGIN TT_ISA_BEGIN
 #define TT_FUNCTORS_END TT_ISA_END
 #endif

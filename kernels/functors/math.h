@@ -1,11 +1,14 @@
 // Transcendental functions: real ones from cpu/math on the host, from CUDA's library on the device;
 // complex ones defined here. On the host these call the C library, whose special values are those
-// of C99 Annex G.6; single precision is computed in double and rounded once. The device has exp
-// only.
+// of C99 Annex G.6, on the device those of libcu++. Single precision is computed in double and
+// rounded once.
 #pragma once
 
 #include "kernels/functors/functor.h"
 #if defined(__CUDACC__)
+#include <cuda/std/complex>
+#endif
+#if TT_ON_DEVICE
 #include "kernels/cuda/math.h"
 #else
 #include "kernels/cpu/math/math.h"
@@ -16,14 +19,34 @@ namespace math {
 
 #if defined(__CUDACC__)
 
-template <class R> TT_FN Complex<R> exp(Complex<R> z) {
-  const R m = exp(z.re);
-  if (z.im == 0) return {m, z.im};
-  R s, c;
-  sin_cos(z.im, &s, &c);
-  if (m == 0 && z.im - z.im != 0) return {m, 0};  // exp(-inf + i inf or nan) = 0
-  if (m - m != 0 && z.im - z.im != 0) return {m, z.im - z.im};
-  return {m * c, m * s};
+// In double, rounded once.
+TT_FN ::cuda::std::complex<double> to_library(c128 z) { return {z.re, z.im}; }
+TT_FN ::cuda::std::complex<double> to_library(c64 z) { return {z.re, z.im}; }
+template <class R> TT_FN Complex<R> from_library(::cuda::std::complex<double> z) {
+  return {R(z.real()), R(z.imag())};
+}
+#define TT_COMPLEX_FUNCTION(name)                             \
+  template <class R> TT_FN Complex<R> name(Complex<R> z) {    \
+    return from_library<R>(::cuda::std::name(to_library(z))); \
+  }
+TT_COMPLEX_FUNCTION(exp)
+TT_COMPLEX_FUNCTION(log)
+TT_COMPLEX_FUNCTION(tanh)
+TT_COMPLEX_FUNCTION(sqrt)
+TT_COMPLEX_FUNCTION(sin)
+TT_COMPLEX_FUNCTION(cos)
+TT_COMPLEX_FUNCTION(asin)
+TT_COMPLEX_FUNCTION(acos)
+TT_COMPLEX_FUNCTION(atan)
+#undef TT_COMPLEX_FUNCTION
+template <class R> TT_FN Complex<R> pow(Complex<R> a, Complex<R> b) {
+  if (b.re == 0 && b.im == 0) return {1, 0};
+  return from_library<R>(::cuda::std::pow(to_library(a), to_library(b)));
+}
+template <class R> TT_FN Complex<R> sigmoid(Complex<R> z) {
+  const c128 e = exp(c128{-z.re, -z.im});
+  const c128 y = c128{1, 0} / (c128{1, 0} + e);
+  return {R(y.re), R(y.im)};
 }
 
 #else
@@ -76,6 +99,8 @@ template <class R> TT_FN Complex<R> acos(Complex<R> z) {
 template <class R> TT_FN Complex<R> atan(Complex<R> z) {
   return from_builtin<R>(__builtin_catan(to_builtin(z)));
 }
+#endif
+
 // By f(z) = -i g(iz), which is how Annex G defines these.
 template <class R> TT_FN Complex<R> turned(Complex<R> z) { return {-z.im, z.re}; }
 template <class R> TT_FN Complex<R> turned_back(Complex<R> z) { return {z.im, -z.re}; }
@@ -92,8 +117,8 @@ template <class R> TT_FN Complex<R> acosh(Complex<R> z) {
 
 template <class R> TT_FN Complex<R> scaled(c128 z, double k) { return {R(z.re * k), R(z.im * k)}; }
 template <class R> TT_FN Complex<R> exp2(Complex<R> z) {
-  return from_builtin<R>(
-      __builtin_cexp(to_builtin(c128{z.re * 0x1.62e42fefa39efp-1, z.im * 0x1.62e42fefa39efp-1})));
+  const c128 e = exp(c128{z.re * 0x1.62e42fefa39efp-1, z.im * 0x1.62e42fefa39efp-1});
+  return {R(e.re), R(e.im)};
 }
 template <class R> TT_FN Complex<R> log2(Complex<R> z) {
   return scaled<R>(log(c128{z.re, z.im}), 0x1.71547652b82fep+0);
@@ -122,8 +147,6 @@ template <class R> TT_FN bool is_hard_angle(Complex<R>) { return false; }
 template <class R> TT_FN Complex<R> sin_hard(Complex<R> z) { return sin(z); }
 template <class R> TT_FN Complex<R> cos_hard(Complex<R> z) { return cos(z); }
 template <class R> TT_FN Complex<R> tan_hard(Complex<R> z) { return tan(z); }
-
-#endif
 
 }  // namespace math
 TT_FUNCTORS_END

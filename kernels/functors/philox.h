@@ -7,13 +7,7 @@
 // lane of the sequence that starts at `offset`.
 #pragma once
 
-#include "base/platform.h"
-
-#if defined(__CUDACC__)
-#define TT_PHILOX_FN __host__ __device__ __forceinline__
-#else
-#define TT_PHILOX_FN TT_INLINE
-#endif
+#include "kernels/functors/target.h"
 
 namespace TT_NS {
 
@@ -27,7 +21,7 @@ struct PhiloxBlock {
   uint32_t word[4];
 };
 
-TT_PHILOX_FN PhiloxBlock philox(PhiloxBlock c, uint32_t k0, uint32_t k1) {
+TT_FN PhiloxBlock philox(PhiloxBlock c, uint32_t k0, uint32_t k1) {
   for (int i = 0; i < kPhiloxRounds; i++) {
     const uint64_t p0 = uint64_t(kPhiloxM0) * c.word[0];
     const uint64_t p1 = uint64_t(kPhiloxM1) * c.word[2];
@@ -40,7 +34,7 @@ TT_PHILOX_FN PhiloxBlock philox(PhiloxBlock c, uint32_t k0, uint32_t k1) {
 }
 
 // Random word `index` of the sequence (seed, offset).
-TT_PHILOX_FN uint32_t philox_word(uint64_t seed, uint64_t offset, uint64_t index) {
+TT_FN uint32_t philox_word(uint64_t seed, uint64_t offset, uint64_t index) {
   const uint64_t counter = offset + index / 64 * kPhiloxGroup + index % 16;
   const PhiloxBlock b = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}}, uint32_t(seed),
                                uint32_t(seed >> 32));
@@ -48,8 +42,8 @@ TT_PHILOX_FN uint32_t philox_word(uint64_t seed, uint64_t offset, uint64_t index
 }
 
 // [0, 1): 24 bits, and 53 bits of two words.
-TT_PHILOX_FN float uniform_f32(uint32_t w) { return float(int32_t(w >> 8)) * 0x1p-24f; }
-TT_PHILOX_FN double uniform_f64(uint32_t hi, uint32_t lo) {
+TT_FN float uniform_f32(uint32_t w) { return float(int32_t(w >> 8)) * 0x1p-24f; }
+TT_FN double uniform_f64(uint32_t hi, uint32_t lo) {
   return double(int64_t((uint64_t(hi) << 32 | lo) >> 11)) * 0x1p-53;
 }
 

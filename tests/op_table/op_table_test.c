@@ -1,7 +1,7 @@
 /* Every operator that an application can name, on every sample of its group: values against a
    reference in double precision, gradients and second derivatives against finite differences,
    in-place and into forms against the pure one, other layouts, META, the instruction set
-   TT_TEST_ISA against the baseline, the device TT_TEST_DEVICE (fake, ext) against the CPU, two
+   TT_TEST_ISA against the baseline, the device TT_TEST_DEVICE (fake, emu, ext) against the CPU, two
    threads against one. */
 #include "checks.h"
 
@@ -297,12 +297,12 @@ static int open_device(void) {
     return tt_backend_register(c, &def, &device);
   }
   device_type = TT_CUDA;
-  if (strcmp(name, "fake")) return tt_load_cuda(c, NULL);
+  if (strcmp(name, "fake")) return tt_load_cuda(c, device_library(name));
 #ifndef _WIN32
   void* library = dlopen(getenv("TT_TEST_FAKE_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
   if (library) *(void**)&fake_syncs = dlsym(library, "tt_fake_syncs");
 #endif
-  return tt_load_cuda(c, getenv("TT_TEST_FAKE_LIBRARY"));
+  return tt_load_cuda(c, device_library(name));
 }
 static int open_row(void** state) {
   const tt_allocator a = host_allocator(&host);

@@ -37,6 +37,12 @@ static void host_free(void* user, void* p, size_t size, size_t align) {
   free(p);
 }
 
+const char* device_library(const char* device) {
+  if (strcmp(device, "fake") == 0) return getenv("TT_TEST_FAKE_LIBRARY");
+  if (strcmp(device, "emu") == 0) return getenv("TT_TEST_EMU_LIBRARY");
+  return NULL;
+}
+
 tt_allocator host_allocator(Host* h) {
   const tt_allocator a = {sizeof a, h, host_alloc, host_free};
   memset(h, 0, sizeof *h);

@@ -35,6 +35,8 @@ typedef struct Host {
   int paused;      /* calls are neither counted nor failed */
 } Host;
 tt_allocator host_allocator(Host* h);
+/* The library of the device that TT_TEST_DEVICE names: fake, emu; NULL for tt's own. */
+const char* device_library(const char* device);
 
 /* The ctx of the running test, over a runtime with a counted allocator. */
 extern tt_ctx* c;

@@ -29,8 +29,7 @@ static int open_variant(void** state) {
     const tt_backend_def def = ext_def(&ext_memory, "closed");
     if (tt_backend_register(c, &def, &device)) return -1;
   } else if (name && strcmp(name, "cpu")) {
-    if (tt_load_cuda(c, strcmp(name, "fake") == 0 ? getenv("TT_TEST_FAKE_LIBRARY") : NULL))
-      return -1;
+    if (tt_load_cuda(c, device_library(name))) return -1;
     device.type = TT_CUDA;
   }
   return tt_scope_push(c) ? -1 : 0;

@@ -1,0 +1,67 @@
+// The language of device kernels. Under nvcc it is CUDA C++; under g++ with TT_EMULATED it is the
+// emulation in kernels/cuda/emu, which runs each thread of a block as a fiber. Kernels use
+// threadIdx, blockIdx, blockDim, gridDim, __syncthreads, warp shuffles and votes, atomics, and
+//   TT_SHARED(T, name, n)         T name[n], shared by the block
+//   TT_SHARED_DYNAMIC(T, name)    T* name: the bytes given to launch
+//   launch(kernel, grid, block, shared_bytes, stream, arguments…)  for <<<>>>; 0 or TT_DEVICE
+//   mma_bf16, mma_f16             mma.sync.m16n8k16
+// and nothing else of CUDA: no CUB, no cooperative groups, no cudart calls.
+#pragma once
+
+#include "base/platform.h"
+#include "tt_types.h"
+
+#if defined(__CUDACC__)
+
+#include <cuda_runtime_api.h>
+
+#define TT_SHARED(T, name, n) __shared__ T name[n]
+#define TT_SHARED_DYNAMIC(T, name)                            \
+  extern __shared__ __align__(16) unsigned char tt_dynamic[]; \
+  T* const name = reinterpret_cast<T*>(tt_dynamic)
+
+namespace TT_NS::device {
+
+// More shared memory than this must be asked for.
+constexpr size_t kUsualShared = 48 * 1024;
+
+template <class... P, class... A> int32_t launch(void (*kernel)(P...), dim3 grid, dim3 block,
+                                                 size_t shared_bytes, void* stream, A&&... a) {
+  const void* entry = reinterpret_cast<const void*>(kernel);
+  if (shared_bytes > kUsualShared &&
+      cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)) !=
+          cudaSuccess)
+    return TT_DEVICE;
+  const auto start = [&](P... p) {
+    void* arguments[] = {static_cast<void*>(&p)..., nullptr};
+    return cudaLaunchKernel(entry, grid, block, arguments, shared_bytes,
+                            static_cast<cudaStream_t>(stream));
+  };
+  return start(static_cast<P>(a)...) == cudaSuccess ? TT_OK : TT_DEVICE;
+}
+
+// d[16,8] += a[16,16] b[16,8]; the fragments are those of PTX's mma.sync.m16n8k16.
+__device__ __forceinline__ void mma_bf16(float (&d)[4], const uint32_t (&a)[4],
+                                         const uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ __forceinline__ void mma_f16(float (&d)[4], const uint32_t (&a)[4],
+                                        const uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+}  // namespace TT_NS::device
+
+#elif defined(TT_EMULATED)
+#include "kernels/cuda/emu/emu.h"
+#else
+#error "device kernels are compiled by nvcc, or with TT_EMULATED by g++"
+#endif

@@ -1,0 +1,339 @@
+// Elementwise kernels of the device: a functor over an ElementPlan. One kernel for each functor,
+// compute type T and storage S (T itself; f16 and bf16 for float) serves dense and strided
+// operands:
+//
+//   group of kVector elements along dimension 0 -> Walk -> place in each operand
+//   an operand with unit stride there loads its group at once (16 bytes), one with stride 0 repeats
+//
+// Operands of other dtypes than S, and plans of more than kMaxWalkDims dimensions, are first copied
+// into the workspace (staging.h).
+#pragma once
+
+#include "kernels/cuda/convert.h"
+#include "kernels/cuda/staging.h"
+#include "kernels/cuda/strided.h"
+#include "kernels/functors/functor.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int kPointwiseThreads = 256;
+
+template <class... Ts> struct Set {};
+struct SetAll {};
+using Set_float = Set<float, double, c64, c128>;
+using Set_real_float = Set<float, double>;
+using Set_arith = Set<float, double, int32_t, int64_t, c64, c128>;
+using Set_real = Set<float, double, int32_t, int64_t>;
+using Set_bitwise = Set<int64_t, int32_t, uint8_t, bool>;
+using Set_logical = Set<bool>;
+using Set_all = SetAll;
+enum OutKind { kOut_same, kOut_bool };
+
+template <class F>
+concept HasBoolInputs = requires {
+  F::kBoolIn;
+};
+template <class F> constexpr uint32_t kBoolInputs = 0;
+template <HasBoolInputs F> constexpr uint32_t kBoolInputs<F> = F::kBoolIn;
+
+// Bit k: operand k is bool, whatever T is.
+template <class F, class T, OutKind kOut>
+constexpr uint32_t kBoolOperands = __is_same(T, bool)
+                                       ? 15u
+                                       : kBoolInputs<F> | (kOut == kOut_bool ? 1u : 0u);
+
+template <class T> struct StoredOf { using type = T; };
+template <> struct StoredOf<bool> { using type = uint8_t; };
+
+template <class T> constexpr int kVector = sizeof(T) >= 16 ? 1
+                                                           : (sizeof(T) == 1 ? 8 : 16 / sizeof(T));
+
+template <class X, int n> struct alignas(sizeof(X) * n) Pack { X v[n]; };
+
+template <class T, int kArity> struct PointwiseArguments {
+  int64_t n;       // elements
+  int64_t groups;  // of kVector elements; of one if not in_groups
+  // Every group is kVector elements of one row, and aligned; only the last one may be short, in a
+  // plan of one dimension.
+  bool in_groups;
+  bool repeats[kArity + 1];  // operand k has stride 0 along dimension 0
+  char* ptr[kArity + 1];     // NULL: a number
+  T number[kArity + 1];
+  bool flag[kArity + 1];  // the number of an operand that is bool
+  Param<T> param;
+  Walk<kArity + 1> walk;
+};
+
+template <bool kFirst, class A, class B> struct Choose { using type = A; };
+template <class A, class B> struct Choose<false, A, B> { using type = B; };
+
+// The operands of one kernel as it reads and writes them.
+template <class F, class T, class S, int kArity, uint32_t kBools> struct Pointwise {
+  static constexpr int kGroup = kVector<typename StoredOf<S>::type>;
+  using Arguments = PointwiseArguments<T, kArity>;
+  template <int k> static constexpr bool kIsBool = (kBools >> k & 1) != 0;
+  template <int k> using Stored =
+      typename Choose<(kBools >> k & 1) != 0, uint8_t, typename StoredOf<S>::type>::type;
+  template <int k> using Value = typename Choose<(kBools >> k & 1) != 0, bool, T>::type;
+
+  template <int k> static __device__ __forceinline__ Value<k> value_of(Stored<k> x) {
+    if constexpr (kIsBool<k>) return x != 0;
+    else if constexpr (kIsHalf<S>) return widen(x);
+    else return x;
+  }
+  template <class V> static __device__ __forceinline__ Stored<0> stored_as(V x) {
+    if constexpr (__is_same(Stored<0>, F16)) return narrow_f16(x);
+    else if constexpr (__is_same(Stored<0>, BF16)) return narrow_bf16(x);
+    else return Stored<0>(x);
+  }
+
+  // The group of operand k at p as values.
+  template <int k> static __device__ __forceinline__ void load(const Arguments& a, const char* p,
+                                                               Value<k> (&out)[kGroup]) {
+    if (!a.ptr[k] || a.repeats[k]) {
+      Value<k> one;
+      if (a.ptr[k]) one = value_of<k>(*reinterpret_cast<const Stored<k>*>(p));
+      else if constexpr (kIsBool<k>) one = a.flag[k];
+      else one = a.number[k];
+#pragma unroll
+      for (int j = 0; j < kGroup; j++) out[j] = one;
+      return;
+    }
+    const auto all = *reinterpret_cast<const Pack<Stored<k>, kGroup>*>(p);
+#pragma unroll
+    for (int j = 0; j < kGroup; j++) out[j] = value_of<k>(all.v[j]);
+  }
+  template <int k>
+  static __device__ __forceinline__ Value<k> load_one(const Arguments& a, const char* p) {
+    if (a.ptr[k]) return value_of<k>(*reinterpret_cast<const Stored<k>*>(p));
+    if constexpr (kIsBool<k>) return a.flag[k];
+    else return a.number[k];
+  }
+
+  static __device__ __forceinline__ void run_group(const Arguments& a, int64_t group) {
+    int64_t at[kArity + 1];
+    a.walk.find(group, at);
+    Value<1> x[kGroup];
+    Value<2> y[kGroup];
+    Value<3> z[kGroup];
+    if constexpr (kArity >= 1) load<1>(a, a.ptr[1] + at[1], x);
+    if constexpr (kArity >= 2) load<2>(a, a.ptr[2] + at[2], y);
+    if constexpr (kArity >= 3) load<3>(a, a.ptr[3] + at[3], z);
+    Pack<Stored<0>, kGroup> out;
+#pragma unroll
+    for (int j = 0; j < kGroup; j++) {
+      if constexpr (kArity == 0) out.v[j] = stored_as(F::template op<T>(a.param));
+      else if constexpr (kArity == 1) out.v[j] = stored_as(F::op(x[j], a.param));
+      else if constexpr (kArity == 2) out.v[j] = stored_as(F::op(x[j], y[j], a.param));
+      else out.v[j] = stored_as(F::op(x[j], y[j], z[j], a.param));
+    }
+    *reinterpret_cast<Pack<Stored<0>, kGroup>*>(a.ptr[0] + at[0]) = out;
+  }
+
+  // within: position behind the place that Walk finds, along dimension 0.
+  static __device__ __forceinline__ void run_one(const Arguments& a, int64_t i, int64_t within) {
+    int64_t at[kArity + 1];
+    a.walk.find(i, at);
+    const auto place = [&](int k, int64_t bytes) {
+      return a.ptr[k] + at[k] + (a.repeats[k] ? 0 : within * bytes);
+    };
+    Stored<0> out;
+    if constexpr (kArity == 0) {
+      out = stored_as(F::template op<T>(a.param));
+    } else if constexpr (kArity == 1) {
+      out = stored_as(F::op(load_one<1>(a, place(1, sizeof(Stored<1>))), a.param));
+    } else if constexpr (kArity == 2) {
+      out = stored_as(F::op(load_one<1>(a, place(1, sizeof(Stored<1>))),
+                            load_one<2>(a, place(2, sizeof(Stored<2>))), a.param));
+    } else {
+      out = stored_as(F::op(load_one<1>(a, place(1, sizeof(Stored<1>))),
+                            load_one<2>(a, place(2, sizeof(Stored<2>))),
+                            load_one<3>(a, place(3, sizeof(Stored<3>))), a.param));
+    }
+    *reinterpret_cast<Stored<0>*>(place(0, sizeof(Stored<0>))) = out;
+  }
+};
+
+template <class F, class T, class S, int kArity, uint32_t kBools>
+__global__ void __launch_bounds__(kPointwiseThreads)
+    pointwise(const __grid_constant__ PointwiseArguments<T, kArity> a) {
+  using Body = Pointwise<F, T, S, kArity, kBools>;
+  const int64_t i = int64_t(blockIdx.x) * kPointwiseThreads + threadIdx.x;
+  if (i >= a.groups) return;
+  if (!a.in_groups) {
+    Body::run_one(a, i, 0);
+    return;
+  }
+  const int64_t left = a.n - i * Body::kGroup;
+  if (left >= Body::kGroup) {
+    Body::run_group(a, i);
+    return;
+  }
+  for (int64_t j = 0; j < left; j++) Body::run_one(a, i, j);
+}
+
+// ---- on the host ----
+
+// The number that stands for operand k. Where values are only moved: its bytes as `native`.
+template <class T, bool kMoves> T number_as(const ElementPlan& p, int k, int32_t native) {
+  const char* from = p.scalar[k];
+  const int32_t dtype = p.dtype[k];
+  if constexpr (!kMoves) return load_element<T>(from, dtype);
+  alignas(16) char bits[16] = {};
+  if (dtype == native) __builtin_memcpy(bits, from, kItemSize[native & 15]);
+  else if (dtype >= TT_C64) store_element(bits, native, load_element<c128>(from, dtype));
+  else if (dtype >= TT_F16) store_element(bits, native, load_element<double>(from, dtype));
+  else store_element(bits, native, load_element<int64_t>(from, dtype));
+  T value;
+  __builtin_memcpy(static_cast<void*>(&value), bits, sizeof value);
+  return value;
+}
+
+// Whether groups of kGroup elements are aligned runs, or single elements, of every operand.
+inline bool can_group(const ElementPlan& p, int n_operands, const int64_t* item, int group) {
+  if (p.ndim > 1 && p.size[0] % group != 0) return false;
+  for (int k = 0; k < n_operands; k++) {
+    if (!p.ptr[k] || p.stride[k][0] == 0) continue;
+    if (p.stride[k][0] != item[k]) return false;
+    const int64_t bytes = item[k] * group;
+    if (reinterpret_cast<uintptr_t>(p.ptr[k]) % uint64_t(bytes) != 0) return false;
+    for (int d = 1; d < p.ndim; d++)
+      if (p.stride[k][d] % bytes != 0) return false;
+  }
+  return true;
+}
+
+template <class F, class T, class S, int kArity, uint32_t kBools>
+int32_t launch_pointwise(const ElementPlan& p, const Param<T>& param, const T* number,
+                         const bool* flag, void* stream) {
+  using Body = Pointwise<F, T, S, kArity, kBools>;
+  PointwiseArguments<T, kArity> a;
+  const int64_t item[4] = {
+      sizeof(typename Body::template Stored<0>), sizeof(typename Body::template Stored<1>),
+      sizeof(typename Body::template Stored<2>), sizeof(typename Body::template Stored<3>)};
+  a.n = p.n;
+  a.param = param;
+  a.in_groups = Body::kGroup > 1 && can_group(p, kArity + 1, item, Body::kGroup);
+  const int64_t unit = a.in_groups ? Body::kGroup : 1;
+  a.groups = (p.n + unit - 1) / unit;
+  for (int k = 0; k <= kArity; k++) {
+    a.ptr[k] = p.ptr[k];
+    a.number[k] = number[k];
+    a.flag[k] = flag[k];
+    a.repeats[k] = p.stride[k][0] == 0;
+  }
+  a.walk.set(p, unit);
+  return device::launch(pointwise<F, T, S, kArity, kBools>,
+                        blocks_for(a.groups, kPointwiseThreads, 1), kPointwiseThreads, 0, stream,
+                        a);
+}
+
+template <class T> using Launcher = int32_t (*)(const ElementPlan&, const Param<T>&,
+                                                const T* number, const bool* flag, void* stream);
+
+template <class F, class T, int kArity, uint32_t kBools>
+Launcher<T> launcher_for([[maybe_unused]] int32_t stored) {
+  if constexpr (__is_same(T, float)) {
+    if (stored == TT_F16) return launch_pointwise<F, T, F16, kArity, kBools>;
+    if (stored == TT_BF16) return launch_pointwise<F, T, BF16, kArity, kBools>;
+  }
+  return launch_pointwise<F, T, T, kArity, kBools>;
+}
+
+// A functor picks the one that fits the numbers of the call; on the host, so that each is a kernel.
+template <class T, int kArity, uint32_t kBools> struct Picked {
+  Launcher<T> (**finder)(int32_t);
+  template <class G> TT_FN void operator()(G) const {
+    *finder = launcher_for<G, T, kArity, kBools>;
+  }
+};
+template <class F, class T>
+concept Picks = requires(const Param<T>& p) {
+  F::template pick<T>(p, Picked<T, 1, 0>{});
+};
+template <class F, class T>
+concept Prepares = requires(Param<T>& p) {
+  F::prepare(p);
+};
+
+template <class F, class T, int kArity, uint32_t kBools, bool kMoves>
+int32_t run_pointwise_as(const ElementPlan& given, void* stream, void* workspace) {
+  if (given.n == 0) return TT_OK;
+  const Natives native = natives_of(given, kBools, kMoves);
+  ElementPlan copy;
+  const ElementPlan& p = staged(given, native, &copy);
+  T number[kMaxOperands] = {};
+  bool flag[kMaxOperands] = {};
+  for (int k = 1; k <= kArity; k++) {
+    if (p.ptr[k]) continue;
+    if (kBools >> k & 1) flag[k] = load_element<bool>(p.scalar[k], p.dtype[k]);
+    else number[k] = number_as<T, kMoves>(p, k, native.dtype[k]);
+  }
+  Param<T> param;
+  if constexpr (kMoves) {
+    param = {};
+    for (int i = 0; i < 2; i++) {
+      param.has[i] = p.param[i].kind != 0;
+      if (param.has[i]) encode_number(&param.v[i], p.compute, p.param[i]);
+    }
+  } else {
+    param = load_param<T>(p.param);
+  }
+  if constexpr (Prepares<F, T>) F::prepare(param);
+  Launcher<T> (*finder)(int32_t) = nullptr;
+  if constexpr (Picks<F, T>) F::template pick<T>(param, Picked<T, kArity, kBools>{&finder});
+  else finder = launcher_for<F, T, kArity, kBools>;
+  const Launcher<T> run = finder(native.values);
+  if (&p == &given) return run(p, param, number, flag, stream);
+  int32_t status = stage_inputs(given, native, &copy, workspace, stream);
+  if (status == TT_OK) status = run(copy, param, number, flag, stream);
+  if (status == TT_OK) status = unstage_output(given, copy, stream);
+  return status;
+}
+
+template <class F, int kArity, OutKind kOut, class... Ts>
+int32_t run_pointwise(Set<Ts...>, const ElementPlan& p, void* stream, void* workspace) {
+  int32_t status = TT_INTERNAL;
+  const auto run_if = [&]<class T>(T) {
+    if (p.compute != Traits<T>::kDtype && !__is_same(Set<Ts...>, Set_logical)) return false;
+    status = run_pointwise_as<F, T, kArity, kBoolOperands<F, T, kOut>, false>(p, stream, workspace);
+    return true;
+  };
+  (void)(run_if(Ts{}) || ...);
+  return status;
+}
+
+template <class F, int kArity, OutKind kOut>
+int32_t run_pointwise(SetAll, const ElementPlan& p, void* stream, void* workspace) {
+  constexpr uint32_t kBools = kBoolInputs<F>;
+  switch (kItemSize[p.compute & 15]) {
+    case 1: return run_pointwise_as<F, uint8_t, kArity, kBools, true>(p, stream, workspace);
+    case 2: return run_pointwise_as<F, uint16_t, kArity, kBools, true>(p, stream, workspace);
+    case 4: return run_pointwise_as<F, uint32_t, kArity, kBools, true>(p, stream, workspace);
+    case 8: return run_pointwise_as<F, uint64_t, kArity, kBools, true>(p, stream, workspace);
+    default: return run_pointwise_as<F, Bytes16, kArity, kBools, true>(p, stream, workspace);
+  }
+}
+
+template <class F, OutKind kOut, class S> size_t pointwise_workspace(S, const void* plan) {
+  const ElementPlan& p = *static_cast<const ElementPlan*>(plan);
+  constexpr bool kMoves = __is_same(S, SetAll);
+  uint32_t bools = kBoolInputs<F> | (kOut == kOut_bool ? 1u : 0u);
+  if ((p.compute == TT_BOOL && !kMoves) || __is_same(S, Set_logical)) bools = 15;
+  return staging_bytes(p, natives_of(p, bools, kMoves));
+}
+
+}  // namespace
+}  // namespace TT_NS
+
+// Defines a row: its name, functor, number of inputs, compute set and output, as in
+// kernels/functors/gen.
+#define TT_ELEMENTWISE(name, functor, arity, compute_set, out_kind)                      \
+  int32_t name(const void* plan, void* stream, void* workspace) {                        \
+    return run_pointwise<functor, arity, kOut_##out_kind>(                               \
+        Set_##compute_set{}, *static_cast<const ElementPlan*>(plan), stream, workspace); \
+  }                                                                                      \
+  size_t name##_workspace(const void* plan) {                                            \
+    return pointwise_workspace<functor, kOut_##out_kind>(Set_##compute_set{}, plan);     \
+  }
