@@ -306,6 +306,18 @@ tt_status tt_device_reset_peak(tt_ctx *c, const tt_device *device);
 tt_status tt_device_can_access_peer(tt_ctx *c, const tt_device *device, const tt_device *peer,
                                     int32_t *out);
 
+/* Copies a tensor of the CPU to pinned memory: copies from there to CUDA devices do not wait, and
+   neither do those of tt_copy_non_blocking. The memory is reused after the copies that use it. A
+   tensor in pinned memory is returned as it is. No gradient.
+   @null device: for the first CUDA device */
+tt_status tt_pin_memory(tt_ctx *c, const tt_tensor *t, const tt_device *device, tt_tensor **out);
+
+/* Copies src to dst without waiting, if one of them is in pinned memory and the other one on a CUDA
+   device, both are contiguous and have the same shape and dtype; otherwise as tt_copy_. The values
+   of a pinned dst are there when the stream on which the ctx computes has been synchronised. No
+   gradient. */
+tt_status tt_copy_non_blocking(tt_ctx *c, tt_tensor *dst, const tt_tensor *src);
+
 /* ---- streams and events of CUDA devices ----
    The work of a stream is done in order, beside that of other streams. A device has a stream of its
    own, on which all ctxs compute. A ctx that sets another one orders it after what the ctx has
@@ -382,7 +394,7 @@ tt_status tt_event_query(tt_ctx *c, tt_event *e, int32_t *out);
 tt_status tt_event_synchronize(tt_ctx *c, tt_event *e);
 
 /* Returns the milliseconds from one event to another. Both must have happened. */
-tt_status tt_event_elapsed(tt_ctx *c, tt_event *start, tt_event *end, double *out);
+tt_status tt_event_elapsed(tt_ctx *c, tt_event *start, tt_event *stop, double *out);
 
 /* A device of the application, for all ctxs of the runtime: its memory and its operators are
    callbacks, which run on the threads of the calls that need them, several at once if there are
@@ -515,6 +527,9 @@ uint32_t tt_tensor_version(const tt_tensor *t);
 
 /* Returns whether the elements are row-major and without gaps. */
 int32_t tt_tensor_is_contiguous(const tt_tensor *t);
+
+/* Returns whether the tensor is in pinned memory. */
+int32_t tt_tensor_is_pinned(const tt_tensor *t);
 
 /* Returns whether the tensor may be written; memory that was imported or mapped as read-only may
    not. */

@@ -1,6 +1,9 @@
 // Facts and memory of CUDA devices, their streams and events.
 #include "capi/api.h"
+#include "core/pinned.h"
+#include "dispatch/key.h"
 #include "modes/streams.h"
+#include "ops/gen/ops.h"
 
 using namespace TT_NS;
 
@@ -88,6 +91,53 @@ tt_status tt_device_can_access_peer(tt_ctx* h, const tt_device* device, const tt
     CudaDevice& b = cuda_arg(c, peer, "peer", 2);
     if (a.index != b.index && a.backend->peer_access)
       *out = a.backend->peer_access(a.index, b.index);
+  });
+}
+
+// ---- pinned memory ----
+
+tt_status tt_pin_memory(tt_ctx* h, const tt_tensor* t, const tt_device* device, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "pin_memory", [&](Ctx& c) {
+    const Tensor& src = tensor_arg(t, "t", 1);
+    out_arg(out, "out", 3);
+    if (!src.is_cpu())
+      fail_arg(TT_DEVICE, "t", "t is on {}: only tensors of the CPU can be pinned",
+               fmt(src.device));
+    if (is_pinned(*src.storage)) return give(c, out, TensorRef::share(&src));
+    MaskGuard no_grad(bit(kKeyAutograd));
+    TensorRef pinned = new_pinned(cuda_arg(c, device, "device", 2), src.sizes(), src.dtype);
+    op::copy_(*pinned, src);
+    give(c, out, std::move(pinned));
+  });
+}
+int32_t tt_tensor_is_pinned(const tt_tensor* h) {
+  const Tensor* t = tensor_of(h);
+  return t && t->tag == kTagTensor && is_pinned(*t->storage);
+}
+
+static bool is_block_pair(const Tensor& a, const Tensor& b) {
+  return a.dtype == b.dtype && same(a.sizes(), b.sizes()) && a.contiguous() && b.contiguous() &&
+         a.is_cpu() != b.is_cpu();
+}
+tt_status tt_copy_non_blocking(tt_ctx* h, tt_tensor* dst, const tt_tensor* src) {
+  return api_call(h, "copy_non_blocking", [&](Ctx& c) {
+    Tensor& to = mutable_arg(dst, "dst", 1);
+    const Tensor& from = tensor_arg(src, "src", 2);
+    const Tensor& cpu = to.is_cpu() ? to : from;
+    const Tensor& other = to.is_cpu() ? from : to;
+    const bool fits = is_block_pair(to, from) && other.device.type == TT_CUDA &&
+                      is_pinned(*cpu.storage) && to.storage->writable;
+    MaskGuard no_grad(bit(kKeyAutograd));
+    if (!fits) return op::copy_(to, from);
+    if (!to.numel) return;
+    DeviceStream& stream = current_stream(runtime_cuda(c.rt, other.device.index));
+    wait_for_writer(stream, *other.storage);
+    if (&other == &to) wait_for_users(stream, *other.storage);
+    copy_pinned(c, to.data, to.device, from.data, from.device, to.numel * to.item_size(),
+                *cpu.storage);
+    mark_used(stream, *other.storage, &other == &to);
+    to.bump_version();
   });
 }
 
@@ -225,16 +275,16 @@ tt_status tt_event_synchronize(tt_ctx* h, tt_event* e) {
     cuda_check(d, d.backend->event_sync(d.index, event.handle), "the work before an event");
   });
 }
-tt_status tt_event_elapsed(tt_ctx* h, tt_event* start, tt_event* end, double* out) {
+tt_status tt_event_elapsed(tt_ctx* h, tt_event* start, tt_event* stop, double* out) {
   if (out) *out = 0;
   return api_call(h, "event_elapsed", [&](Ctx&) {
     DeviceEvent& a = event_arg(start, "start", 1);
-    DeviceEvent& b = event_arg(end, "end", 2);
+    DeviceEvent& b = event_arg(stop, "stop", 2);
     out_arg(out, "out", 3);
     CudaDevice& d = *a.device;
     cuda_usable(d);
     for (const DeviceEvent* e : {&a, &b}) {
-      const char* name = e == &a ? "start" : "end";
+      const char* name = e == &a ? "start" : "stop";
       if (e->device != &d)
         fail_arg(TT_DEVICE, name, "the events are of two devices: must be of one");
       if (!e->timed) fail_arg(TT_INVALID_ARG, name, "{} was made without timing", name);

@@ -52,7 +52,8 @@ struct DeviceBackend {
   DeviceKernel kernels[kMaxKernels];            // by Kernel::id; NULL: not implemented
 
   // ---- optional: a table without stream_new has none of them, and one stream for each device ----
-  int32_t block_rule;  // a BlockRule
+  int32_t block_rule;   // a BlockRule
+  int32_t cpu_scratch;  // 1: kernels use the scratch memory that a plan has for those of the CPU
   int32_t (*stream_new)(int32_t device, int32_t priority, void** out);
   void (*stream_free)(int32_t device, void* stream);  // work that it has goes on
   int32_t (*stream_wait)(int32_t device, void* stream, void* event);

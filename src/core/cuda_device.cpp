@@ -2,6 +2,7 @@
 
 #include "core/ctx.h"
 #include "core/device_checks.h"
+#include "core/pinned.h"
 
 #include <string.h>
 
@@ -14,6 +15,7 @@ const char* why_no_cuda = "";
 
 static void destroy_device(void* p) {
   auto* d = static_cast<CudaDevice*>(p);
+  end_pinned(*d);
   if (d->own.handle && !d->lost && *d->alive) d->backend->stream_free(d->index, d->own.handle);
   os_free(d);
 }

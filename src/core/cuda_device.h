@@ -14,6 +14,7 @@ struct Runtime;
 struct Storage;
 struct Tensor;
 struct CudaDevice;
+struct PinnedBlock;
 class DeviceChecks;
 
 // A stream of a device. Number 0 is the device's own; it lives as long as the device.
@@ -47,7 +48,9 @@ struct CudaDevice {
   Mutex mutex;                         // guards what follows
   DeviceStream* streams[kMaxStreams];  // by number; NULL: unused. [0] is `own`
   DeviceChecks* checks;                // NULL: none was started yet
-  char first_error[256];               // text of the error that lost the device
+  Mutex pinned_mutex;
+  PinnedBlock* pinned;    // guarded by pinned_mutex: all blocks (core/pinned.h)
+  char first_error[256];  // text of the error that lost the device
 };
 
 // Opens the library that is beside libtt or on the loader's path, if there is one; otherwise

@@ -1,4 +1,5 @@
 // Copies and conversions.
+#include "core/pinned.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -28,7 +29,10 @@ static TensorRef moved(const Tensor& src, Device to) {
   TensorRef rows = dense_input(src);
   TensorRef out = new_tensor(src.sizes(), src.dtype, to);
   if (src.device.type == TT_CUDA) wait_for_writer(stream_of(src.device), *rows->storage);
-  transfer(out->data, to, rows->data, src.device, out->numel * out->item_size());
+  const int64_t bytes = out->numel * out->item_size();
+  if (bytes && to.type == TT_CUDA && is_pinned(*rows->storage))
+    copy_pinned(ctx(), out->data, to, rows->data, src.device, bytes, *rows->storage);
+  else transfer(out->data, to, rows->data, src.device, bytes);
   // The Stream mode does not see this operator: it launches no kernel.
   if (src.device.type == TT_CUDA) mark_used(stream_of(src.device), *rows->storage, false);
   if (to.type == TT_CUDA) mark_used(stream_of(to), *out->storage, true);

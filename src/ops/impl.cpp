@@ -160,6 +160,8 @@ void launch_stages(const Kernel& k, Device device, Stages* run) {
 }
 
 Workspace::Workspace(int64_t bytes, Device device) {
+  // Kernels of a device have scratch memory of their own (DeviceBackend::workspace_bytes).
+  if (device.type == TT_CUDA && !runtime_cuda(ctx().rt, device.index).backend->cpu_scratch) return;
   if (bytes) t_ = new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
 }
 

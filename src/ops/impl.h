@@ -64,7 +64,8 @@ TensorRef as_dtype(TensorRef t, Dtype d);
 // on a device.
 void launch_stages(const Kernel& k, Device device, Stages* run);
 
-// Scratch memory of a plan, on the device of its tensors; NULL for 0 bytes.
+// Scratch memory of a plan, on the device of its tensors; NULL for 0 bytes, and on CUDA devices
+// whose kernels have their own.
 class Workspace {
  public:
   Workspace(int64_t bytes, Device device);

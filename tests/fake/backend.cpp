@@ -294,6 +294,7 @@ DeviceBackend g_backend = {.build_id = kBuildId,
 #undef TT_KERNEL_ROW
                                },
                            .block_rule = kWholeBlocks,
+                           .cpu_scratch = 1,
                            .stream_new = stream_new,
                            .stream_free = stream_free,
                            .stream_wait = stream_wait,

@@ -35,6 +35,9 @@ side.synchronize()
 assert side.query() and side.cuda_stream
 with cuda.stream(None):
     pass
+pinned = tt.arange(6.0).pin_memory()
+assert pinned.is_pinned() and pinned.pin_memory() is pinned and not tt.zeros(2).is_pinned()
+assert pinned.to("cuda", non_blocking=True).tolist() == pinned.tolist() == [0, 1, 2, 3, 4, 5]
 used = cuda.memory_allocated()
 assert 0 < used <= cuda.memory_reserved() and used <= cuda.max_memory_allocated()
 free, total = cuda.mem_get_info()

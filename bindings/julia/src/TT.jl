@@ -46,16 +46,22 @@ include("modes.jl")
 include("transform.jl")
 include("data.jl")
 include("distributed.jl")
+include("streams.jl")
 
 export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 
 # What else is for users. `public` is a keyword from Julia 1.11 on.
 const PUBLIC = (OPERATORS..., ALIASES...,
     :.., :BFloat16, :Device, :Error, :CustomFunction, :CancelToken, :Generator, :Module, :Optimizer,
-    :Dataset, :Ddp, :Group, :Loader, :Work, :all_gather!, :all_reduce!, :all_to_all!, :barrier,
+    :Dataset, :Ddp, :Event, :Group, :Loader, :Work,
+    :all_gather!, :all_reduce!, :all_to_all!, :barrier,
     :broadcast!, :gather!, :group_rank, :group_size, :no_sync, :prepare_forward!, :recv!, :reduce!,
     :reduce_scatter!, :scatter!, :send, :split_group,
-    :Sampler, :Scheduler, :StateDict, :SafeTensors, :accumulated_grad,
+    :Sampler, :Scheduler, :StateDict, :Stream, :can_access_peer, :copy_non_blocking!,
+    :current_stream, :default_stream, :device_index, :device_memory, :device_properties,
+    :elapsed_ms, :is_done, :is_pinned, :pin_memory, :record!, :reset_peak_memory!, :set_stream!,
+    :stream_ptr, :wait_event!, :wait_stream!, :with_stream,
+    :SafeTensors, :accumulated_grad,
     :add_param_group!, :attend,
     :build_info, :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module,
     :detect_anomaly, :device,

@@ -26,6 +26,8 @@ for (name, release, what) in [
          "A collective call or a transfer of a group: `wait(w)`, `istaskdone(w)`."),
         (:Group, C.tt_group_release, "Processes that communicate."),
         (:Ddp, C.tt_ddp_release, "Data-parallel training of a module over a group."),
+        (:Stream, C.tt_stream_release, "A queue of work on a CUDA device."),
+        (:Event, C.tt_event_release, "A point in the work of a stream."),
         (:CancelToken, C.tt_cancel_release,
          "`TT.with_cancel(f, token)`: calls of f's task fail with a CancelledError once any task " *
          "has called `TT.cancel(token)`.")]

@@ -70,15 +70,23 @@ class TensorLayout:
         return 0
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Returns False: tt does not lock pages."""
-        return False
+        """Returns whether CUDA devices copy from and to the tensor without waiting."""
+        from ._lib import quick
+
+        return bool(quick.tt_tensor_is_pinned(self))
 
     def pin_memory(self, device: Any = None) -> Self:
-        """Returns self: tt does not lock pages."""
-        return self
+        """Returns a copy in pinned memory; self without a CUDA device, or if it is pinned."""
+        from . import cuda
+        from ._convert import place
+        from ._tensor import tensor_result
+
+        if not cuda.is_available() or self.is_pinned():
+            return self
+        return tensor_result("tt_pin_memory", self, place(device))
 
     def record_stream(self, stream: Any) -> None:
-        """Does nothing: all work of a device is in order."""
+        """Does nothing: memory is reused only after the streams that use it."""
 
     # ---- shared memory ----
 

@@ -212,8 +212,8 @@ static void test_memory(void** state) {
   fake_cut_blocks(0);
 }
 
-/* Indices out of range and other values that a call refuses are found while it runs, and reported at
-   the next synchronisation: the first one, with operator, argument, position and value. */
+/* Indices out of range and other values that a call refuses are found while it runs, and reported
+   at the next synchronisation: the first one, with operator, argument, position and value. */
 static void test_faults_come_late(void** state) {
   CTX;
   static const int64_t kGood[] = {0, 1, 1}, kBad[] = {1, 7, 0};
@@ -263,6 +263,49 @@ static void test_faults_come_late(void** state) {
   tt_tensor_release(good);
   tt_tensor_release(bad);
   tt_tensor_release(zero);
+}
+
+/* Copies from and to pinned memory do not wait; the memory is reused after them. */
+static void test_pinned(void** state) {
+  CTX;
+  uint64_t order;
+  load_fake(c);
+  for (order = 0; order < 10; order++) {
+    const tt_to_opts to = {.set = TT_TO_DEVICE, .device = {TT_CUDA, 0}};
+    const int64_t before = fake_syncs();
+    tt_stream *s, *own;
+    tt_tensor *host = mat(c, k1234, 2, 2), *pinned, *again, *x = NULL, *y = NULL;
+    fake_late(order);
+    OK(tt_pin_memory(c, host, NULL, &pinned));
+    assert_true(tt_tensor_is_pinned(pinned) && !tt_tensor_is_pinned(host));
+    assert_int_equal(tt_tensor_device_type(pinned), TT_CPU);
+    OK(tt_pin_memory(c, pinned, NULL, &again));
+    assert_ptr_equal(again, pinned);
+    tt_tensor_release(again);
+    OK(tt_to(c, pinned, &to, &x));
+    tt_tensor_release(pinned); /* the copy may still be ahead */
+    OK(tt_add_(c, host, host));
+    OK(tt_pin_memory(c, host, NULL, &pinned));
+    OK(tt_stream_new(c, NULL, 0, &s));
+    OK(tt_stream_set(c, s));
+    OK(tt_mul(c, x, x, &y)); /* 1 4 9 16 */
+    OK(tt_copy_non_blocking(c, pinned, y));
+    assert_int_equal(fake_syncs(), before);
+    OK(tt_stream_synchronize(c, s));
+    HOLDS(pinned, 1, 4, 9, 16);
+    OK(tt_copy_non_blocking(c, y, pinned));
+    OK(tt_copy_non_blocking(c, host, y)); /* pageable: waits */
+    HOLDS(host, 1, 4, 9, 16);
+    OK(tt_stream_default(c, NULL, &own));
+    OK(tt_stream_set(c, own));
+    tt_stream_release(own);
+    tt_stream_release(s);
+    tt_tensor_release(host);
+    tt_tensor_release(pinned);
+    tt_tensor_release(x);
+    tt_tensor_release(y);
+  }
+  fake_late(0);
 }
 
 /* The error that loses a device is the one that all later calls report; the process goes on. */
@@ -344,9 +387,15 @@ static void test_outlive(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_handles), TEST(test_streams_run_late),    TEST(test_gradient_on_a_stream),
-      TEST(test_memory),  TEST(test_faults_come_late),    TEST(test_lost_device),
-      TEST(test_fork),    cmocka_unit_test(test_outlive),
+      TEST(test_handles),
+      TEST(test_streams_run_late),
+      TEST(test_gradient_on_a_stream),
+      TEST(test_memory),
+      TEST(test_faults_come_late),
+      TEST(test_pinned),
+      TEST(test_lost_device),
+      TEST(test_fork),
+      cmocka_unit_test(test_outlive),
   };
   return cmocka_run_group_tests(tests, open_fake, NULL);
 }

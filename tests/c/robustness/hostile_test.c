@@ -136,6 +136,7 @@ static const char* const kNullable[][2] = {
     {"tt_stream_default", "device"},
     {"tt_event_new", "device"},
     {"tt_event_record", "s"},
+    {"tt_pin_memory", "device"},
 };
 
 static int nullable(const Function* f, const Place* p) {
@@ -215,6 +216,7 @@ static const double kReals[1] = {0.5};
 static const char* const kTextList[1] = {"a"};
 static const float kFour[4] = {1, 2, 3, 4};
 static void make_live(void) {
+  const char* fake = getenv("TT_TEST_FAKE_LIBRARY");
   OK(tt_ctx_runtime(c, &live.rt));
   OK(tt_tensor_from_data(c, kFour, TT_F32, kShape, 1, &live.tensor));
   OK(tt_requires_grad_(c, live.tensor, 1));
@@ -236,8 +238,8 @@ static void make_live(void) {
   OK(tt_group_barrier(c, live.group, &live.work));
   OK(tt_ddp_new(c, live.module, live.group, NULL, &live.ddp));
   OK(tt_plan_new(c, live.graph, NULL, &live.plan));
-  if (getenv("TT_TEST_FAKE_LIBRARY")) {
-    OK(tt_load_cuda(c, getenv("TT_TEST_FAKE_LIBRARY")));
+  if (fake && *fake) {
+    OK(tt_load_cuda(c, fake));
     OK(tt_stream_new(c, NULL, 0, &live.stream));
     OK(tt_event_new(c, NULL, 1, &live.event));
   }

@@ -29,6 +29,45 @@ Returns whether the tensor may be written; memory that was imported or mapped as
 is_writable(t::Tensor) = C.tt_tensor_is_writable(t) != 0
 "Returns whether autograd treats the tensor as a view of another one."
 is_view(t::Tensor) = C.tt_tensor_is_view(t) != 0
+"Returns whether the tensor is in pinned memory."
+is_pinned(t::Tensor) = C.tt_tensor_is_pinned(t) != 0
+"""
+Copies src to dst without waiting, if one of them is in pinned memory and the other one on a CUDA
+device, both are contiguous and have the same shape and dtype; otherwise as `tt_copy_`. The values
+of a pinned dst are there when the stream on which the ctx computes has been synchronised. No
+gradient.
+"""
+copy_non_blocking!(dst::Tensor, src::Tensor) = (check(C.tt_copy_non_blocking(ctx(), dst, src)); dst)
+"Computes on the stream from now on, for operators of the ctx on its device."
+set_stream!(s::Stream) = (check(C.tt_stream_set(ctx(), s)); s)
+"Returns whether the stream has no work left."
+is_done(s::Stream) = (o = Ref(Int32(0)); check(C.tt_stream_query(ctx(), s, o)); o[] != 0)
+"Waits for the work of the stream and reports work that failed."
+synchronize(s::Stream) = check(C.tt_stream_synchronize(ctx(), s))
+"Lets the later work of s wait for the event. Returns at once."
+wait_event!(s::Stream, e::Event) = (check(C.tt_stream_wait_event(ctx(), s, e)); s)
+"Lets the later work of s wait for what `other` has to do so far. Returns at once."
+wait_stream!(s::Stream, other::Stream) = (check(C.tt_stream_wait_stream(ctx(), s, other)); s)
+"Returns the index of the stream's device."
+device_index(s::Stream) = Int(C.tt_stream_device_index(s))
+"""
+Returns the `cudaStream_t`, to share the stream with other libraries, `C_NULL` if s is `C_NULL`, or
+the device library has one stream.
+"""
+stream_ptr(s::Stream) = C.tt_stream_handle(s)
+"""
+The event happens when the stream has done the work that it has now. Recording again forgets the
+earlier time. If `s` is nothing: the stream on which the ctx computes.
+"""
+record!(e::Event,
+    s::Union{Stream, Nothing}=nothing) = (check(C.tt_event_record(ctx(), e, optional(s))); e)
+"Returns whether the event has happened; one that was never recorded has."
+is_done(e::Event) = (o = Ref(Int32(0)); check(C.tt_event_query(ctx(), e, o)); o[] != 0)
+"Waits for the event and reports work that failed."
+synchronize(e::Event) = check(C.tt_event_synchronize(ctx(), e))
+"Returns the milliseconds from one event to another. Both must have happened."
+elapsed_ms(start::Event, stop::Event) = (o = Ref(0.0);
+    check(C.tt_event_elapsed(ctx(), start, stop, o)); o[])
 "Returns whether the tensor is a leaf: not the result of a recorded operator."
 is_leaf(t::Tensor) = C.tt_tensor_is_leaf(t) != 0
 """

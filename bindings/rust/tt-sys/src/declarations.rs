@@ -8192,6 +8192,10 @@ extern "C" {
     pub fn tt_device_reset_peak(c: *mut tt_ctx, device: *const tt_device) -> tt_status;
     pub fn tt_device_can_access_peer(c: *mut tt_ctx, device: *const tt_device,
         peer: *const tt_device, out: *mut i32) -> tt_status;
+    pub fn tt_pin_memory(c: *mut tt_ctx, t: *const tt_tensor, device: *const tt_device,
+        out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_copy_non_blocking(c: *mut tt_ctx, dst: *mut tt_tensor, src: *const tt_tensor)
+        -> tt_status;
     pub fn tt_stream_new(c: *mut tt_ctx, device: *const tt_device, priority: i32,
         out: *mut *mut tt_stream) -> tt_status;
     pub fn tt_stream_retain(s: *mut tt_stream);
@@ -8215,8 +8219,8 @@ extern "C" {
     pub fn tt_event_record(c: *mut tt_ctx, e: *mut tt_event, s: *mut tt_stream) -> tt_status;
     pub fn tt_event_query(c: *mut tt_ctx, e: *mut tt_event, out: *mut i32) -> tt_status;
     pub fn tt_event_synchronize(c: *mut tt_ctx, e: *mut tt_event) -> tt_status;
-    pub fn tt_event_elapsed(c: *mut tt_ctx, start: *mut tt_event, end: *mut tt_event, out: *mut f64)
-        -> tt_status;
+    pub fn tt_event_elapsed(c: *mut tt_ctx, start: *mut tt_event, stop: *mut tt_event,
+        out: *mut f64) -> tt_status;
     pub fn tt_backend_register(c: *mut tt_ctx, def: *const tt_backend_def, out: *mut tt_device)
         -> tt_status;
     pub fn tt_tensor_from_data(c: *mut tt_ctx, data: *const c_void, dtype: tt_dtype,
@@ -8254,6 +8258,7 @@ extern "C" {
     pub fn tt_tensor_storage_data(t: *const tt_tensor) -> *mut c_void;
     pub fn tt_tensor_version(t: *const tt_tensor) -> u32;
     pub fn tt_tensor_is_contiguous(t: *const tt_tensor) -> i32;
+    pub fn tt_tensor_is_pinned(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_is_writable(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_is_view(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_is_leaf(t: *const tt_tensor) -> i32;

@@ -733,94 +733,28 @@ impl Generator {
     }
 }
 
-impl Stream {
-    /// Makes a stream; a device has at most 31. A lower priority value is served first; 0 is the
-    /// default. If `device` is None: the first CUDA device.
-    pub fn new(device: Option<Device>, priority: i32) -> Result<Stream> {
-        let device = device.map(Device::raw);
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe {
-            call1(|c, out| sys::tt_stream_new(c, device.as_ref().map_or(std::ptr::null(), |d| d),
-                priority, out))
-        }
-    }
-    /// Returns the stream on which the ctx computes. If `device` is None: the first CUDA device.
-    pub fn current(device: Option<Device>) -> Result<Stream> {
-        let device = device.map(Device::raw);
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe {
-            call1(|c,
-                out| sys::tt_stream_current(c, device.as_ref().map_or(std::ptr::null(), |d| d),
-                out))
-        }
-    }
-    /// Returns the device's own stream. If `device` is None: the first CUDA device.
-    pub fn default(device: Option<Device>) -> Result<Stream> {
-        let device = device.map(Device::raw);
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe {
-            call1(|c,
-                out| sys::tt_stream_default(c, device.as_ref().map_or(std::ptr::null(), |d| d),
-                out))
-        }
-    }
-    /// Computes on the stream from now on, for operators of the ctx on its device.
-    pub fn set(&self) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_stream_set(c, self.raw())) }
-    }
-    /// Waits for the work of the stream and reports work that failed.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_stream_synchronize(c, self.raw())) }
-    }
-    /// Lets the later work of s wait for the event. Returns at once.
-    pub fn wait_event(&self, e: &Event) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_stream_wait_event(c, self.raw(), e.raw())) }
-    }
-    /// Lets the later work of s wait for what `other` has to do so far. Returns at once.
-    pub fn wait_stream(&self, other: &Stream) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_stream_wait_stream(c, self.raw(), other.raw())) }
-    }
-    /// Returns the index of the stream's device.
-    pub fn device_index(&self) -> i32 {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { sys::tt_stream_device_index(self.raw()) }
-    }
-}
-
-impl Event {
-    /// Makes an event. timing 1: it can be compared with others by tt_event_elapsed. If `device` is
-    /// None: the first CUDA device.
-    pub fn new(device: Option<Device>, timing: bool) -> Result<Event> {
-        let device = device.map(Device::raw);
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe {
-            call1(|c, out| sys::tt_event_new(c, device.as_ref().map_or(std::ptr::null(), |d| d),
-                timing as i32, out))
-        }
-    }
-    /// The event happens when the stream has done the work that it has now. Recording again forgets
-    /// the earlier time. If `s` is None: the stream on which the ctx computes.
-    pub fn record(&self, s: Option<&Stream>) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_event_record(c, self.raw(), opt_raw(s))) }
-    }
-    /// Waits for the event and reports work that failed.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_event_synchronize(c, self.raw())) }
-    }
-    /// Returns the milliseconds from one event to another. Both must have happened.
-    pub fn elapsed(&self, end: &Event) -> Result<f64> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call_value(|c, out| sys::tt_event_elapsed(c, self.raw(), end.raw(), out)) }
-    }
-}
-
 impl Tensor {
+    /// Copies a tensor of the CPU to pinned memory: copies from there to CUDA devices do not wait,
+    /// and neither do those of tt_copy_non_blocking. The memory is reused after the copies that use
+    /// it. A tensor in pinned memory is returned as it is. No gradient. If `device` is None: for
+    /// the first CUDA device.
+    pub fn pin_memory(&self, device: Option<Device>) -> Result<Tensor> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                out| sys::tt_pin_memory(c, self.raw(), device.as_ref().map_or(std::ptr::null(),
+                |d| d), out))
+        }
+    }
+    /// Copies src to dst without waiting, if one of them is in pinned memory and the other one on a
+    /// CUDA device, both are contiguous and have the same shape and dtype; otherwise as tt_copy_.
+    /// The values of a pinned dst are there when the stream on which the ctx computes has been
+    /// synchronised. No gradient.
+    pub fn copy_non_blocking(&self, src: &Tensor) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_copy_non_blocking(c, self.raw(), src.raw())) }
+    }
     /// Prints the tensor as PyTorch does.
     pub fn print(&self) -> Result<String> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -861,6 +795,11 @@ impl Tensor {
     pub fn is_contiguous(&self) -> bool {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { sys::tt_tensor_is_contiguous(self.raw()) != 0 }
+    }
+    /// Returns whether the tensor is in pinned memory.
+    pub fn is_pinned(&self) -> bool {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { sys::tt_tensor_is_pinned(self.raw()) != 0 }
     }
     /// Returns whether the tensor may be written; memory that was imported or mapped as read-only
     /// may not.
@@ -970,6 +909,93 @@ impl Tensor {
     pub fn grad_fn(&self) -> Result<Option<Node>> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call_opt(|c, out| sys::tt_tensor_grad_fn(c, self.raw(), out)) }
+    }
+}
+
+impl Stream {
+    /// Makes a stream; a device has at most 31. A lower priority value is served first; 0 is the
+    /// default. If `device` is None: the first CUDA device.
+    pub fn new(device: Option<Device>, priority: i32) -> Result<Stream> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, out| sys::tt_stream_new(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                priority, out))
+        }
+    }
+    /// Returns the stream on which the ctx computes. If `device` is None: the first CUDA device.
+    pub fn current(device: Option<Device>) -> Result<Stream> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                out| sys::tt_stream_current(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                out))
+        }
+    }
+    /// Returns the device's own stream. If `device` is None: the first CUDA device.
+    pub fn default(device: Option<Device>) -> Result<Stream> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c,
+                out| sys::tt_stream_default(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                out))
+        }
+    }
+    /// Computes on the stream from now on, for operators of the ctx on its device.
+    pub fn set(&self) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_set(c, self.raw())) }
+    }
+    /// Waits for the work of the stream and reports work that failed.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_synchronize(c, self.raw())) }
+    }
+    /// Lets the later work of s wait for the event. Returns at once.
+    pub fn wait_event(&self, e: &Event) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_wait_event(c, self.raw(), e.raw())) }
+    }
+    /// Lets the later work of s wait for what `other` has to do so far. Returns at once.
+    pub fn wait_stream(&self, other: &Stream) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_stream_wait_stream(c, self.raw(), other.raw())) }
+    }
+    /// Returns the index of the stream's device.
+    pub fn device_index(&self) -> i32 {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { sys::tt_stream_device_index(self.raw()) }
+    }
+}
+
+impl Event {
+    /// Makes an event. timing 1: it can be compared with others by tt_event_elapsed. If `device` is
+    /// None: the first CUDA device.
+    pub fn new(device: Option<Device>, timing: bool) -> Result<Event> {
+        let device = device.map(Device::raw);
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, out| sys::tt_event_new(c, device.as_ref().map_or(std::ptr::null(), |d| d),
+                timing as i32, out))
+        }
+    }
+    /// The event happens when the stream has done the work that it has now. Recording again forgets
+    /// the earlier time. If `s` is None: the stream on which the ctx computes.
+    pub fn record(&self, s: Option<&Stream>) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_event_record(c, self.raw(), opt_raw(s))) }
+    }
+    /// Waits for the event and reports work that failed.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_event_synchronize(c, self.raw())) }
+    }
+    /// Returns the milliseconds from one event to another. Both must have happened.
+    pub fn elapsed(&self, stop: &Event) -> Result<f64> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call_value(|c, out| sys::tt_event_elapsed(c, self.raw(), stop.raw(), out)) }
     }
 }
 
