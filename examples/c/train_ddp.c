@@ -7,8 +7,8 @@
    mpirun -n 2 build/examples/train_ddp
 
    Under mpirun the processes talk by MPI, else by Gloo: RANK, WORLD_SIZE, MASTER_ADDR and
-   MASTER_PORT say who and where. Without either, there is one process. Rank 0 reports and writes the
-   checkpoint; all ranks resume from it. */
+   MASTER_PORT say who and where. Without either, there is one process. Rank 0 reports and writes
+   the checkpoint; all ranks resume from it. */
 #include "digits_data.h"
 #include "tt.h"
 

@@ -144,7 +144,7 @@ void check_agreement(Group& g, const Job& job, Wire& wire) {
   mine->first = signature_of(g, job);
   mine->first_rank = g.rank;
   mine->other_rank = mine->failed_rank = -1;
-  const int64_t grace = min<int64_t>(g.timeout_ns / 4, 1'000'000'000);
+  const int64_t grace = min<int64_t>(g.timeout_ns / 4, 3'000'000'000);
   Transfers sent[32];
   int rounds = 0;
   const auto lose = [&](int32_t rank, const DistFailure& why) {
@@ -161,8 +161,10 @@ void check_agreement(Group& g, const Job& job, Wire& wire) {
     const int32_t to = wrap(g.rank + step, g.size), from = wrap(g.rank - step, g.size);
     if (!wire.try_send(to, told, sizeof *told, kTagCheck, &sent[rounds], &why)) lose(to, why);
     if (mine->failed_rank >= 0) continue;
-    const Transfers t = wire.receive(from, heard, sizeof *heard, kTagCheck);
-    if (wire.try_wait(t, g.timeout_ns + rounds * grace, &why) < 0) learn(*mine, *heard);
+    Transfers t;
+    const bool came = wire.try_receive(from, heard, sizeof *heard, kTagCheck, &t, &why) &&
+                      wire.try_wait(t, g.timeout_ns + rounds * grace, &why) < 0;
+    if (came) learn(*mine, *heard);
     else lose(from, why);
   }
   if (mine->failed_rank >= 0) {

@@ -192,6 +192,11 @@ static void run(Group& g, Work& w) noexcept {
   tt_status status = TT_OK;
   try {
     run_job(g, w);
+    // Before the application learns of the end: the last reference to memory of its own must not
+    // be this thread's, which may outlive its interpreter. A failed work keeps its tensors, since
+    // the engine may still write to them.
+    w.job.input.reset();
+    w.job.output.reset();
   } catch (...) {
     const tt_error& e = tls.error->view;
     status = e.code ? e.code : tt_status(TT_INTERNAL);

@@ -365,8 +365,8 @@ void watch(Reducer& r, int64_t i) {
   Reducer::Parameter& p = r.parameters[i];
   set_grad_place(*p.leaf, p.view);
   if (const TensorRef grad = grad_of(*p.leaf)) take_gradient(p, grad);
-  auto* hook = new (mem_alloc(sizeof(LeafHook))) LeafHook{Ref<Reducer>::share(&r), i};
   const TensorHooks hooks(*p.leaf);
+  auto* hook = new (mem_alloc(sizeof(LeafHook))) LeafHook{Ref<Reducer>::share(&r), i};
   p.hook =
       hooks.list().add(kAccumulateHook, 0, reinterpret_cast<AnyFn>(on_gradient), hook, drop_hook);
 }

@@ -82,6 +82,10 @@ bool Wire::try_send(int32_t to, const void* data, int64_t bytes, int32_t tag, Tr
                     DistFailure* why) {
   return start(to, static_cast<char*>(const_cast<void*>(data)), bytes, tag, false, out, why);
 }
+bool Wire::try_receive(int32_t from, void* data, int64_t bytes, int32_t tag, Transfers* out,
+                       DistFailure* why) {
+  return start(from, static_cast<char*>(data), bytes, tag, true, out, why);
+}
 
 int32_t Wire::try_wait(const Transfers& all, int64_t timeout_ns, DistFailure* why) {
   constexpr int64_t kSliceNs = 50'000'000;

@@ -24,9 +24,11 @@ class Wire {
   // Ranks are those of the group.
   Transfers send(int32_t to, const void* data, int64_t bytes, int32_t tag = kTagPayload);
   Transfers receive(int32_t from, void* data, int64_t bytes, int32_t tag = kTagPayload);
-  // The same; returns false instead of failing itself.
+  // The same; return false instead of failing themselves.
   bool try_send(int32_t to, const void* data, int64_t bytes, int32_t tag, Transfers* out,
                 DistFailure* why);
+  bool try_receive(int32_t from, void* data, int64_t bytes, int32_t tag, Transfers* out,
+                   DistFailure* why);
   void wait(const Transfers& t) { wait(t, group_.timeout_ns); }
   void wait(const Transfers& t, int64_t timeout_ns);
   // The same; returns the rank that failed, -1 if none, instead of failing itself.
