@@ -39,14 +39,20 @@ static void same_bits(const tt_tensor* a, const tt_tensor* b) {
   free(y);
 }
 
-/* Runs a plan of g on x and compares its outputs. */
+/* Runs a plan of g on x and compares its outputs. The arena is full of nan before each run, so that
+   memory that overlaps, or that nothing wrote, shows. */
 static void check_replay(const tt_graph* g, const tt_tensor* x, tt_tensor** want, int64_t n) {
+  tt_plan_opts opts = {.set = TT_PLAN_ARENA | TT_PLAN_ARENA_BYTES};
   tt_plan* p;
   tt_tensor* slot;
   int64_t i;
   int run;
-  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_scope_push(c));
+  OK(tt_graph_arena_bytes(c, g, &opts.arena_bytes));
+  opts.arena = aligned_alloc(64, (size_t)opts.arena_bytes);
+  OK(tt_plan_new(c, g, &opts, &p));
   for (run = 0; run < 2; run++) {
+    memset(opts.arena, 0xff, (size_t)opts.arena_bytes);
     OK(tt_plan_slot(c, p, 0, 0, &slot));
     OK(tt_copy_(c, slot, x));
     OK(tt_plan_run(c, p));
@@ -55,7 +61,9 @@ static void check_replay(const tt_graph* g, const tt_tensor* x, tt_tensor** want
       same_bits(slot, want[i]);
     }
   }
+  OK(tt_scope_pop(c, NULL, 0));
   tt_plan_release(p);
+  free(opts.arena);
 }
 
 static uint32_t dice(uint32_t* seed, uint32_t n) {
@@ -222,11 +230,51 @@ static void test_norm_into_conv(void** state) {
   tt_graph_release(less);
 }
 
+/* Each allocation of each pass failed in turn: no graph, and g is as it was. */
+static void test_out_of_memory(void** state) {
+  tt_tensor *x, *w, *h, *a, *y, *mean = ramp(4), *var, *dead;
+  tt_graph* g;
+  const tt_graph_optimize_opts opts = {
+      .set = TT_GRAPH_OPTIMIZE_PASSES,
+      .passes = TT_PASS_DCE | TT_PASS_CSE | TT_PASS_FOLD | TT_PASS_NORM,
+  };
+  int64_t at, nodes;
+  (void)state;
+  OK(tt_view(c, ramp(2 * 3 * 5 * 5), SHAPE(2, 3, 5, 5), &x));
+  OK(tt_view(c, ramp(4 * 3 * 3 * 3), SHAPE(4, 3, 3, 3), &w));
+  OK(tt_exp(c, mean, &var));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_conv2d(c, x, w, NULL, NULL, &h));
+  OK(tt_batch_norm(c, h, mean, var, NULL, NULL, NULL, &h));
+  OK(tt_exp(c, h, &a));
+  OK(tt_exp(c, h, &dead));
+  OK(tt_neg(c, var, &dead));
+  OK(tt_view(c, dead, SHAPE(4, 1, 1), &dead));
+  OK(tt_mul(c, a, dead, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  nodes = count(g);
+  for (at = 1; at < 100000; at++) {
+    tt_graph* out = NULL;
+    const int64_t failed = host.failed;
+    tt_status s;
+    host.fail_at = host.calls + at;
+    host.fail_n = 1;
+    s = tt_graph_optimize(c, g, &opts, &out);
+    host.fail_at = 0;
+    assert_true((s == TT_OK) == (out != NULL));
+    assert_int_equal(count(g), nodes);
+    tt_graph_release(out);
+    if (host.failed == failed) break;
+  }
+  assert_true(at > 1);
+  tt_graph_release(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_random_programs), SCOPED(test_dead_and_common),
       SCOPED(test_effects_stay),    SCOPED(test_fold),
-      SCOPED(test_norm_into_conv),
+      SCOPED(test_norm_into_conv),  SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
