@@ -18,30 +18,17 @@ constexpr double kSqrtPi = 1.77245385090551602730;
 constexpr double kSqrt2 = 1.41421356237309504880;
 constexpr double kLogSqrt2Pi = 0.91893853320467274178;
 
-// B(2k) / (2k)!, k = 1 … 12: the weights of Euler and Maclaurin's formula.
-constexpr int kNumBernoulli = 12;
-constexpr double kBernoulli[kNumBernoulli] = {
-    1.0 / 12,
-    -1.0 / 720,
-    1.0 / 30240,
-    -1.0 / 1209600,
-    1.0 / 47900160,
-    -691.0 / 1307674368000,
-    1.0 / 74724249600,
-    -3617.0 / 10670622842880000,
-    43867.0 / 5109094217170944000,
-    -174611.0 / 802857662698291200000.0,
-    77683.0 / 14101100039391805440000.0,
-    -236364091.0 / 1693824136731743669452800000.0,
-};
-
 // ---- the Gamma function ----
 
+#if TT_ON_DEVICE
+TT_FN double lgamma(double x) { return ::lgamma(x); }
+#else
 extern "C" double lgamma_r(double, int*) noexcept;  // lgamma writes a global variable
 TT_FN double lgamma(double x) {
   int sign;
   return lgamma_r(x, &sign);
 }
+#endif
 
 // By Stirling's series (A&S 6.1.41), for x >= 10: log Gamma(x) - ((x - 1/2) log x - x + log
 // sqrt(2 pi)).
@@ -82,6 +69,22 @@ TT_FN double digamma(double x) {
 // formula for the rest.
 TT_FN double zeta_of_positive(double s, double q) {
   constexpr int kTerms = 10;
+  // B(2k) / (2k)!, k = 1 … 12: the weights of Euler and Maclaurin's formula.
+  constexpr int kNumBernoulli = 12;
+  static constexpr double kBernoulli[kNumBernoulli] = {
+      1.0 / 12,
+      -1.0 / 720,
+      1.0 / 30240,
+      -1.0 / 1209600,
+      1.0 / 47900160,
+      -691.0 / 1307674368000,
+      1.0 / 74724249600,
+      -3617.0 / 10670622842880000,
+      43867.0 / 5109094217170944000,
+      -174611.0 / 802857662698291200000.0,
+      77683.0 / 14101100039391805440000.0,
+      -236364091.0 / 1693824136731743669452800000.0,
+  };
   if (q == kInf) return 0;
   double sum = 0;
   double x = q;
