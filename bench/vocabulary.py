@@ -1,9 +1,10 @@
 """Rows of the vocabulary beside PyTorch: both in one process, on one thread, in turn.
 
-    PYTHONPATH=bindings/python TT_LIBRARY=build/libtt.so taskset -c 0 python bench/vocabulary.py [-n 15] [--match fft]
+    PYTHONPATH=bindings/python TT_LIBRARY=build/libtt.so taskset -c 0 \\
+        python bench/vocabulary.py [-n 15] [--match fft]
 
-Prints a table: the median ratio of PyTorch's time by tt's (above 1 tt is faster) and the median time
-of one call of each, in ms. Times are those of the processor, which other programs disturb less.
+Prints a table: the median ratio of PyTorch's time by tt's (above 1 tt is faster) and the median
+time of one call of each, in ms. Times are those of the processor, which other programs disturb less.
 """
 import argparse
 import gc

@@ -148,7 +148,7 @@ def write_julia(archive, library, scratch, top, time):
 def write_crates(out, scratch, offline):
     """The crates in a workspace of their own. Cargo compiles what it packed, without libtt.
 
-    tt has optional dependencies, which cargo looks up in its index, so offline there is tt-sys alone.
+    tt has optional dependencies, which cargo looks up in its index: offline there is tt-sys alone.
     """
     space = scratch / "rust"
     ignore = shutil.ignore_patterns("target")

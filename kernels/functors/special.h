@@ -22,12 +22,14 @@ constexpr double kLogSqrt2Pi = 0.91893853320467274178;
 
 #if TT_ON_DEVICE
 TT_FN double lgamma(double x) { return ::lgamma(x); }
-#else
-extern "C" double lgamma_r(double, int*) noexcept;  // lgamma writes a global variable
+#elif TT_HAS_LGAMMA_R
+extern "C" double lgamma_r(double, int*) noexcept;
 TT_FN double lgamma(double x) {
   int sign;
   return lgamma_r(x, &sign);
 }
+#else
+TT_FN double lgamma(double x) { return __builtin_lgamma(x); }
 #endif
 
 // By Stirling's series (A&S 6.1.41), for x >= 10: log Gamma(x) - ((x - 1/2) log x - x + log

@@ -42,6 +42,13 @@
 #define TT_TLS_EMULATED 0
 #endif
 
+// lgamma_r is lgamma without its global variable, the sign. Windows has lgamma alone.
+#if defined(_WIN32)
+#define TT_HAS_LGAMMA_R 0
+#else
+#define TT_HAS_LGAMMA_R 1
+#endif
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "tt needs a little-endian target: files and random streams are read in the order of memory"
 #endif

@@ -30,4 +30,13 @@ constexpr int32_t kNoDevice = INT32_MAX;  // the id of a kernel for the CPU only
 // Item size of a tt_dtype, by code.
 constexpr uint8_t kItemSize[16] = {0, 1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 0, 0, 0};
 
+// The dtypes of this build, bit by code (CMake: TT_DTYPES): all of them unless it says less. No
+// tensor has another one, so kernels leave out what would compute it.
+#ifndef TT_DTYPE_BITS
+#define TT_DTYPE_BITS 0xffffu
+#endif
+constexpr bool is_built(int32_t dtype) { return TT_DTYPE_BITS >> dtype & 1; }
+// Whether a dtype is this one; false at compile time where the build has no such dtype.
+constexpr bool is_dtype(int32_t dtype, int32_t one) { return is_built(one) && dtype == one; }
+
 }  // namespace TT_NS

@@ -195,9 +195,18 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
   fail(TT_SHAPE, "the result is {}: the number of bytes overflows", sizes);
 }
 
+[[noreturn]] static TT_COLD void fail_not_built(Dtype dtype) {
+  fail_arg(TT_NOT_IMPLEMENTED, "dtype", "dtype is {}: this build of tt was made without it",
+           fmt(dtype));
+}
+static void check_built(Dtype dtype) {
+  if (!is_built(int32_t(dtype))) fail_not_built(dtype);
+}
+
 // Byte count of a new tensor, whose sizes broadcasting may have made too large. Zeros are skipped:
 // strides must not overflow either.
 static int64_t checked_bytes(Ints sizes, Dtype dtype) {
+  check_built(dtype);
   int64_t bytes = 1;
   bool zero = false, wide = false;
   for (int64_t s : sizes) {
@@ -245,6 +254,7 @@ TensorRef new_tensor(Ints sizes, Dtype dtype, Device device) {
 }
 
 TensorRef new_like(const Tensor& o, Dtype dtype) {
+  check_built(dtype);
   int64_t bytes;
   if (TT_UNLIKELY(__builtin_mul_overflow(o.numel, item_size(dtype), &bytes))) fail_wide(o.sizes());
   if (o.device.type != TT_CPU || o.ndim > kInlineDims || bytes > ctx().embedded_max)
@@ -311,6 +321,7 @@ TensorRef new_alias(const Tensor& src) {
 }
 
 void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype) {
+  check_built(dtype);
   const int64_t n = numel_of(sizes);
   if (n && !data) fail_arg(TT_INVALID_ARG, "data", "data is NULL");
   if (uintptr_t(data) % uintptr_t(item_size(real_of(dtype))))

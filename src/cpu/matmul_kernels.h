@@ -33,9 +33,14 @@ struct MatmulKernels {
   CpuKernel pack, tiles;  // of a MatmulBlock
   CpuKernel small, rows;  // of a MatmulPlan
 };
+#if TT_MINIMAL
+inline constexpr MatmulKernels kMatmulKernels[kNumIsa] = {
+    {baseline::matmul_pack, baseline::matmul_tiles, nullptr, nullptr}};
+#else
 inline constexpr MatmulKernels kMatmulKernels[kNumIsa] = {
     {baseline::matmul_pack, baseline::matmul_tiles, baseline::matmul_small, baseline::matmul_rows},
     {avx2::matmul_pack, avx2::matmul_tiles, avx2::matmul_small, avx2::matmul_rows},
     {avx512::matmul_pack, avx512::matmul_tiles, avx512::matmul_small, avx512::matmul_rows}};
+#endif
 
 }  // namespace TT_NS

@@ -87,7 +87,11 @@ inline void transpose_plan(MatmulPlan* p) {
   for (int32_t i = 0; i < p->n_batch; i++) exchange(p->batch_dim[i].a, p->batch_dim[i].b);
 }
 
+// Microcontrollers have the packed path alone: the others are as much code again.
+constexpr bool kDirectPaths = !TT_MINIMAL;
+
 inline bool is_small(const MatmulPlan& p) {
+  if (!kDirectPaths) return false;
   if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
   if (p.m > kMatmulSmallMax || p.n > kMatmulSmallMax || p.c_col != 1) return false;
   if (p.k > (p.b_col == 1 ? kMatmulSmallMax : kMatmulSmallDepth)) return false;
@@ -96,6 +100,7 @@ inline bool is_small(const MatmulPlan& p) {
 }
 
 inline bool is_rows(const MatmulPlan& p) {
+  if (!kDirectPaths) return false;
   if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
   if (matmul_rows_by_dot(p)) return p.m <= kMatmulDotRowsMax && p.a_col == 1;
   return p.m <= kMatmulRowsMax && p.b_col == 1 && p.n * p.k > 64 * 64;
@@ -104,7 +109,7 @@ inline bool is_rows(const MatmulPlan& p) {
 // Many rows but few columns: transposed, the matmul takes the rows path and reads a once, in
 // order.
 inline bool is_thin(const MatmulPlan& p) {
-  return p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) &&
+  return kDirectPaths && p.n <= 4 && p.m > p.n && (p.n == 1 || p.m > kMatmulRowsMax) &&
          (p.a_col == 1 || p.a_row == 1);
 }
 

@@ -106,8 +106,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(attention)(const void* plan, int64_t begin, int64_t end) noexcept {
   const AttentionPlan& p = *static_cast<const AttentionPlan*>(plan);
-  return p.dtype == TT_F64 ? run_attention<double>(p, begin, end)
-                           : run_attention<float>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? run_attention<double>(p, begin, end)
+                                   : run_attention<float>(p, begin, end);
 }
 
 TT_ENTRY_END

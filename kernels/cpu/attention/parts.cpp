@@ -13,8 +13,8 @@ TT_ENTRY_END
 TT_ISA_BEGIN
 
 TT_INLINE void widen_row(float* out, const char* x, int64_t n, int32_t dtype) {
-  if (dtype == TT_F16) widen_run(reinterpret_cast<const F16*>(x), n, out);
-  else if (dtype == TT_BF16) widen_run(reinterpret_cast<const Bf16*>(x), n, out);
+  if (is_dtype(dtype, TT_F16)) widen_run(reinterpret_cast<const F16*>(x), n, out);
+  else if (is_dtype(dtype, TT_BF16)) widen_run(reinterpret_cast<const Bf16*>(x), n, out);
   else __builtin_memcpy(out, x, size_t(n) * 4);
 }
 TT_INLINE void widen_row(double* out, const char* x, int64_t n, int32_t) {
@@ -74,7 +74,7 @@ TT_NOINLINE void mask_row(T* out, const char* m, int64_t stride, int64_t n, int3
   }
   if (dtype == TT_BOOL) {
     for (int64_t i = 0; i < n; i++) out[i] = m[i] ? T(0) : kMinusInfinity<T>;
-  } else if (dtype == TT_F64) {
+  } else if (is_dtype(dtype, TT_F64)) {
     for (int64_t i = 0; i < n; i++) out[i] = T(reinterpret_cast<const double*>(m)[i]);
   } else {
     alignas(64) float f[kMaskKeys];
@@ -152,7 +152,7 @@ void attention_store(char* out, const float* x, int64_t n, int32_t dtype) noexce
   }
   uint16_t* to = reinterpret_cast<uint16_t*>(out);
   for (int64_t i = 0; i < n; i++)
-    to[i] = dtype == TT_F16 ? narrow(x[i], F16{}).bits : narrow(x[i], Bf16{}).bits;
+    to[i] = is_dtype(dtype, TT_F16) ? narrow(x[i], F16{}).bits : narrow(x[i], Bf16{}).bits;
 }
 void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
   __builtin_memcpy(out, x, size_t(n) * 8);

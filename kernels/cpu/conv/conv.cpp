@@ -246,7 +246,7 @@ TT_ENTRY_BEGIN
 TT_KERNEL(conv)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvPlan& p = *static_cast<const ConvPlan*>(plan);
   if (p.dtype == TT_F32) return conv_of<float>(p, begin, end);
-  if (p.dtype == TT_F64) return conv_of<double>(p, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) return conv_of<double>(p, begin, end);
 #if defined(__AVX2__)
   return baseline::conv(plan, begin, end);
 #else

@@ -342,7 +342,7 @@ TT_ENTRY_BEGIN
 TT_KERNEL(conv_weight)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ConvWeightPlan& p = *static_cast<const ConvWeightPlan*>(plan);
   if (p.dtype == TT_F32) return conv_weight_of<float>(p, begin, end);
-  if (p.dtype == TT_F64) return conv_weight_of<double>(p, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) return conv_weight_of<double>(p, begin, end);
 #if defined(__AVX2__)
   return baseline::conv_weight(plan, begin, end);
 #else

@@ -172,7 +172,7 @@ TT_INLINE int32_t dispatch(Set<Ts...>, const ElementPlan& plan, int64_t begin, i
   int32_t status = TT_INTERNAL;
   const auto run_if = [&]<class T>(T) TT_INLINE_LAMBDA {
     constexpr int32_t kDtype = Traits<T>::kDtype;
-    if (plan.compute != kDtype) return false;
+    if (!is_dtype(plan.compute, kDtype)) return false;
     status = Loop<F, T, kArity, kOut, false>::run(plan, begin, end, kDtype);
     return true;
   };
@@ -189,7 +189,9 @@ TT_INLINE int32_t dispatch(SetAll, const ElementPlan& plan, int64_t begin, int64
     case 2: return Loop<F, uint16_t, kArity, kOut, true>::run(plan, begin, end, dtype);
     case 4: return Loop<F, uint32_t, kArity, kOut, true>::run(plan, begin, end, dtype);
     case 8: return Loop<F, uint64_t, kArity, kOut, true>::run(plan, begin, end, dtype);
-    case 16: return Loop<F, Bytes16, kArity, kOut, true>::run(plan, begin, end, dtype);
+    case 16:
+      if (!is_built(TT_C128)) return TT_INTERNAL;
+      return Loop<F, Bytes16, kArity, kOut, true>::run(plan, begin, end, dtype);
     default: return TT_INTERNAL;
   }
 }

@@ -109,7 +109,7 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 TT_KERNEL(fft)(const void* plan, int64_t begin, int64_t end) noexcept {
   const FftPlan& p = *static_cast<const FftPlan*>(plan);
-  if (p.dtype == TT_F64) run<double>(p, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) run<double>(p, begin, end);
   else run<float>(p, begin, end);
   return 0;
 }

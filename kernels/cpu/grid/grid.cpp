@@ -219,7 +219,7 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(grid_take)(const void* plan, int64_t begin, int64_t end) noexcept {
   const GridPlan& p = *static_cast<const GridPlan*>(plan);
-  if (p.dtype == TT_F64) take_units<double>(p, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) take_units<double>(p, begin, end);
   else take_units<float>(p, begin, end);
   return TT_OK;
 }
@@ -227,7 +227,7 @@ TT_KERNEL(grid_take)(const void* plan, int64_t begin, int64_t end) noexcept {
 // x has been set to zero.
 TT_KERNEL(grid_put)(const void* plan, int64_t begin, int64_t end) noexcept {
   const GridPlan& p = *static_cast<const GridPlan*>(plan);
-  if (p.dtype == TT_F64) put_units<double>(p, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) put_units<double>(p, begin, end);
   else put_units<float>(p, begin, end);
   return TT_OK;
 }

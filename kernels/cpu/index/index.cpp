@@ -276,6 +276,14 @@ template <template <class> class M> inline const Move& move_of(int32_t dtype) {
   }
 }
 
+// T, or in a build without the dtype a type that is there.
+template <int32_t kDtype, class T> struct BuiltOf { using type = T; };
+template <int32_t kDtype, class T>
+requires(!is_built(kDtype)) struct BuiltOf<kDtype, T> {
+  using type = float;
+};
+template <int32_t kDtype, class T> using Built = typename BuiltOf<kDtype, T>::type;
+
 inline const Move& accumulation_of(int32_t dtype) {
   switch (dtype) {
     case TT_BOOL: return kMove<Accumulate<Bool>>;
@@ -284,12 +292,12 @@ inline const Move& accumulation_of(int32_t dtype) {
     case TT_I16: return kMove<Accumulate<uint16_t>>;
     case TT_I32: return kMove<Accumulate<uint32_t>>;
     case TT_I64: return kMove<Accumulate<uint64_t>>;
-    case TT_F16: return kMove<Accumulate<F16>>;
-    case TT_BF16: return kMove<Accumulate<BF16>>;
-    case TT_F32: return kMove<Accumulate<float>>;
-    case TT_F64: return kMove<Accumulate<double>>;
-    case TT_C64: return kMove<Accumulate<C64>>;
-    default: return kMove<Accumulate<C128>>;
+    case TT_F16: return kMove<Accumulate<Built<TT_F16, F16>>>;
+    case TT_BF16: return kMove<Accumulate<Built<TT_BF16, BF16>>>;
+    case TT_F64: return kMove<Accumulate<Built<TT_F64, double>>>;
+    case TT_C64: return kMove<Accumulate<Built<TT_C64, C64>>>;
+    case TT_C128: return kMove<Accumulate<Built<TT_C128, C128>>>;
+    default: return kMove<Accumulate<float>>;
   }
 }
 

@@ -221,7 +221,7 @@ TT_NOINLINE int32_t run_units(const ClassLossPlan& p, LossFn<T> run, int64_t beg
 template <template <class> class Op>
 inline int32_t run_loss(const void* plan, int64_t begin, int64_t end) {
   const ClassLossPlan& p = *static_cast<const ClassLossPlan*>(plan);
-  if (p.dtype == TT_F64) return run_units<double>(p, Op<double>::run, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) return run_units<double>(p, Op<double>::run, begin, end);
   return run_units<float>(p, Op<float>::run, begin, end);
 }
 

@@ -21,11 +21,11 @@ TT_INLINE double log_add(double a, double b) {
 
 // Numbers of the plan's dtype, float or double.
 TT_INLINE double read_number(const char* from, int64_t i, int32_t dtype) {
-  if (dtype == TT_F64) return reinterpret_cast<const double*>(from)[i];
+  if (is_dtype(dtype, TT_F64)) return reinterpret_cast<const double*>(from)[i];
   return double(reinterpret_cast<const float*>(from)[i]);
 }
 TT_INLINE void write_number(char* to, int64_t i, double v, int32_t dtype) {
-  if (dtype == TT_F64) reinterpret_cast<double*>(to)[i] = v;
+  if (is_dtype(dtype, TT_F64)) reinterpret_cast<double*>(to)[i] = v;
   else reinterpret_cast<float*>(to)[i] = float(v);
 }
 

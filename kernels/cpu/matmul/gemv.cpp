@@ -245,8 +245,8 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 TT_KERNEL(matmul_rows)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
-  if (p.dtype == TT_F32) rows_of<float>(p, begin, end);
-  else rows_of<double>(p, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) rows_of<double>(p, begin, end);
+  else rows_of<float>(p, begin, end);
   return TT_OK;
 }
 TT_ENTRY_END

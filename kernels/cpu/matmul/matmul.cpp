@@ -3,22 +3,29 @@
 
 TT_ENTRY_BEGIN
 
-#define TT_DISPATCH(stage, dtype)                                 \
-  switch (dtype) {                                                \
-    case TT_F32: matmul_f32_##stage(k, begin, end); break;        \
-    case TT_F64: matmul_f64_##stage(k, begin, end); break;        \
-    case TT_C64: matmul_c64_##stage(k, begin, end); break;        \
-    case TT_C128: matmul_c128_##stage(k, begin, end); break;      \
-    case TT_I32: matmul_i32_##stage(k, begin, end); break;        \
-    case TT_I64: matmul_i64_##stage(k, begin, end); break;        \
-    case TT_F16: matmul_f16_##stage(k, begin, end); break;        \
-    case TT_BF16:                                                 \
-      if (k.bf16_pairs) matmul_bf16_pairs_##stage(k, begin, end); \
-      else matmul_bf16_##stage(k, begin, end);                    \
-      break;                                                      \
-    default: return TT_NOT_IMPLEMENTED;                           \
-  }                                                               \
+// Integer products are not part of builds for microcontrollers.
+constexpr bool kIntegerProducts = !TT_MINIMAL;
+
+#define TT_CASE(has, name, stage)         \
+  if (!(has)) return TT_NOT_IMPLEMENTED;  \
+  matmul_##name##_##stage(k, begin, end); \
   return TT_OK;
+#define TT_DISPATCH(stage, dtype)                         \
+  switch (dtype) {                                        \
+    case TT_F32: TT_CASE(true, f32, stage)                \
+    case TT_F64: TT_CASE(is_built(TT_F64), f64, stage)    \
+    case TT_C64: TT_CASE(is_built(TT_C64), c64, stage)    \
+    case TT_C128: TT_CASE(is_built(TT_C128), c128, stage) \
+    case TT_I32: TT_CASE(kIntegerProducts, i32, stage)    \
+    case TT_I64: TT_CASE(kIntegerProducts, i64, stage)    \
+    case TT_F16: TT_CASE(is_built(TT_F16), f16, stage)    \
+    case TT_BF16:                                         \
+      if (is_built(TT_BF16) && k.bf16_pairs) {            \
+        TT_CASE(true, bf16_pairs, stage)                  \
+      }                                                   \
+      TT_CASE(is_built(TT_BF16), bf16, stage)             \
+    default: return TT_NOT_IMPLEMENTED;                   \
+  }
 
 int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {
   const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
@@ -27,7 +34,7 @@ int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {
 
 int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept {
   const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
-  if (k.bf16_pairs && k.plan->dtype == TT_F32) {
+  if (is_built(TT_BF16) && k.bf16_pairs && k.plan->dtype == TT_F32) {
     matmul_bf16_pairs_sums(k, begin, end);
     return TT_OK;
   }

@@ -205,8 +205,8 @@ TT_ENTRY_BEGIN
 TT_KERNEL(matmul_small)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
   if (begin >= end) return TT_OK;
-  if (p.dtype == TT_F32) small_units<float>(p, begin, end);
-  else small_units<double>(p, begin, end);
+  if (is_dtype(p.dtype, TT_F64)) small_units<double>(p, begin, end);
+  else small_units<float>(p, begin, end);
   return TT_OK;
 }
 TT_ENTRY_END

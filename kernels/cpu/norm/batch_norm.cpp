@@ -321,13 +321,13 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(channel_sums)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
-  return p.dtype == TT_F64 ? channel_units<double>(p, begin, end)
-                           : channel_units<float>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? channel_units<double>(p, begin, end)
+                                   : channel_units<float>(p, begin, end);
 }
 
 TT_KERNEL(channel_affine)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ChannelAffinePlan& p = *static_cast<const ChannelAffinePlan*>(plan);
-  return p.dtype == TT_F64 ? affine<double>(p, begin, end) : affine<float>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? affine<double>(p, begin, end) : affine<float>(p, begin, end);
 }
 
 TT_ENTRY_END

@@ -245,12 +245,14 @@ TT_ENTRY_BEGIN
 TT_KERNEL(layer_norm)(const void* plan, int64_t begin, int64_t end) noexcept {
   const LayerNormPlan& p = *static_cast<const LayerNormPlan*>(plan);
   const Steps s = p.n_chunks > 1 ? Steps{p.run.stage, p.run.stage} : Steps{kSum, kNormalize};
-  return p.dtype == TT_F64 ? forward<double>(p, begin, end, s) : forward<float>(p, begin, end, s);
+  return is_dtype(p.dtype, TT_F64) ? forward<double>(p, begin, end, s)
+                                   : forward<float>(p, begin, end, s);
 }
 
 TT_KERNEL(layer_norm_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const LayerNormBackwardPlan& p = *static_cast<const LayerNormBackwardPlan*>(plan);
-  return p.dtype == TT_F64 ? backward<double>(p, begin, end) : backward<float>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? backward<double>(p, begin, end)
+                                   : backward<float>(p, begin, end);
 }
 
 TT_ENTRY_END

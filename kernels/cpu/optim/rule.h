@@ -105,7 +105,7 @@ template <class R> TT_NOINLINE void run_half(const OptimItem& item, int64_t from
 template <template <class> class R>
 TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
   if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
-  if (item.dtype == TT_F64) return run_direct<double, R<double>>(item, from, to);
+  if (is_dtype(item.dtype, TT_F64)) return run_direct<double, R<double>>(item, from, to);
   run_half<R<float>>(item, from, to);
 }
 

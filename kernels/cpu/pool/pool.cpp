@@ -388,13 +388,15 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(pool_max)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
-  return p.dtype == TT_F64 ? pool<double, Max>(p, begin, end) : pool<float, Max>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? pool<double, Max>(p, begin, end)
+                                   : pool<float, Max>(p, begin, end);
 }
 
 TT_KERNEL(pool_average)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
   if (p.dtype == TT_I64) return pool<int64_t, Sum>(p, begin, end);
-  return p.dtype == TT_F64 ? pool<double, Sum>(p, begin, end) : pool<float, Sum>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? pool<double, Sum>(p, begin, end)
+                                   : pool<float, Sum>(p, begin, end);
 }
 
 TT_ENTRY_END

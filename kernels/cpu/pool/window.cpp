@@ -397,17 +397,18 @@ TT_ENTRY_BEGIN
 TT_KERNEL(pool_max_index)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
   if (p.dtype == TT_I64) return index_units<int64_t>(p, begin, end);
-  return p.dtype == TT_F64 ? index_units<double>(p, begin, end) : index_units<float>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? index_units<double>(p, begin, end)
+                                   : index_units<float>(p, begin, end);
 }
 TT_KERNEL(pool_max_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
-  return p.dtype == TT_F64 ? backward_units<double, true, Finder<double>>(p, begin, end)
-                           : backward_units<float, true, Finder<float>>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? backward_units<double, true, Finder<double>>(p, begin, end)
+                                   : backward_units<float, true, Finder<float>>(p, begin, end);
 }
 TT_KERNEL(pool_average_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
-  return p.dtype == TT_F64 ? backward_units<double, false, Shares<double>>(p, begin, end)
-                           : backward_units<float, false, Shares<float>>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? backward_units<double, false, Shares<double>>(p, begin, end)
+                                   : backward_units<float, false, Shares<float>>(p, begin, end);
 }
 
 TT_ENTRY_END

@@ -188,7 +188,7 @@ void random_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups
 
 TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept {
   const RandomPlan& p = *static_cast<const RandomPlan*>(plan);
-  if (p.dtype == TT_F64) {
+  if (is_dtype(p.dtype, TT_F64)) {
     return for_words<2>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
       double* out = reinterpret_cast<double*>(p.out) + i;
       int64_t k = 0;
@@ -199,7 +199,7 @@ TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept
     });
   }
   // As many bits as the dtype's significand holds: no result is rounded up to 1.
-  int bits = p.dtype == TT_F16 ? 11 : 8;
+  int bits = is_dtype(p.dtype, TT_F16) ? 11 : 8;
   if (p.dtype == TT_F32 || p.exponential) bits = 24;
   const float step = math::power_of_two(int32_t(-bits));
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
@@ -213,7 +213,7 @@ TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept
 
 TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept {
   const RandomPlan& p = *static_cast<const RandomPlan*>(plan);
-  if (p.dtype == TT_F64) {
+  if (is_dtype(p.dtype, TT_F64)) {
     return for_words<2>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
       alignas(64) double v[kWords / 2];
       normals(v, words, (n + 31) / 32);
@@ -239,7 +239,7 @@ TT_KERNEL(random_bernoulli)(const void* plan, int64_t begin, int64_t end) noexce
     alignas(64) int64_t v[kWords];
     if (!p.p) {
       for (int64_t k = 0; k < n; k++) v[k] = int32_t(words[k] >> 8) < p.threshold;
-    } else if (p.p_dtype == TT_F64) {
+    } else if (is_dtype(p.p_dtype, TT_F64)) {
       const double* q = reinterpret_cast<const double*>(p.p) + i;
       for (int64_t k = 0; k < n; k++) v[k] = double(uniform_f32(words[k])) < q[k];
     } else {
@@ -254,7 +254,7 @@ TT_KERNEL(random_bernoulli)(const void* plan, int64_t begin, int64_t end) noexce
 TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept {
   const RandomPlan& p = *static_cast<const RandomPlan*>(plan);
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
-    if (p.dtype == TT_F64) {
+    if (is_dtype(p.dtype, TT_F64)) {
       return drop(reinterpret_cast<double*>(p.out) + i, p.mask + i,
                   reinterpret_cast<const double*>(p.x) + i, words, n, p.threshold, p.scale);
     }

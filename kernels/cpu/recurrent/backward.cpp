@@ -160,8 +160,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(recurrent_step_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const RecurrentPlan& p = *static_cast<const RecurrentPlan*>(plan);
-  return p.dtype == TT_F64 ? run_backward<double>(p, begin, end)
-                           : run_backward<float>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? run_backward<double>(p, begin, end)
+                                   : run_backward<float>(p, begin, end);
 }
 
 TT_ENTRY_END

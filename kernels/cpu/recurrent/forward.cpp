@@ -161,7 +161,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(recurrent_step)(const void* plan, int64_t begin, int64_t end) noexcept {
   const RecurrentPlan& p = *static_cast<const RecurrentPlan*>(plan);
-  return p.dtype == TT_F64 ? run_forward<double>(p, begin, end) : run_forward<float>(p, begin, end);
+  return is_dtype(p.dtype, TT_F64) ? run_forward<double>(p, begin, end)
+                                   : run_forward<float>(p, begin, end);
 }
 
 TT_ENTRY_END

@@ -89,11 +89,18 @@ TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept {
     case TT_F16:
     case TT_BF16:
     case TT_F32: return run_reduce(kParts<Fold<Prod<float>>>, p, begin, end);
-    case TT_F64: return run_reduce(kParts<Fold<Prod<double>>>, p, begin, end);
-    case TT_C64: return run_reduce(kParts<Fold<Prod<C64>>>, p, begin, end);
-    case TT_C128: return run_reduce(kParts<Fold<Prod<C128>>>, p, begin, end);
+    case TT_F64:
+      if (is_built(TT_F64)) return run_reduce(kParts<Fold<Prod<double>>>, p, begin, end);
+      break;
+    case TT_C64:
+      if (is_built(TT_C64)) return run_reduce(kParts<Fold<Prod<C64>>>, p, begin, end);
+      break;
+    case TT_C128:
+      if (is_built(TT_C128)) return run_reduce(kParts<Fold<Prod<C128>>>, p, begin, end);
+      break;
     default: return run_reduce(kParts<Fold<Prod<int64_t>>>, p, begin, end);
   }
+  return TT_NOT_IMPLEMENTED;
 }
 
 TT_KERNEL(reduce_any)(const void* plan, int64_t begin, int64_t end) noexcept {

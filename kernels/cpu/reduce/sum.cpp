@@ -122,11 +122,18 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
     case TT_F16:
     case TT_BF16:
     case TT_F32: return run_reduce(kParts<Sum<float, float>>, p, begin, end);
-    case TT_F64: return run_reduce(kParts<Sum<double, double>>, p, begin, end);
-    case TT_C64: return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
-    case TT_C128: return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
+    case TT_F64:
+      if (is_built(TT_F64)) return run_reduce(kParts<Sum<double, double>>, p, begin, end);
+      break;
+    case TT_C64:
+      if (is_built(TT_C64)) return run_reduce(kParts<Sum<C64, float>>, p, begin, end);
+      break;
+    case TT_C128:
+      if (is_built(TT_C128)) return run_reduce(kParts<Sum<C128, double>>, p, begin, end);
+      break;
     default: return run_reduce(kParts<Sum<int64_t, uint64_t>>, p, begin, end);
   }
+  return TT_NOT_IMPLEMENTED;
 }
 
 TT_ENTRY_END

@@ -149,7 +149,9 @@ inline int32_t run_extreme(const ReducePlan& p, int64_t begin, int64_t end) {
     case TT_F16:
     case TT_BF16:
     case TT_F32: return run_reduce(kExtreme<R<float>, kMin>, p, begin, end);
-    case TT_F64: return run_reduce(kExtreme<R<double>, kMin>, p, begin, end);
+    case TT_F64:
+      if (!is_built(TT_F64)) return TT_NOT_IMPLEMENTED;
+      return run_reduce(kExtreme<R<double>, kMin>, p, begin, end);
     case TT_I64: return run_reduce(kExtreme<R<int64_t>, kMin>, p, begin, end);
     default: return run_reduce(kExtreme<R<int32_t>, kMin>, p, begin, end);
   }

@@ -344,13 +344,13 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(resize)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
-  return p.dtype == TT_F64 ? resize_units<double>(p, begin, end, false)
-                           : resize_units<float>(p, begin, end, false);
+  return is_dtype(p.dtype, TT_F64) ? resize_units<double>(p, begin, end, false)
+                                   : resize_units<float>(p, begin, end, false);
 }
 TT_KERNEL(resize_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
-  return p.dtype == TT_F64 ? resize_units<double>(p, begin, end, true)
-                           : resize_units<float>(p, begin, end, true);
+  return is_dtype(p.dtype, TT_F64) ? resize_units<double>(p, begin, end, true)
+                                   : resize_units<float>(p, begin, end, true);
 }
 
 TT_ENTRY_END

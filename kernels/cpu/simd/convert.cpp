@@ -40,6 +40,7 @@ template <class D, class S> TT_INLINE D convert(S s) {
   }
 }
 
+// NULL: the build lacks one of the dtypes.
 using Pass = void (*)(void* dst, const void* src, int64_t n);
 
 template <class D, class S> void wide_pass(void* dst, const void* src, int64_t n) {
@@ -124,28 +125,33 @@ void to_f16_pass(void* dst, const void* src, int64_t n) {
   TT_VECTORIZE for (; i < n; i++) d[i] = f32_to_f16(s[i]);
 }
 
+template <class T> constexpr bool kBuilt = is_built(Traits<T>::kDtype);
+template <class D, class S> constexpr Pass wide_pass_of() {
+  if constexpr (kBuilt<D> && kBuilt<S>) return wide_pass<D, S>;
+  else return nullptr;
+}
 template <class D> constexpr Pass kWideRow[kNumWide] = {
-    wide_pass<D, int32_t>, wide_pass<D, int64_t>, wide_pass<D, float>,
-    wide_pass<D, double>,  wide_pass<D, c64>,     wide_pass<D, c128>};
+    wide_pass_of<D, int32_t>(), wide_pass_of<D, int64_t>(), wide_pass_of<D, float>(),
+    wide_pass_of<D, double>(),  wide_pass_of<D, c64>(),     wide_pass_of<D, c128>()};
 
 Pass widening(int32_t dtype) {
   switch (dtype) {
     case TT_BOOL: return from_bool_pass;
     case TT_U8: return wide_pass<int32_t, uint8_t>;
-    case TT_I8: return wide_pass<int32_t, int8_t>;
-    case TT_I16: return wide_pass<int32_t, int16_t>;
-    case TT_F16: return from_f16_pass;
-    default: return from_bf16_pass;
+    case TT_I8: return is_built(TT_I8) ? wide_pass<int32_t, int8_t> : nullptr;
+    case TT_I16: return is_built(TT_I16) ? wide_pass<int32_t, int16_t> : nullptr;
+    case TT_F16: return is_built(TT_F16) ? from_f16_pass : nullptr;
+    default: return is_built(TT_BF16) ? from_bf16_pass : nullptr;
   }
 }
 
 Pass narrowing(int32_t dtype) {
   switch (dtype) {
     case TT_U8: return wide_pass<uint8_t, int32_t>;
-    case TT_I8: return wide_pass<int8_t, int32_t>;
-    case TT_I16: return wide_pass<int16_t, int32_t>;
-    case TT_F16: return to_f16_pass;
-    default: return to_bf16_pass;
+    case TT_I8: return is_built(TT_I8) ? wide_pass<int8_t, int32_t> : nullptr;
+    case TT_I16: return is_built(TT_I16) ? wide_pass<int16_t, int32_t> : nullptr;
+    case TT_F16: return is_built(TT_F16) ? to_f16_pass : nullptr;
+    default: return is_built(TT_BF16) ? to_bf16_pass : nullptr;
   }
 }
 
@@ -160,9 +166,13 @@ Pass between(int32_t dst, int32_t src) {
   }
 }
 
-constexpr Pass kToBool[kNumWide] = {to_bool_pass<int32_t>, to_bool_pass<int64_t>,
-                                    to_bool_pass<float>,   to_bool_pass<double>,
-                                    to_bool_pass<c64>,     to_bool_pass<c128>};
+template <class S> constexpr Pass to_bool_pass_of() {
+  if constexpr (kBuilt<S>) return to_bool_pass<S>;
+  else return nullptr;
+}
+constexpr Pass kToBool[kNumWide] = {to_bool_pass_of<int32_t>(), to_bool_pass_of<int64_t>(),
+                                    to_bool_pass_of<float>(),   to_bool_pass_of<double>(),
+                                    to_bool_pass_of<c64>(),     to_bool_pass_of<c128>()};
 
 template <class T> void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
   auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);

@@ -59,7 +59,7 @@ TT_ENTRY_BEGIN
 
 void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
   if (dtype == TT_F32) load_as<float, float>(dst, src, stride, n);
-  else if (dtype == TT_BF16) load_as<float, BF16>(dst, src, stride, n);
+  else if (is_dtype(dtype, TT_BF16)) load_as<float, BF16>(dst, src, stride, n);
   else load_as<float, F16>(dst, src, stride, n);
 }
 
@@ -93,7 +93,7 @@ void load_raw16(void* dst, const char* src, int64_t stride, int64_t n, int32_t) 
 
 void store_f32(char* dst, int64_t stride, const float* src, int64_t n, int32_t dtype) noexcept {
   if (dtype == TT_F32) store_as<float, same>(dst, stride, src, n);
-  else if (dtype == TT_BF16) store_as<BF16, narrow_bf16>(dst, stride, src, n);
+  else if (is_dtype(dtype, TT_BF16)) store_as<BF16, narrow_bf16>(dst, stride, src, n);
   else store_as<F16, narrow_f16>(dst, stride, src, n);
 }
 

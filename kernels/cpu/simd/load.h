@@ -137,7 +137,7 @@ TT_INLINE void load_run(D* d, const char* s, int64_t stride, int64_t n, int32_t 
 template <class D> TT_INLINE void put(char* p, D v) { __builtin_memcpy(p, &v, sizeof v); }
 TT_INLINE void store_one(char* p, float v, int32_t dtype) {
   if (dtype == TT_F32) put(p, v);
-  else if (dtype == TT_BF16) put(p, narrow_bf16(v));
+  else if (is_dtype(dtype, TT_BF16)) put(p, narrow_bf16(v));
   else put(p, narrow_f16(v));
 }
 TT_INLINE void store_one(char* p, double v, int32_t) { put(p, v); }

@@ -19,6 +19,13 @@ TT_INLINE float vfma(float a, float b, float c) { return __builtin_fmaf(a, b, c)
 TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }
 #endif
 
+// A microcontroller has no vectors, and code is dear there.
+#if TT_MINIMAL
+#define TT_UNROLL_LANES _Pragma("GCC unroll 1")
+#else
+#define TT_UNROLL_LANES _Pragma("GCC unroll 32")
+#endif
+
 // 64 lanes of T, in which every sum is kept, whatever the ISA's width.
 constexpr int kBlockLanes = 64;
 template <class T> struct Lanes {
@@ -26,22 +33,22 @@ template <class T> struct Lanes {
   Vec<T> v[kN];
 
   TT_INLINE void fill(T x) {
-#pragma GCC unroll 32
+    TT_UNROLL_LANES
     for (int i = 0; i < kN; i++) v[i] = splat(x);
   }
   TT_INLINE void add(const T* p) {
-#pragma GCC unroll 32
+    TT_UNROLL_LANES
     for (int i = 0; i < kN; i++) v[i] += load(p + i * kLanes<T>);
   }
   TT_INLINE void add(const Lanes& o) {
-#pragma GCC unroll 32
+    TT_UNROLL_LANES
     for (int i = 0; i < kN; i++) v[i] += o.v[i];
   }
   // Adds lane l + 32 to lane l, then l + 16, …, until `parts` lanes are left (1, or 2 for complex
   // numbers): out[parts].
   TT_INLINE void fold(T* out, int parts) const {
     Vec<T> a[kN];
-#pragma GCC unroll 32
+    TT_UNROLL_LANES
     for (int i = 0; i < kN; i++) a[i] = v[i];
 #pragma GCC unroll 8
     for (int n = kN / 2; n; n /= 2) {
@@ -90,7 +97,7 @@ template <> struct LastLanes<float> {
 #endif
 template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n) {
   const LastLanes<T> last(p, n, 0);
-#pragma GCC unroll 32
+  TT_UNROLL_LANES
   for (int k = 0; k < acc->kN; k++) acc->v[k] += last.get(k);
 }
 

@@ -238,7 +238,7 @@ TT_NOINLINE int32_t run_units(const SoftmaxPlan& p, const Work<T>& w, int64_t be
 template <template <class, bool> class Op, bool kLog>
 inline int32_t run_softmax(const void* plan, int64_t begin, int64_t end) {
   const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
-  if (p.dtype == TT_F64)
+  if (is_dtype(p.dtype, TT_F64))
     return run_units<double>(p, {kLog, rows<double, Op<double, kLog>>, Op<double, kLog>::columns},
                              begin, end);
   return run_units<float>(p, {kLog, rows<float, Op<float, kLog>>, Op<float, kLog>::columns}, begin,
