@@ -4,8 +4,8 @@
         python bench/vocabulary.py [-n 15] [--match fft]
 
 Prints a table: the median ratio of PyTorch's time by tt's (above 1 tt is faster) and the median
-time of one call of each, in ms. Times are those of the processor, which other programs disturb less.
-"""
+time of one call of each, in ms. Times are those of the processor, which other programs disturb
+less. """
 import argparse
 import gc
 import statistics
