@@ -27,7 +27,7 @@ constexpr size_t kSegment = size_t(20) << 20;  // for large blocks of less than 
 constexpr size_t kHuge = size_t(1) << 46;      // no device has so much
 // The free blocks of a pool by size: up to 8 units one bin for each, then 8 for each power of two.
 constexpr int kBins = 320;
-// Blocks of a bin that get looks at to find the smallest one that is large enough.
+// A search for the best fit looks at this many blocks of a bin, so that its time is bounded.
 constexpr int kFitTries = 8;
 
 struct DevicePool {
@@ -182,7 +182,8 @@ static void bin_remove(DeviceBlock* b) {
   b->free = false;
 }
 
-// Returns the smallest of the first blocks of the bin that have at least so many bytes.
+// Among the first kFitTries blocks of a bin, finds the smallest one of at least `bytes` and at most
+// `at_most` bytes.
 static DeviceBlock* fit_in(DeviceBlock* b, size_t bytes, size_t at_most) {
   DeviceBlock* best = nullptr;
   for (int i = 0; b && i < kFitTries; i++, b = b->bin_next) {

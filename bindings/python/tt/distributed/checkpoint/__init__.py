@@ -130,7 +130,8 @@ def entries_of(checkpoint_id: str | os.PathLike[str]) -> list[dict[str, Any]]:
 def check_shape(name: str, value: Tensor, entry: dict[str, Any]) -> None:
     if entry.get("shape") != list(value.shape):
         raise InvalidArgumentError(
-            f"checkpoint.load: {name} is {list(value.shape)}, {entry.get('shape')} in the checkpoint"
+            f"checkpoint.load: {name} has shape {list(value.shape)}, but the checkpoint has "
+            f"{entry.get('shape')}"
         )
 
 
