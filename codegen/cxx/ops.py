@@ -244,6 +244,14 @@ def arg_names(names):
     return '"' + "".join(n + "\\0" for n in names[:-1]) + names[-1] + '"' if names else '""'
 
 
+def rare_facts(op):
+    """The members of an ElementSpec that have a default, where one of them differs from it."""
+    kernel = op.kernel
+    facts = [str(bool(kernel.get(key))).lower() for key in ("bounds", "row_major")]
+    facts.append(kernel.get("write_shared", "nullptr"))
+    return ", " + ", ".join(facts) if facts != ["false", "false", "nullptr"] else ""
+
+
 def element_impl(op):
     ins, pars = operands(op)
     rule = RULES[op.get("dtype")]
@@ -252,7 +260,7 @@ def element_impl(op):
     )
     no_complex = str(op.kernel["set"] in ("real", "real_float", "bitwise")).lower()
     lines = [
-        f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {str(bool(op.kernel.get('factor'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}, {str(bool(op.kernel.get('no_integers'))).lower()}, {arg_names(ins + pars)}}};"
+        f"static constexpr ElementSpec spec_{op.name} = {{&kernel_{op.elementwise}, DtypeRule::{rule}, Compute::{compute}, {no_complex}, {str(bool(op.kernel.get('promote_params'))).lower()}, {str(bool(op.kernel.get('factor'))).lower()}, {op.kernel.get('masks', 0)}, {no_bool(op)}, {str(bool(op.kernel.get('no_integers'))).lower()}, {arg_names(ins + pars)}{rare_facts(op)}}};"
     ]
     pass_params = "".join(f", {param_expr(op, p)}" for p in pars)
     decl = {

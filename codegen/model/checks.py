@@ -55,6 +55,9 @@ KERNEL_KEYS = {
     "no_bool": str,
     "no_integers": bool,
     "vectors": bool,
+    "bounds": bool,
+    "row_major": bool,
+    "write_shared": str,
     "check": str,
 }
 WAYS = ("kernel", "composite", "impl")

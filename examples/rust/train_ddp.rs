@@ -5,6 +5,7 @@
 //!     mpirun -n 2 target/debug/examples/train_ddp
 //!
 //! Its argument is the file of the data, by default examples/data/digits.csv.
+#[allow(dead_code)] // its network is that of one process
 mod digits;
 use digits::{Digits, Outcome, CLASSES, PIXELS};
 use tt::{nn, optim, Ddp, DdpOptions, Group, GroupOptions, Module, ReduceOp, Tensor};

@@ -97,11 +97,10 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
   Dtype common =
       spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
   if (spec.promote_params) {
-    const bool bounds = spec.kernel == &kernel_clamp;  // within() limits them
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
     for (const Param* p : {&p0, &p1})
-      if (p->v.kind && !(bounds && category(common) == 1))
+      if (p->v.kind && !(spec.bounds && category(common) == 1))  // within() limits them
         check_fits(p->v, is_float(common) ? common : compute_dtype(spec, common),
                    arg_name(spec, int64_t(ins.size()) + (p == &p1)));
   }
@@ -201,7 +200,7 @@ static TensorRef new_result(const ElementSpec& spec, Operands ins, Ints shape, D
                             Device device) {
   bool row_major = true;
   for (const Operand& o : ins) row_major &= !o.t || o.t->contiguous();
-  if (row_major || spec.kernel == &kernel_masked_fill) return new_tensor(shape, dtype, device);
+  if (row_major || spec.row_major) return new_tensor(shape, dtype, device);
   Shape strides[kMaxOperands];
   int64_t n = 0;
   for (const Operand& o : ins) {
@@ -231,9 +230,8 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
                 const Param& p0, const Param& p1) {
   if (out.numel == 0) return;
   ElementPlan plan;
-  const bool bounds = spec.kernel == &kernel_clamp;
-  plan.param[0] = bounds ? within(p0.v, types.compute) : p0.v;
-  plan.param[1] = bounds ? within(p1.v, types.compute) : p1.v;
+  plan.param[0] = spec.bounds ? within(p0.v, types.compute) : p0.v;
+  plan.param[1] = spec.bounds ? within(p1.v, types.compute) : p1.v;
   bool on_cpu = out.device.type == TT_CPU;
   ElementOperand ops[kMaxOperands];
   TensorRef rounded[kMaxOperands];
@@ -427,15 +425,6 @@ static bool is_overlap_safe(const Tensor& dst, Operands ins) {
   return true;
 }
 
-// masked_fill_ where elements share an address: an address is filled if the mask has one of them.
-static void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value) {
-  if (mask.dtype != Dtype::kBool)
-    fail_arg(TT_DTYPE, "mask", "mask is {}: must be bool", fmt(mask.dtype));
-  TensorRef wide = op::expand(mask, self.sizes());
-  const Tensor* const index[1] = {wide.get()};
-  op::index_put_(self, index, *new_scalar(value, self.dtype));
-}
-
 void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0,
                      const Param& p1) {
   if (Dtype d = plain_dtype(spec, ins, p0); d == self.dtype && spec.rule != DtypeRule::kBool &&
@@ -461,8 +450,8 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
                self.sizes(), arg_name(spec, i), sizes_of(o));
     i++;
   }
-  if (spec.kernel == &kernel_masked_fill && shares_elements(self))
-    return fill_shared(self, *ins.begin()[1].t, p0.v);
+  if (spec.write_shared && shares_elements(self))
+    return spec.write_shared(self, *ins.begin()[1].t, p0.v);
   check_writable(self, "self");
   check_overlap(spec, self, ins);
   run(spec, types, self, ins, p0, p1);

@@ -38,6 +38,11 @@ struct ElementSpec {
   uint8_t no_bool;      // status of a call with a bool operand; 0: bools are accepted
   bool no_integers;     // operands that are integers or bool are rejected
   const char* names;    // of the operands, then of the functor's scalars, each NUL-terminated
+  bool bounds = false;  // the functor's scalars bound integers; one beyond the dtype does not bind
+  bool row_major = false;  // the result is contiguous, whatever the order of the operands
+  // Writes to an operand whose elements share addresses: self, the other operand, the functor's
+  // scalar. NULL: such a write is refused.
+  void (*write_shared)(Tensor&, const Tensor&, const Scalar&) = nullptr;
 };
 
 // A tensor, or a number that promotes by category only.
@@ -75,6 +80,8 @@ TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor&
 
 // Fails unless some value of self's dtype is within the bounds of clamp.
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max);
+// masked_fill_ of a tensor whose elements share addresses (ops/index/put.cpp).
+void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value);
 
 // Fails unless lambd is a width: not negative.
 void check_lambda(double lambd);

@@ -61,6 +61,9 @@ else:
 def test_streams_events_and_memory():
     fake = os.path.join(os.environ["TT_BUILD"], "tests/fake/libtt_fake.so")
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(fake=fake)], capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM.format(fake=fake)],
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stderr

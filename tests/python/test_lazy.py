@@ -95,8 +95,6 @@ def test_sync_batch_norm_takes_the_place_of_others():
     assert made is net and type(net[1][0]) is nn.SyncBatchNorm
     assert net[0].weight is weight and net[0].running_mean is mean and not net[0].training
     assert net[0](tt.randn(2, 3, 4)).shape == (2, 3, 4)
-    with pytest.raises(NotImplementedError, match="process_group"):
-        nn.SyncBatchNorm(3, process_group=1)
 
 
 def test_scale_factors_of_each_dimension():

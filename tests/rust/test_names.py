@@ -19,7 +19,7 @@ SOURCE = """#![deny(rustdoc::broken_intra_doc_links)]
 pub fn calls(
     x: Tensor, mask: Tensor, params: Vec<Tensor>, opts: opts::GeluOpts, m: Module, opt: Optimizer,
     s: Scheduler, state: StateDict, device: Device, cancel: Cancel, path: &str, name: &str,
-    options: ProfileOptions,
+    options: ProfileOptions, stream: Stream,
 ) -> Result<()> {{
     let f = || ();
     let see = |_: &str, _: &str, _: i32| ();

@@ -6,9 +6,9 @@
 
 Connects this process with the others of a group: backend `"gloo"` meets at `"tcp://host:port"` or
 `"file:///path"`, `"mpi"` knows rank and size, which may be -1. Without arguments they come from the
-environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which launchers set, or mpirun. timeout
-is in seconds. Every rank makes the same calls in the same order; a rank that fails is named by the
-errors of the others.
+environment: `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and `MASTER_PORT`, which launchers set, or mpirun.
+`timeout` is in seconds. Every rank makes the same calls in the same order; a rank that fails is
+named by the errors of the others.
 """
 function Group(backend::AbstractString, rank::Integer, size::Integer, rendezvous::AbstractString="";
         timeout::Real=1800, library::Union{AbstractString, Nothing}=nothing)

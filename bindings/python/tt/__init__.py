@@ -217,14 +217,14 @@ if not TYPE_CHECKING:
             found = getattr(import_module("." + HOME[name], __name__), name)
         elif name in __all__:
             found = _ops.find("tt", name)
-        elif name.startswith("_foreach_"):
-            found = import_module("._foreach", __name__).make(name[len("_foreach_") :])
         else:
             found = None
-            if not name.startswith("_"):
+            if name.startswith("_foreach_"):
+                found = import_module("._foreach", __name__).make(name[len("_foreach_") :])
+            elif not name.startswith("_"):
                 found = import_module("._torch_functions", __name__).find(name)
-        if found is None:
-            raise AttributeError(f"module 'tt' has no attribute '{name}'")
+            if found is None:
+                raise AttributeError(f"module 'tt' has no attribute '{name}'")
         globals()[name] = found
         return found
 

@@ -13,7 +13,8 @@ namespace TT_NS {
 static constexpr ElementSpec spec_native_hardtanh = {&kernel_clamp, DtypeRule::kSame,
                                                      Compute::kWiden, true, false, false, 0,
                                                      TT_NOT_IMPLEMENTED, false,
-                                                     "input\0min_val\0max_val"};
+                                                     "input\0min_val\0max_val", true, false,
+                                                     nullptr};
 TensorRef native_hardtanh_impl([[maybe_unused]] Call c, const Tensor& input, double min_val,
                                double max_val) {
   return element_op(spec_native_hardtanh, {input}, Scalar(min_val), Scalar(max_val));

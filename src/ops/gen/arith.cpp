@@ -415,7 +415,8 @@ void minimum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor
 
 // clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor
 static constexpr ElementSpec spec_clamp = {&kernel_clamp, DtypeRule::kPromote, Compute::kWiden,
-                                           true, true, false, 0, TT_OK, false, "self\0min\0max"};
+                                           true, true, false, 0, TT_OK, false, "self\0min\0max",
+                                           true, false, nullptr};
 TensorRef clamp_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar* min,
                      const Scalar* max) {
   check_bounds(self, min, max);

@@ -153,7 +153,8 @@ void where_into_impl([[maybe_unused]] Call c, const Tensor& condition, const Ten
 // masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor
 static constexpr ElementSpec spec_masked_fill = {&kernel_masked_fill, DtypeRule::kFirst,
                                                  Compute::kStored, false, false, false, 2, TT_OK,
-                                                 false, "self\0mask\0value"};
+                                                 false, "self\0mask\0value", false, true,
+                                                 fill_shared};
 TensorRef masked_fill_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& mask,
                            const Scalar& value) {
   return element_op(spec_masked_fill, {self, mask}, value);

@@ -260,4 +260,13 @@ void index_put__impl(Call, Tensor& self, TensorSpan indices, const Tensor& value
   self.bump_version();
 }
 
+// An address is filled if the mask has one of its elements.
+void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value) {
+  if (mask.dtype != Dtype::kBool)
+    fail_arg(TT_DTYPE, "mask", "mask is {}: must be bool", fmt(mask.dtype));
+  TensorRef wide = op::expand(mask, self.sizes());
+  const Tensor* const index[1] = {wide.get()};
+  op::index_put_(self, index, *new_scalar(value, self.dtype));
+}
+
 }  // namespace TT_NS

@@ -19,18 +19,21 @@ _OWN = (
 )
 # In-place functions -> the functions that take inplace=True
 _IN_PLACE = "celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_".split()
-# Pooling with the positions of the maxima
-_WITH_INDICES = (
-    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d "
-    "fractional_max_pool3d max_pool1d max_pool2d max_pool3d"
-).split()
+# Pooling with the positions of the maxima -> the functions that take return_indices=True
+_WITH_INDICES = [
+    f"{name}_with_indices"
+    for name in (
+        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d "
+        "fractional_max_pool3d max_pool1d max_pool2d max_pool3d"
+    ).split()
+]
 __all__ = sorted([*_ops.PLACES["nn.functional"].split(), *_OWN.split()])
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Loads an operator when it is first used."""
-        if name in _IN_PLACE or name.removesuffix("_with_indices") in _WITH_INDICES:
+        if name in _IN_PLACE or name in _WITH_INDICES:
             function = globals()[name] = _form(name)
             return function
         if name not in __all__:

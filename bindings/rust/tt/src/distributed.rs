@@ -26,8 +26,8 @@ pub enum ReduceOp {
 pub struct GroupOptions {
     /// Of everything that waits for another process; None: 30 minutes.
     pub timeout: Option<Duration>,
-    /// The path of the backend's library; None: libtt_<backend>.so, beside libtt or on the path of
-    /// the loader.
+    /// The path of the backend's library; None: `libtt_gloo.so` or `libtt_mpi.so`, beside libtt or
+    /// on the path of the loader.
     pub library: Option<String>,
 }
 

@@ -3,7 +3,8 @@ use std::path::Path;
 use std::process::Command;
 
 macro_rules! layout {
-    ($out:ident, $s:ident, $($field:ident),*) => {
+    // A block for each struct: scopes that nest by the hundred exhaust the compiler's stack.
+    ($out:ident, $s:ident, $($field:ident),*) => {{
         $out.push(format!("struct {} {}", stringify!($s), std::mem::size_of::<tt_sys::$s>()));
         let x = std::mem::MaybeUninit::<tt_sys::$s>::uninit();
         let base = x.as_ptr();
@@ -11,7 +12,7 @@ macro_rules! layout {
             let offset = unsafe { std::ptr::addr_of!((*base).$field) } as usize - base as usize;
             $out.push(format!("field {}.{} {}", stringify!($s), stringify!($field), offset));
         )*
-    };
+    }};
 }
 
 macro_rules! constant {
