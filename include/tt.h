@@ -278,7 +278,8 @@ tt_status tt_generator_set_state(tt_ctx *c, tt_generator *g, const uint64_t stat
 tt_status tt_device_parse(tt_ctx *c, const char *text, tt_device *out);
 
 /* Loads the library that computes on CUDA devices. Without this call, the first use of a CUDA
-   device loads libtt_cuda.so, from the directory of libtt or from the path of the loader.
+   device loads libtt_cuda.so, from the directory of libtt or from the path of the loader; a program
+   that links libtt.a must call it before it uses such a device.
    @null path: libtt_cuda.so */
 tt_status tt_load_cuda(tt_ctx *c, const char *path);
 

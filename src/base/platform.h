@@ -20,6 +20,8 @@
 #else
 #define TT_ONE_BODY __attribute__((noinline, noclone))
 #endif
+// A function that a static program may leave out; its address is NULL then.
+#define TT_WEAK __attribute__((weak))
 #define TT_COLD __attribute__((noinline, cold))
 
 // Largest block of memory: a size_t of half the address space. Sizes of tensors are int64_t on

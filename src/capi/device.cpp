@@ -178,5 +178,6 @@ tt_status tt_backend_register(tt_ctx* h, const tt_backend_def* def, tt_device* o
 }
 
 void TT_NS::find_cuda_library() {
+  __atomic_store_n(&cuda_calls, &kCudaCalls, __ATOMIC_RELEASE);
   __atomic_store_n(&open_cuda_library, &open_default_library, __ATOMIC_RELEASE);
 }

@@ -32,9 +32,17 @@ Runtime* runtime_new(const tt_allocator* allocator, int32_t isa) noexcept {
 
 void (*destroy_custom_ops)(CustomOp*) noexcept = nullptr;
 
+const CudaCalls* cuda_calls = nullptr;
+
+void fail_without_cuda(const char* arg) {
+  fail_arg(TT_DEVICE, arg,
+           "this program was linked without CUDA: a static program must call tt_load_cuda");
+}
+
 void Runtime::destroy(Runtime* rt) noexcept {
   if (rt->custom_ops && destroy_custom_ops) destroy_custom_ops(rt->custom_ops);
-  for (CudaDevice* d : rt->cuda) close_cuda(d);
+  for (CudaDevice* d : rt->cuda)
+    if (d) cuda_calls->close(d);
   for (ExtDevice* d : rt->ext)
     if (d) Ref<ExtDevice>::adopt(d).reset();
   pool_delete(rt->pool);
@@ -184,25 +192,26 @@ DeviceWorkspace::DeviceWorkspace(const Kernel& k, Device device, const void* pla
   device_kernel(*cuda_->backend, k, device);
   const size_t bytes = cuda_->backend->workspace_bytes(k.id, plan);
   if (TT_LIKELY(!bytes)) return;
-  memory_ = cuda_block(*cuda_, int64_t(bytes));
-  if (!memory_) fail_device_memory(*cuda_, int64_t(bytes));
+  memory_ = cuda_calls->block(*cuda_, int64_t(bytes));
+  if (!memory_) cuda_calls->fail_memory(*cuda_, int64_t(bytes));
 }
 DeviceWorkspace::DeviceWorkspace(DeviceWorkspace&& o) noexcept
     : device_(o.device_), cuda_(o.cuda_), memory_(o.memory_) {
   o.memory_ = nullptr;
 }
 DeviceWorkspace::~DeviceWorkspace() {
-  if (memory_) device_alloc_put(memory_, 0);
+  if (memory_) cuda_calls->put(memory_, 0);
 }
 [[noreturn]] static TT_COLD void fail_launch(CudaDevice& d, int32_t status, const Kernel& k) {
   char what[96];
   const FmtArg args[] = {k.name, fmt(Device{TT_CUDA, int8_t(d.index)})};
   format_to(what, sizeof what, "kernel {} on device {}", args);
-  fail_cuda(d, status, what);
+  cuda_calls->fail(d, status, what);
+  __builtin_unreachable();
 }
 void DeviceWorkspace::launch(const Kernel& k, const void* plan) {
   if (device_.type != TT_CUDA) return;
-  cuda_usable(*cuda_);
+  if (TT_UNLIKELY(!is_usable(*cuda_))) cuda_calls->fail_unusable(*cuda_);
   const DeviceKernel fn = cuda_->backend->kernels[k.id];
   int32_t status;
   {

@@ -4,7 +4,7 @@
 #include "base/os.h"
 #include "base/pool.h"
 #include "base/tls.h"
-#include "core/cuda_device.h"
+#include "core/cuda_calls.h"
 #include "core/event.h"
 #include "core/ext_device.h"
 #include "core/generator.h"
@@ -221,16 +221,18 @@ struct MaskGuard {
   MaskGuard(const MaskGuard&) = delete;
 };
 
+[[noreturn]] TT_COLD void fail_without_cuda(const char* arg);
 // A device of the runtime, opened at first use (core/cuda_device.h).
 inline CudaDevice& runtime_cuda(Runtime* rt, int32_t index, const char* arg = "") {
   const bool known = index >= 0 && index < kMaxDevices;
   CudaDevice* d = known ? __atomic_load_n(&rt->cuda[index], __ATOMIC_ACQUIRE) : nullptr;
-  return TT_LIKELY(d != nullptr) ? *d : open_cuda(rt, index, arg);
+  if (TT_LIKELY(d != nullptr)) return *d;
+  if (!cuda_calls) fail_without_cuda(arg);
+  return cuda_calls->open(rt, index, arg);
 }
 // The stream on which the running call computes on a device.
-DeviceStream& side_stream(CudaDevice&);
 inline DeviceStream& current_stream(CudaDevice& d) {
-  return TT_UNLIKELY(ctx().streams != nullptr) ? side_stream(d) : d.own;
+  return TT_UNLIKELY(ctx().streams != nullptr) ? cuda_calls->side_stream(d) : d.own;
 }
 
 constexpr int64_t kParallelGrain =

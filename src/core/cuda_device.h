@@ -64,6 +64,9 @@ CudaDevice& open_cuda(Runtime*, int32_t index, const char* arg);
 // Closes it. Memory, streams and events may outlive the runtime.
 void close_cuda(CudaDevice*) noexcept;
 
+// The stream that the running ctx has set for the device, or the device's own.
+DeviceStream& side_stream(CudaDevice&);
+
 // Fails unless status is 0. TT_DEVICE loses the device: its text is kept, and later calls fail with
 // it. `what` is what was done, as in "copying from cuda:0 to cpu".
 [[noreturn]] TT_COLD void fail_cuda(CudaDevice&, int32_t status, const char* what);
@@ -73,10 +76,11 @@ inline void cuda_check(CudaDevice& d, int32_t status, const char* what) {
 [[noreturn]] TT_COLD void fail_forked();
 // Fails if the device is lost, or the process is a child of fork.
 [[noreturn]] TT_COLD void fail_unusable(CudaDevice&);
+TT_INLINE bool is_usable(const CudaDevice& d) {
+  return __atomic_load_n(d.alive, __ATOMIC_RELAXED) && !__atomic_load_n(&d.lost, __ATOMIC_RELAXED);
+}
 TT_INLINE void cuda_usable(CudaDevice& d) {
-  const bool usable =
-      __atomic_load_n(d.alive, __ATOMIC_RELAXED) && !__atomic_load_n(&d.lost, __ATOMIC_RELAXED);
-  if (TT_UNLIKELY(!usable)) fail_unusable(d);
+  if (TT_UNLIKELY(!is_usable(d))) fail_unusable(d);
 }
 // Waits for one stream, or for all; then fails for work that failed and for checks that found
 // something. All waiting of libtt for a device goes through here or through cuda_copy.

@@ -13,7 +13,7 @@ constexpr size_t kHeader =
 
 static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->bytes)); }
 static void release_device(Storage* s) noexcept {
-  device_alloc_put(static_cast<DeviceBlock*>(s->release_ctx), uint32_t(s->users));
+  cuda_calls->put(static_cast<DeviceBlock*>(s->release_ctx), uint32_t(s->users));
 }
 static void release_ext(Storage* s) noexcept {
   auto* d = static_cast<ExtDevice*>(s->release_ctx);
@@ -173,9 +173,9 @@ static Storage* alloc_storage(int64_t bytes, Device device) {
     DeviceBlock* b = nullptr;
     try {
       CudaDevice& d = runtime_cuda(ctx().rt, device.index);
-      cuda_usable(d);
-      b = cuda_block(d, bytes);
-      if (!b) fail_device_memory(d, bytes);
+      if (!is_usable(d)) cuda_calls->fail_unusable(d);
+      b = cuda_calls->block(d, bytes);
+      if (!b) cuda_calls->fail_memory(d, bytes);
     } catch (...) {
       mem_free(s, sizeof *s);
       throw;

@@ -1,5 +1,4 @@
 // Copies and conversions.
-#include "core/pinned.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -12,7 +11,7 @@ static void transfer(char* dst, Device to, const char* src, Device from, int64_t
   if (from.type == TT_META) fail_arg(TT_DEVICE, "src", "a meta tensor has no data to copy");
   if (to.type == TT_EXT) return ext_copy(ext_device(to.index), dst, src, bytes, kHostToDevice);
   if (from.type == TT_EXT) return ext_copy(ext_device(from.index), dst, src, bytes, kDeviceToHost);
-  cuda_copy(ctx(), dst, to, src, from, bytes);
+  cuda_calls->copy(ctx(), dst, to, src, from, bytes);
 }
 
 static DeviceStream& stream_of(Device cuda) {
@@ -28,14 +27,16 @@ static TensorRef moved(const Tensor& src, Device to) {
     return moved(*moved(src, kCpuDevice), to);
   TensorRef rows = dense_input(src);
   TensorRef out = new_tensor(src.sizes(), src.dtype, to);
-  if (src.device.type == TT_CUDA) wait_for_writer(stream_of(src.device), *rows->storage);
+  if (src.device.type == TT_CUDA)
+    cuda_calls->wait_for_writer(stream_of(src.device), *rows->storage);
   const int64_t bytes = out->numel * out->item_size();
-  if (bytes && to.type == TT_CUDA && is_pinned(*rows->storage))
-    copy_pinned(ctx(), out->data, to, rows->data, src.device, bytes, *rows->storage);
+  if (bytes && to.type == TT_CUDA && cuda_calls->is_pinned(*rows->storage))
+    cuda_calls->copy_pinned(ctx(), out->data, to, rows->data, src.device, bytes, *rows->storage);
   else transfer(out->data, to, rows->data, src.device, bytes);
   // The Stream mode does not see this operator: it launches no kernel.
-  if (src.device.type == TT_CUDA) mark_used(stream_of(src.device), *rows->storage, false);
-  if (to.type == TT_CUDA) mark_used(stream_of(to), *out->storage, true);
+  if (src.device.type == TT_CUDA)
+    cuda_calls->mark_used(stream_of(src.device), *rows->storage, false);
+  if (to.type == TT_CUDA) cuda_calls->mark_used(stream_of(to), *out->storage, true);
   return out;
 }
 

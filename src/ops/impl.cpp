@@ -184,18 +184,19 @@ Scalar read_scalar(const Tensor& t) {
 static TT_COLD bool require_later(const Tensor& holds, tt_status status, const char* arg,
                                   const char* text) {
   CudaDevice& d = runtime_cuda(ctx().rt, holds.device.index);
-  DeviceChecks* checks = DeviceChecks::of(d);
+  DeviceChecks* checks = cuda_calls->checks(d);
   if (!checks || (ctx().watched & kWatchWork)) return false;
   DeviceStream& stream = current_stream(d);
-  wait_for_writer(stream, *holds.storage);
-  int64_t* place = checks->place(d);
-  cuda_check(d, d.backend->copy_pinned(d.index, place, holds.data, 1, kDeviceToHost, stream.handle),
-             "copying a condition");
+  cuda_calls->wait_for_writer(stream, *holds.storage);
+  int64_t* place = cuda_calls->place(*checks, d);
+  const int32_t copied =
+      d.backend->copy_pinned(d.index, place, holds.data, 1, kDeviceToHost, stream.handle);
+  if (copied) cuda_calls->fail(d, copied, "copying a condition");
   DeviceCheck check{.op = tls.op, .arg = arg, .report = report_requirement};
   check.is_flag = true;
   check.status = status;
   check.text = text;
-  checks->start(d, place, std::move(check));
+  cuda_calls->start(*checks, d, place, std::move(check));
   return true;
 }
 
@@ -215,8 +216,8 @@ Scalar load_element(const Tensor& t) {
     return load_scalar(bytes, t.dtype);
   }
   DeviceStream& stream = current_stream(runtime_cuda(ctx().rt, t.device.index));
-  wait_for_writer(stream, *t.storage);
-  cuda_copy(ctx(), bytes, kCpuDevice, t.data, t.device, t.item_size());
+  cuda_calls->wait_for_writer(stream, *t.storage);
+  cuda_calls->copy(ctx(), bytes, kCpuDevice, t.data, t.device, t.item_size());
   return load_scalar(bytes, t.dtype);
 }
 

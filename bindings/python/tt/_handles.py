@@ -106,7 +106,8 @@ def is_anomaly_enabled() -> bool:
 def load_cuda(path: str | bytes | os.PathLike[str] | None = None) -> None:
     """Loads the library that computes on CUDA devices. Without this call, the first use of a
     CUDA device loads libtt_cuda.so, from the directory of libtt or from the path of the
-    loader. If `path` is None: libtt_cuda.so."""
+    loader; a program that links libtt.a must call it before it uses such a device. If `path`
+    is None: libtt_cuda.so."""
     call("tt_load_cuda", os.fsencode(path) if path is not None else None)
 
 

@@ -54,7 +54,7 @@ class FirstBad {
 static TT_COLD bool check_later(IndexCheckPlan& plan, const Kernel& k, const Tensor& index,
                                 Ints shape, Ints strides, const char* arg) {
   CudaDevice& d = runtime_cuda(ctx().rt, index.device.index);
-  DeviceChecks* checks = DeviceChecks::of(d);
+  DeviceChecks* checks = cuda_calls->checks(d);
   if (!checks || (ctx().watched & kWatchWork)) return false;
   DeviceCheck check{.op = tls.op, .arg = arg, .report = report_index};
   check.values = new_alias(index);
@@ -62,11 +62,11 @@ static TT_COLD bool check_later(IndexCheckPlan& plan, const Kernel& k, const Ten
   check.strides = Shape(strides);
   check.low = plan.low;
   check.size = plan.size;
-  int64_t* place = checks->place(d);
+  int64_t* place = cuda_calls->place(*checks, d);
   plan.index = index.data;
   plan.first_bad = place;
   launch_stages(k, index.device, &plan.run);
-  checks->start(d, place, std::move(check));
+  cuda_calls->start(*checks, d, place, std::move(check));
   return true;
 }
 

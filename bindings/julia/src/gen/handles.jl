@@ -302,8 +302,8 @@ limit.
 set_memory_limit!(bytes::Integer) = check(C.tt_set_memory_limit(ctx(), bytes))
 """
 Loads the library that computes on CUDA devices. Without this call, the first use of a CUDA device
-loads `libtt_cuda.so`, from the directory of libtt or from the path of the loader. If `path` is
-nothing: `libtt_cuda.so`.
+loads `libtt_cuda.so`, from the directory of libtt or from the path of the loader; a program that
+links libtt.a must call it before it uses such a device. If `path` is nothing: `libtt_cuda.so`.
 """
 load_cuda(path::Union{AbstractString, Symbol, Nothing}=nothing) = check(C.tt_load_cuda(ctx(),
     text_or_null(path)))

@@ -613,8 +613,9 @@ pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Resu
     }
 }
 /// Loads the library that computes on CUDA devices. Without this call, the first use of a CUDA
-/// device loads libtt_cuda.so, from the directory of libtt or from the path of the loader. If
-/// `path` is None: libtt_cuda.so.
+/// device loads libtt_cuda.so, from the directory of libtt or from the path of the loader; a
+/// program that links libtt.a must call it before it uses such a device. If `path` is None:
+/// libtt_cuda.so.
 ///
 /// # Safety
 /// The library must be one of tt: its code runs when it is loaded.
