@@ -35,8 +35,10 @@ constexpr uint8_t kItemSize[16] = {0, 1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 0, 0,
 #ifndef TT_DTYPE_BITS
 #define TT_DTYPE_BITS 0xffffu
 #endif
-constexpr bool is_built(int32_t dtype) { return TT_DTYPE_BITS >> dtype & 1; }
+TT_INLINE constexpr bool is_built(int32_t dtype) { return TT_DTYPE_BITS >> dtype & 1; }
 // Whether a dtype is this one; false at compile time where the build has no such dtype.
-constexpr bool is_dtype(int32_t dtype, int32_t one) { return is_built(one) && dtype == one; }
+TT_INLINE constexpr bool is_dtype(int32_t dtype, int32_t one) {
+  return is_built(one) && dtype == one;
+}
 
 }  // namespace TT_NS
