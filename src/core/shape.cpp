@@ -209,7 +209,8 @@ Shape strides_like(Ints sizes, Span<const Shape> operands) {
   int64_t step = 1;
   for (int64_t i = 0; i < sizes.n; i++) {
     out[order[i]] = step;
-    step *= max<int64_t>(sizes[order[i]], 1);
+    // Sizes that cannot be counted are refused where memory is allocated for them.
+    (void)__builtin_mul_overflow(step, max<int64_t>(sizes[order[i]], 1), &step);
   }
   return out;
 }

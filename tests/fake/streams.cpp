@@ -49,6 +49,7 @@ struct Scheduler {
   uint64_t order = 0;
   std::vector<Stream*> streams;
   Stream* own[TT_FAKE_DEVICES] = {};
+  std::vector<std::unique_ptr<Event>> events;  // with those that a lost device never gave back
 
   uint64_t chance() {  // splitmix64
     uint64_t z = order += 0x9e3779b97f4a7c15;
@@ -162,10 +163,16 @@ void wait_device(int32_t device) {
     if (s->device == device) q.drain(*s);
 }
 
-Event* new_event() { return new Event; }
+Event* new_event() {
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  q.events.push_back(std::make_unique<Event>());
+  return q.events.back().get();
+}
 void free_event(Event* e) {
-  Guard l(scheduler().lock);
-  delete e;
+  Scheduler& q = scheduler();
+  Guard l(q.lock);
+  std::erase_if(q.events, [e](const auto& own) { return own.get() == e; });
 }
 void record(int32_t device, Event* e, Stream* s) {
   Scheduler& q = scheduler();
