@@ -155,22 +155,35 @@ loss = y.sum()
 start = time.monotonic()
 loss.backward(retain_graph=True)
 whole = time.monotonic() - start
+def where_it_ends(call, seconds):
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        while True:
+            call(retain_graph=True)
+    except Late as e:
+        inside = any(f.name == "fail" for f in traceback.extract_tb(e.__traceback__))
+        return "ended" if inside else "between two calls"
+    except tt.errors.CallbackError:
+        return "reported by ctypes"
 for call in (loss.backward, lambda **given: tt.autograd.grad(loss, x, **given)):
     for part in range(1, 8):
-        signal.setitimer(signal.ITIMER_REAL, whole * part / 10)
-        try:
-            while True:
-                call(retain_graph=True)
-        except Late as e:
-            print("ended" if any(f.name == "fail" for f in traceback.extract_tb(e.__traceback__)) else "between two calls")
+        place = where_it_ends(call, whole * part / 10)
+        print(place)
+        if place == "reported by ctypes":
+            print(where_it_ends(call, whole * part / 10))
 x.grad = None
 call(retain_graph=True)
 (x * 2).sum().backward()
 print(x.grad is not None)"""
     found = run(code)
-    assert (
-        found.stdout.count("ended") >= 13 and found.stdout.endswith("True\n") and not found.stderr
-    ), (found.stdout + found.stderr)
+    text = found.stdout + found.stderr
+    assert found.stdout.count("ended") >= 13 and found.stdout.endswith("True\n"), text
+    # Python, not tt, reports what a handler raises in the first instructions of a ctypes callback
+    # (see guarded in _hooks.py): rare, and the call fails.
+    reported = found.stdout.count("reported by ctypes")
+    assert reported <= 2, text
+    assert found.stderr.count("Late: too late") == reported, text
+    assert reported or not found.stderr, text
 
 
 def test_control_c_outside_a_long_call_leaves_nothing_behind():
