@@ -1,0 +1,140 @@
+// The device's reductions of shapes that the op table's samples are too small for: split sequences
+// of both paths, unaligned runs, strides; in three orders of threads, with equal bits, without
+// races where it is built with ThreadSanitizer. Expected values are computed one by one; integers
+// and whole numbers make them exact in any order.
+#include <stdio.h>
+#include <string.h>
+
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/rows.h"
+#include "plan/reduce_build.h"
+
+using namespace TT_NS;
+
+namespace {
+
+struct Shape {
+  const char* name;
+  int64_t size[3];
+  int64_t stride[3];  // elements
+  uint64_t reduced;   // bit d: dimension d
+  int64_t offset;     // elements before the first one
+};
+constexpr Shape kShapes[] = {
+    {"one long run", {1, 1, 70001}, {0, 0, 1}, 4, 0},
+    {"a run that is not aligned", {1, 3, 9001}, {0, 9001, 1}, 4, 1},
+    {"short runs", {1, 37, 65}, {0, 65, 1}, 4, 3},
+    {"every second element", {1, 2, 12000}, {0, 24000, 2}, 4, 0},
+    {"a few long columns", {1, 5000, 9}, {0, 9, 1}, 2, 0},
+    {"many columns", {2, 300, 70}, {21000, 70, 1}, 2, 0},
+    {"two reduced dimensions", {80, 3, 90}, {270, 90, 1}, 5, 0},
+    {"nothing to reduce", {1, 3, 0}, {0, 1, 1}, 4, 0},
+};
+
+using Row = int32_t (*)(const void*, void*, void*);
+using Bytes = size_t (*)(const void*);
+
+// The largest, smallest and product of each output, and the positions of the extremes.
+struct Expected {
+  std::vector<int64_t> high, low, high_at, low_at, product;
+};
+Expected expected_of(const ReducePlan& p, const std::vector<int32_t>& data, const Shape& s) {
+  Expected e;
+  int64_t kept[3], red[3];
+  for (int d = 0; d < 3; d++) {
+    red[d] = s.reduced >> d & 1 ? s.size[d] : 1;
+    kept[d] = s.reduced >> d & 1 ? 1 : s.size[d];
+  }
+  for (int64_t o = 0; o < p.n_out; o++) {
+    int64_t high = INT64_MIN, low = INT64_MAX, high_at = 0, low_at = 0;
+    uint64_t product = 1;
+    const int64_t k[3] = {o / (kept[1] * kept[2]), o / kept[2] % kept[1], o % kept[2]};
+    for (int64_t i = 0; i < p.length; i++) {
+      const int64_t r[3] = {i / (red[1] * red[2]), i / red[2] % red[1], i % red[2]};
+      int64_t at = s.offset;
+      for (int d = 0; d < 3; d++) at += (k[d] + r[d]) * s.stride[d];
+      const int64_t v = data[size_t(at)];
+      if (v > high) {
+        high = v;
+        high_at = i;
+      }
+      if (v < low) {
+        low = v;
+        low_at = i;
+      }
+      product *= uint64_t(v);
+    }
+    e.high.push_back(high);
+    e.low.push_back(low);
+    e.high_at.push_back(high_at);
+    e.low_at.push_back(low_at);
+    e.product.push_back(int64_t(product));
+  }
+  return e;
+}
+
+int g_failed;
+
+void check(const Shape& s, const char* what, uint64_t order, const std::vector<int64_t>& got,
+           const std::vector<int64_t>& want) {
+  if (got == want) return;
+  printf("%s, %s, order %d: wrong\n", s.name, what, int(order));
+  g_failed = 1;
+}
+
+void run(Row row, Bytes bytes, const ReducePlan& p) {
+  std::vector<uint64_t> workspace(bytes(&p) / 8);
+  if (row(&p, nullptr, workspace.data()) == TT_OK) return;
+  printf("%s\n", emu::last_fault());
+  g_failed = 1;
+}
+
+void test_shape(const Shape& s, uint64_t order) {
+  emu::set_order(order);
+  int64_t n = s.offset + 1;
+  int64_t bytes[3];
+  for (int d = 0; d < 3; d++) {
+    if (s.size[d]) n += (s.size[d] - 1) * s.stride[d];
+    bytes[d] = s.stride[d] * 4;
+  }
+  std::vector<int32_t> data(size_t(n), 0);
+  uint32_t seed = 1;
+  for (int32_t& v : data) {
+    seed = seed * 1664525u + 1013904223u;
+    v = int32_t(seed >> 20) * 2 - 4001;  // odd: no product becomes 0; extremes repeat
+  }
+  ReduceArgs args = {3, s.size, bytes, s.reduced, TT_I32, TT_I64, nullptr, nullptr, true};
+  ReducePlan p;
+  build_reduce(&p, args);
+  p.in = reinterpret_cast<const char*>(data.data() + s.offset);
+  p.workspace = nullptr;
+  const Expected want = expected_of(p, data, s);
+  std::vector<int64_t> values(size_t(p.n_out)), positions(size_t(p.n_out));
+  p.out = reinterpret_cast<char*>(values.data());
+  p.index = nullptr;
+  run(cuda::reduce_prod, cuda::reduce_prod_workspace, p);
+  check(s, "product", order, values, want.product);
+  if (p.length == 0) return;
+  run(cuda::reduce_max, cuda::reduce_max_workspace, p);
+  check(s, "max", order, values, want.high);
+  run(cuda::reduce_min, cuda::reduce_min_workspace, p);
+  check(s, "min", order, values, want.low);
+  p.index = reinterpret_cast<char*>(positions.data());
+  run(cuda::reduce_max_index, cuda::reduce_max_index_workspace, p);
+  check(s, "max with position", order, values, want.high);
+  check(s, "position of the max", order, positions, want.high_at);
+  p.out = nullptr;
+  run(cuda::reduce_min_index, cuda::reduce_min_index_workspace, p);
+  check(s, "position of the min", order, positions, want.low_at);
+}
+
+}  // namespace
+
+int main() {
+  for (const Shape& s : kShapes)
+    for (uint64_t order : {0, 1, 7}) test_shape(s, order);
+  printf(g_failed ? "FAILED\n" : "ok\n");
+  return g_failed;
+}
