@@ -36,68 +36,67 @@ def binary(function: Callable[..., Any], name: str) -> Any:
     return of_arrays
 
 
-UNARY = {
-    "abs": "abs",
-    "acos": "acos",
-    "acosh": "acosh",
-    "asin": "asin",
-    "asinh": "asinh",
-    "atan": "atan",
-    "atanh": "atanh",
-    "bitwise_invert": "bitwise_not",
-    "cos": "cos",
-    "cosh": "cosh",
-    "exp": "exp",
-    "expm1": "expm1",
-    "isfinite": "isfinite",
-    "isinf": "isinf",
-    "isnan": "isnan",
-    "log": "log",
-    "log1p": "log1p",
-    "log2": "log2",
-    "log10": "log10",
-    "logical_not": "logical_not",
-    "negative": "neg",
-    "reciprocal": "reciprocal",
-    "signbit": "signbit",
-    "sin": "sin",
-    "sinh": "sinh",
-    "square": "square",
-    "sqrt": "sqrt",
-    "tan": "tan",
-    "tanh": "tanh",
-}
-WHOLE = {"ceil": "ceil", "floor": "floor", "round": "round", "trunc": "trunc"}
-BINARY = {
-    "add": "add",
-    "atan2": "atan2",
-    "bitwise_and": "bitwise_and",
-    "bitwise_left_shift": "bitwise_left_shift",
-    "bitwise_or": "bitwise_or",
-    "bitwise_right_shift": "bitwise_right_shift",
-    "bitwise_xor": "bitwise_xor",
-    "copysign": "copysign",
-    "divide": "div",
-    "equal": "eq",
-    "floor_divide": "floor_divide",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "hypot": "hypot",
-    "less": "lt",
-    "less_equal": "le",
-    "logaddexp": "logaddexp",
-    "logical_and": "logical_and",
-    "logical_or": "logical_or",
-    "logical_xor": "logical_xor",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "multiply": "mul",
-    "nextafter": "nextafter",
-    "not_equal": "ne",
-    "pow": "pow",
-    "remainder": "remainder",
-    "subtract": "sub",
-}
+abs = unary(ops.abs, "abs")
+acos = unary(ops.acos, "acos")
+acosh = unary(ops.acosh, "acosh")
+asin = unary(ops.asin, "asin")
+asinh = unary(ops.asinh, "asinh")
+atan = unary(ops.atan, "atan")
+atanh = unary(ops.atanh, "atanh")
+bitwise_invert = unary(ops.bitwise_not, "bitwise_invert")
+cos = unary(ops.cos, "cos")
+cosh = unary(ops.cosh, "cosh")
+exp = unary(ops.exp, "exp")
+expm1 = unary(ops.expm1, "expm1")
+isfinite = unary(ops.isfinite, "isfinite")
+isinf = unary(ops.isinf, "isinf")
+isnan = unary(ops.isnan, "isnan")
+log = unary(ops.log, "log")
+log1p = unary(ops.log1p, "log1p")
+log2 = unary(ops.log2, "log2")
+log10 = unary(ops.log10, "log10")
+logical_not = unary(ops.logical_not, "logical_not")
+negative = unary(ops.neg, "negative")
+reciprocal = unary(ops.reciprocal, "reciprocal")
+signbit = unary(ops.signbit, "signbit")
+sin = unary(ops.sin, "sin")
+sinh = unary(ops.sinh, "sinh")
+square = unary(ops.square, "square")
+sqrt = unary(ops.sqrt, "sqrt")
+tan = unary(ops.tan, "tan")
+tanh = unary(ops.tanh, "tanh")
+ceil = unary(ops.ceil, "ceil", whole=True)
+floor = unary(ops.floor, "floor", whole=True)
+round = unary(ops.round, "round", whole=True)
+trunc = unary(ops.trunc, "trunc", whole=True)
+add = binary(ops.add, "add")
+atan2 = binary(ops.atan2, "atan2")
+bitwise_and = binary(ops.bitwise_and, "bitwise_and")
+bitwise_left_shift = binary(ops.bitwise_left_shift, "bitwise_left_shift")
+bitwise_or = binary(ops.bitwise_or, "bitwise_or")
+bitwise_right_shift = binary(ops.bitwise_right_shift, "bitwise_right_shift")
+bitwise_xor = binary(ops.bitwise_xor, "bitwise_xor")
+copysign = binary(ops.copysign, "copysign")
+divide = binary(ops.div, "divide")
+equal = binary(ops.eq, "equal")
+floor_divide = binary(ops.floor_divide, "floor_divide")
+greater = binary(ops.gt, "greater")
+greater_equal = binary(ops.ge, "greater_equal")
+hypot = binary(ops.hypot, "hypot")
+less = binary(ops.lt, "less")
+less_equal = binary(ops.le, "less_equal")
+logaddexp = binary(ops.logaddexp, "logaddexp")
+logical_and = binary(ops.logical_and, "logical_and")
+logical_or = binary(ops.logical_or, "logical_or")
+logical_xor = binary(ops.logical_xor, "logical_xor")
+maximum = binary(ops.maximum, "maximum")
+minimum = binary(ops.minimum, "minimum")
+multiply = binary(ops.mul, "multiply")
+nextafter = binary(ops.nextafter, "nextafter")
+not_equal = binary(ops.ne, "not_equal")
+pow = binary(ops.pow, "pow")
+remainder = binary(ops.remainder, "remainder")
+subtract = binary(ops.sub, "subtract")
 
 
 def sign(x: Tensor, /) -> Tensor:
@@ -155,7 +154,72 @@ def bound_like(bound: Any, x: Tensor) -> Tensor:
     return scalar_tensor(bound, dtype=x.dtype, device=x.device)
 
 
-globals().update((name, unary(getattr(ops, own), name)) for name, own in UNARY.items())
-globals().update((name, unary(getattr(ops, own), name, True)) for name, own in WHOLE.items())
-globals().update((name, binary(getattr(ops, own), name)) for name, own in BINARY.items())
-__all__ = [*UNARY, *WHOLE, *BINARY, "clip", "conj", "imag", "positive", "real", "sign"]
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+]
