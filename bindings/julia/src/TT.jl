@@ -76,7 +76,8 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :register_forward_pre_hook, :register_full_backward_hook, :register_full_backward_pre_hook,
     :register_hook, :register_module!, :register_op, :register_parameter!, :register_prehook,
     :remove!, :requires_grad!, :retain_grad!, :same_storage, :same_tensor, :save_checkpoint,
-    :save_file, :save_for_backward, :saved_tensors, :scope, :set_memory_limit!, :set_num_threads!,
+    :save_file, :save_for_backward, :saved_tensors, :saved_tensors_hooks, :scope,
+    :set_memory_limit!, :set_num_threads!,
     :set_poll!, :set_state!, :state_dict, :step!, :structure, :synchronize, :to!, :to_dlpack,
     :torch_load, :torch_save, :trace, :train!, :trim, :with_cancel, :withgradient, :zero_grad!)
 VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))

@@ -79,6 +79,35 @@ function detect_anomaly(f)
     end
 end
 
+# ---- what operators keep for backward ----
+
+saved_pack(user, ctx, t, packed) =
+    guarded(() -> unsafe_store!(packed, hold(held(user).pack(borrow(t)))))
+saved_unpack(user, ctx, packed, out) =
+    guarded(() -> give(out, 1, held(user).unpack(held(packed)), "unpack"))
+
+"""
+    TT.saved_tensors_hooks(pack, unpack) do … end
+
+Operators inside keep `pack(t)`, which may be anything, instead of a tensor t that backward needs.
+Backward reads `unpack` of that, a tensor of t's size and dtype. `pack` must not change t. Of nested
+blocks the innermost counts.
+"""
+function saved_tensors_hooks(f, pack, unpack)
+    poll()
+    def = Ref(C.tt_saved_tensors_def(sizeof(C.tt_saved_tensors_def),
+        hold((pack = pack, unpack = unpack)),
+        @cfunction(saved_pack, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}})),
+        @cfunction(saved_unpack, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}})),
+        drop(), drop()))
+    check(C.tt_saved_tensors_push(ctx(), def))
+    try
+        return f()
+    finally
+        check(C.tt_saved_tensors_pop(ctx()))
+    end
+end
+
 # ---- nodes ----
 
 "The nodes of its inputs; nothing for a leaf or no gradient."

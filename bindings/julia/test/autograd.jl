@@ -139,6 +139,28 @@ Affine(n, m) = Affine(leaf(ones(n, m)), leaf(zeros(m)), "affine")
     thrown(() -> TT.gradient(x -> sum(x), tensor([1, 2])), TT.Error)
 end
 
+@testset "hooks on saved tensors" begin
+    x, kept = leaf([2.0, 3.0]), Any[]
+    pack(t) = (push!(kept, Array(t)); Array(t))
+    y = TT.saved_tensors_hooks(pack, a -> tensor(a .* 10)) do
+        x .* x
+    end
+    @test kept == [[2, 3], [2, 3]]
+    z = x .* x  # behind the block: plain
+    @test length(kept) == 2
+    @test near(TT.grad(sum(y), x), [40, 60]) && near(TT.grad(sum(z), x), [4, 6])
+    squared(pack, unpack) = TT.saved_tensors_hooks(() -> sum(x .* x), pack, unpack)
+    @test thrown(() -> squared(t -> error("in pack"), identity), ErrorException).msg == "in pack"
+    failing = squared(identity, t -> error("in unpack"))
+    @test thrown(() -> backward(failing), ErrorException).msg == "in unpack"
+    thrown(() -> backward(squared(identity, t -> 3)), ArgumentError)
+    thrown(() -> backward(squared(identity, t -> nothing)), TT.Error)
+    thrown(() -> backward(squared(identity, t -> TT.ones(2, 2))), TT.Error)
+    thrown(() -> TT.saved_tensors_hooks(() -> error("mine"), pack, identity), ErrorException)
+    x .* x  # the block has ended
+    @test length(kept) == 2
+end
+
 @testset "parameters of anything" begin
     f, layer = Affine(2, 3), nn.Linear(3, 1)
     model = (first = f, list = Any[layer, Dict("a" => f.bias)], act = x -> x .* f.weight, n = 3,

@@ -1,11 +1,13 @@
 //! Gradients of several tensors at once, and functions with custom gradients.
-use crate::callback::user;
+use crate::callback::{closure, drop_user, guarded, user};
 use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
 use crate::opts::{BackwardOpts, GradOpts};
 use crate::{Status, Tensor};
 use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::os::raw::c_void;
 use std::ptr::null_mut;
 use tt_sys as sys;
 
@@ -161,4 +163,90 @@ pub fn apply<F: Function>(function: F, inputs: &[&Tensor], n_outs: usize) -> Res
         call(|c| sys::tt_function_apply(c, &def, px, n, outs.as_mut_ptr(), n_outs as i64))?;
         Ok(outs.into_iter().map(|t| Tensor::from_raw(t)).collect())
     }
+}
+
+/// The two functions of [`saved_tensors_hooks`], which keeps a P for each tensor.
+struct SavedHooks<P, K, U> {
+    pack: K,
+    unpack: U,
+    kept: PhantomData<fn() -> P>,
+}
+
+/// # Safety
+/// tt calls it as it calls `tt_saved_tensors_def.pack`, with the `user` of `SavedHooks<P, K, U>`.
+unsafe extern "C" fn pack<P, K: Fn(&Tensor) -> Result<P>, U>(
+    hooks: *mut c_void,
+    ctx: *mut sys::tt_ctx,
+    t: *const sys::tt_tensor,
+    packed: *mut *mut c_void,
+) -> sys::tt_status {
+    // SAFETY: the caller's; a Tensor has the layout of its handle, which is lent for the call.
+    guarded(ctx, || unsafe {
+        let hooks = closure::<SavedHooks<P, K, U>>(hooks);
+        *packed = user((hooks.pack)(&*(&t as *const _ as *const Tensor))?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As of [`pack`]; `packed` is what `pack` has made, and is kept by tt during the call.
+unsafe extern "C" fn unpack<P, K, U: Fn(&P) -> Result<Tensor>>(
+    hooks: *mut c_void,
+    ctx: *mut sys::tt_ctx,
+    packed: *mut c_void,
+    out: *mut *mut sys::tt_tensor,
+) -> sys::tt_status {
+    // SAFETY: the caller's.
+    guarded(ctx, || unsafe {
+        let hooks = closure::<SavedHooks<P, K, U>>(hooks);
+        let packed = closure::<P>(packed);
+        *out = (hooks.unpack)(&packed)?.into_raw();
+        Ok(())
+    })
+}
+
+/// Calls `f`, in which operators keep `pack(t)` instead of a tensor t that backward needs. Backward
+/// reads `unpack` of that, a tensor of t's shape and dtype, on whichever thread it runs. `pack`
+/// must not change t. Of nested calls the innermost counts.
+///
+/// ```
+/// use tt::DType;
+/// let x = tt::Tensor::from([1.0f32, 2.0]).requires_grad_(true)?;
+/// let half = |t: &tt::Tensor| t.to_dtype(DType::F16);
+/// let full = |t: &tt::Tensor| t.to_dtype(DType::F32);
+/// let y = tt::saved_tensors_hooks(half, full, || x.mul(&x))?;
+/// y.sum()?.backward()?;
+/// assert_eq!(x.grad()?.unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn saved_tensors_hooks<P, K, U, R>(
+    pack: K,
+    unpack: U,
+    f: impl FnOnce() -> Result<R>,
+) -> Result<R>
+where
+    P: Send + Sync + 'static,
+    K: Fn(&Tensor) -> Result<P> + Send + Sync + 'static,
+    U: Fn(&P) -> Result<Tensor> + Send + Sync + 'static,
+{
+    struct Pop;
+    impl Drop for Pop {
+        fn drop(&mut self) {
+            // SAFETY: the matching push has succeeded. Nothing can be told of a failure here.
+            let _ = unsafe { call(|c| sys::tt_saved_tensors_pop(c)) };
+        }
+    }
+    let hooks = SavedHooks { pack, unpack, kept: PhantomData::<fn() -> P> };
+    let def = sys::tt_saved_tensors_def {
+        struct_size: std::mem::size_of::<sys::tt_saved_tensors_def>(),
+        user: user(hooks),
+        pack: Some(self::pack::<P, K, U>),
+        unpack: Some(self::unpack::<P, K, U>),
+        drop_packed: Some(drop_user::<P>),
+        drop: Some(drop_user::<SavedHooks<P, K, U>>),
+    };
+    // SAFETY: the table is that of the hooks, which C owns from here on.
+    unsafe { call(|c| sys::tt_saved_tensors_push(c, &def))? };
+    let _pop = Pop;
+    f()
 }

@@ -299,6 +299,57 @@ fn panics_of_drops_stay_in_rust() -> Result<()> {
     Ok(())
 }
 
+/// Something kept in place of a saved tensor, which counts itself.
+struct Kept(Tensor, Arc<AtomicI64>);
+impl Kept {
+    fn new(t: &Tensor, alive: &Arc<AtomicI64>) -> Kept {
+        alive.fetch_add(1, Ordering::Relaxed);
+        Kept(t.clone(), alive.clone())
+    }
+}
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn hooks_on_saved_tensors() -> Result<()> {
+    let (x, alive) = (leaf(&[2.0, 3.0]), Arc::new(AtomicI64::new(0)));
+    let count = alive.clone();
+    let pack = move |t: &Tensor| Ok(Kept::new(t, &count));
+    let y = tt::saved_tensors_hooks(pack, |kept: &Kept| kept.0.mul_scalar(10), || x.mul(&x))?;
+    assert_eq!(alive.load(Ordering::Relaxed), 2);
+    let z = x.mul(&x)?; // behind the scope: plain
+    assert_eq!(alive.load(Ordering::Relaxed), 2);
+    thread::spawn(move || y.sum()?.backward()).join().unwrap()?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [40.0, 60.0]);
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
+    let by_x = tt::grad(&[z.sum()?], &[&x], Default::default())?;
+    assert_eq!(values(by_x[0].as_ref().unwrap())?, [4.0, 6.0]);
+    Ok(())
+}
+
+#[test]
+fn failing_hooks_on_saved_tensors() -> Result<()> {
+    let x = leaf(&[2.0]);
+    let same = |t: &Tensor| Ok(t.clone());
+    let unpacked = |pack: fn(&Tensor) -> Result<Tensor>, unpack: fn(&Tensor) -> Result<Tensor>| {
+        tt::saved_tensors_hooks(pack, unpack, || x.mul(&x))
+    };
+    let failed = unpacked(|_| panic!("in pack"), |t| Ok(t.clone())).unwrap_err();
+    assert_eq!(failed.panic_message(), Some("in pack"));
+    let y = unpacked(same, |_| panic!("in unpack"))?;
+    assert_eq!(y.sum()?.backward().unwrap_err().panic_message(), Some("in unpack"));
+    let y = unpacked(same, |_| tt::ones(&[2, 2]))?;
+    assert_eq!(y.sum()?.backward().unwrap_err().status, Status::Callback);
+    let out = catch_unwind(|| tt::saved_tensors_hooks(same, same, || -> Result<()> { panic!() }));
+    assert!(out.is_err()); // and the scope is gone:
+    x.mul(&x)?.sum()?.backward()?;
+    assert_eq!(values(&x.grad()?.unwrap())?, [4.0]);
+    Ok(())
+}
+
 #[test]
 fn closures_of_optimizers_and_schedules() -> Result<()> {
     let w = leaf(&[3.0]);
