@@ -1,5 +1,5 @@
-// reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_any, reduce_all. What a kernel computes is
-// dispatched at run time: a branch that all threads take alike, between loads of 16 bytes.
+// reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_any, reduce_all. What a kernel computes
+// is dispatched at run time: a branch that all threads take alike, between loads of 16 bytes.
 #include "kernels/cuda/reduce/reduce.h"
 #include "kernels/cuda/rows.h"
 
