@@ -459,7 +459,7 @@ static int ref_orgqr(const Inputs* in, Array* outs) {
   return 1;
 }
 
-/* D is diagonal in the samples; other factors are compared in tests/python/test_linalg.py. */
+/* D is diagonal in the samples; tests/python/tensor/test_linalg.py compares other factors. */
 static int ref_ldl_factor_ex(const Inputs* in, Array* outs) {
   const Array* x = tensor(in, "self");
   outs[0] = *x;
@@ -539,7 +539,7 @@ static int ref_eigh(const Inputs* in, Array* outs) {
   outs[1].data = NULL; /* unique up to signs */
   return 2;
 }
-/* Shapes only: complex numbers in no order. tests/python/test_linalg.py compares them. */
+/* Shapes only: complex numbers in no order. tests/python/tensor/test_linalg.py compares them. */
 static int ref_eig(const Inputs* in, Array* outs) {
   const Array* x = tensor(in, "self");
   const int64_t n = rows_of(x);

@@ -9,7 +9,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "bindings/python"))
 
 import tt  # noqa: E402
@@ -557,7 +557,7 @@ def named_by_the_others(scenario, tmp_path, seconds=FAULT_TIMEOUT):
     place = f"file://{tmp_path}/meeting"
     program = f"""
 import os, sys
-sys.path.insert(0, {str(ROOT / "tests/python")!r})
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 import test_distributed as t
 t.dist.init_process_group("gloo", {place!r}, t.timedelta(seconds={seconds}), 3,
                           int(sys.argv[1]))

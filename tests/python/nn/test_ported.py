@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "ported.json"
-SCRIPTS = HERE.parents[1] / "examples/python/ported"
+SCRIPTS = HERE.parents[2] / "examples/python/ported"
 NAMES = ["mlp", "cnn", "char_lm", "vae", "custom_function"]
 # scripts by others' designs -> steps that are compared
 SHORT = {

@@ -12,7 +12,7 @@ import pytest
 import tt
 from tt import _abi, _layouts, _lib, _ops
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DUMP = Path(os.environ.get("TT_BUILD", ROOT / "build")) / "tests/abi_dump"
 
 

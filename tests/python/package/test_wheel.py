@@ -12,7 +12,7 @@ import pytest
 
 from tt import _lib
 
-BINDING = Path(__file__).resolve().parents[2] / "bindings/python"
+BINDING = Path(__file__).resolve().parents[3] / "bindings/python"
 USE = "import tt; from tt import _lib, nn, optim; print(_lib.path, (tt.ones(2) + nn.functional.relu(tt.ones(2))).tolist())"
 
 

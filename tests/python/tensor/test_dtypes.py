@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tt
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from codegen.model import dtypes, schema  # noqa: E402

@@ -6,7 +6,7 @@ from pathlib import Path
 import tt
 from tt.ao import quantization as q
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 class FakeQuantize(unittest.TestCase):
