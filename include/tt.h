@@ -1606,6 +1606,26 @@ tt_status tt_graph_optimize(tt_ctx *c, const tt_graph *g, const tt_graph_optimiz
    bool, random numbers, and graphs with state. name: an identifier of C */
 tt_status tt_graph_export_c(tt_ctx *c, const tt_graph *g, const char *dir, const char *name);
 
+/* Writes the graph to a file (.ttg) that replaces path: a safetensors file with the memory from
+   outside as tensors, and operators, attributes and shapes as text in its metadata. Inputs have no
+   contents in it. Fails with NOT_IMPLEMENTED for graphs on other devices than the CPU. */
+tt_status tt_graph_save(tt_ctx *c, const tt_graph *g, const char *path);
+
+/* Reads a graph from such a file. The file is not trusted: everything in it is checked, and the
+   shapes of all results are computed anew. State and constants are new tensors of the graph. */
+tt_status tt_graph_load(tt_ctx *c, const char *path, tt_graph **out);
+
+/* The same with the operators of a list, which tt_graph_emit_ops writes: a static program that
+   calls this function instead of tt_graph_load contains only these operators. */
+tt_status tt_graph_load_with(tt_ctx *c, const char *path, const tt_op *const *ops, int64_t n,
+                             tt_graph **out);
+
+/* Writes a C file that defines the list of the operators of the graph:
+   `const tt_op *const <name>_ops[]` and `const long <name>_n_ops`. It is compiled with the program
+   and linked with libtt.a of this build, whose names of operators it contains. name: an identifier
+   of C */
+tt_status tt_graph_emit_ops(tt_ctx *c, const tt_graph *g, const char *path, const char *name);
+
 /* Adds and drops a reference. */
 void tt_graph_retain(tt_graph *g);
 void tt_graph_release(tt_graph *g);

@@ -80,6 +80,7 @@ KINDS = {
     "tt_node **": "OutNode",
     "tt_safetensors **": "OutSafetensors",
     "tt_op **": "Out",
+    "tt_op *const *": "Ops",
     "tt_tensor *const *": "Tensors",
     "tt_scalar *": "Scalar",
     "tt_device *": "Device",

@@ -1,5 +1,5 @@
 // Captured graphs.
-#include "capi/api.h"
+#include "capi/graph.h"
 #include "graph/capture.h"
 #include "graph/export/c_export.h"
 #include "graph/passes/passes.h"
@@ -11,14 +11,6 @@ using namespace TT_NS;
 static_assert(TT_GRAPH_INPUT == int32_t(IrRole::kInput));
 static_assert(TT_GRAPH_MADE == int32_t(IrRole::kMade));
 
-static Graph* graph_of(const tt_graph* h) {
-  auto* g = reinterpret_cast<Graph*>(const_cast<tt_graph*>(h));
-  return g && g->tag == kTagGraph ? g : nullptr;
-}
-static const Graph& graph_arg(const tt_graph* h) {
-  if (!graph_of(h)) fail_handle(h, "g", 1, "graph");
-  return *graph_of(h);
-}
 template <class List>
 static auto& item_arg(const List& list, int64_t i, const char* arg, const char* what) {
   if (i < 0 || i >= list.size())

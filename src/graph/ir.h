@@ -132,10 +132,10 @@ template <class F> void for_each_value(const IrNode& n, F f) {
   for (const IrArg& a : n.args) for_each_value(a, f);
 }
 
-// Fails with INTERNAL and says where, unless g is whole: positions exist, arguments fit schemas,
+// Fails with `code` and says where, unless g is whole: positions exist, arguments fit schemas,
 // each value is made before it is used and lies inside its storage, each read sees the version that
-// the last write left.
-void verify_graph(const Graph& g);
+// the last write left, and draws come before the nodes that use them.
+void verify_graph(const Graph& g, tt_status code = TT_INTERNAL);
 
 // What the role of a storage, or the kind of an argument, is called.
 const char* role_name(IrRole role) noexcept;

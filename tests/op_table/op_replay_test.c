@@ -1,8 +1,11 @@
 /* Every operator, captured with some values and replayed as a plan with others: bit-equal to the
-   call, as captured and after the passes that keep every bit. Listed are the operators that a plan
-   refuses, since they read elements on the host. */
+   call, as captured, after the passes that keep every bit, and read from a file. Listed are the
+   operators that a plan refuses, since they read elements on the host. */
 #include "op_table.h"
 
+#include <unistd.h>
+
+static char path[64];
 static int n_replayed, n_refused, n_same_values;
 static char refused[16384];
 
@@ -98,11 +101,20 @@ static int replay(const tt_graph* g, const Sample* s, tt_tensor** given, int n, 
   return 1;
 }
 
+/* The graph, saved and loaded. */
+static tt_graph* from_file(const tt_graph* g) {
+  tt_graph* loaded;
+  OK(tt_graph_save(c, g, path));
+  OK(tt_graph_load(c, path, &loaded));
+  assert_int_equal(unlink(path), 0);
+  return loaded;
+}
+
 static void check_sample(const Sample* s, void* user) {
   Sample t = *s;
   tt_tensor **places[kMaxArgs + kMaxItems], *given[kMaxArgs + kMaxItems];
   tt_tensor* outs[kMaxOuts] = {NULL};
-  tt_graph *g, *optimized;
+  tt_graph *g, *optimized, *loaded;
   int64_t n_outs;
   int i, n = tensor_places(&t, places);
   (void)user;
@@ -117,6 +129,9 @@ static void check_sample(const Sample* s, void* user) {
       OK(tt_graph_optimize(c, g, NULL, &optimized));
       assert_true(replay(optimized, s, given, n, outs, n_outs));
       tt_graph_release(optimized);
+      loaded = from_file(g);
+      assert_true(replay(loaded, s, given, n, outs, n_outs));
+      tt_graph_release(loaded);
       n_replayed++;
     } else {
       note_refused(s->row->name);
@@ -134,6 +149,9 @@ static void test_row(void** state) { each_sample(*state, check_sample, NULL); }
 int main(int argc, char** argv) {
   struct CMUnitTest* tests = calloc((size_t)kNumRows, sizeof *tests);
   int i, n = 0, failed;
+  /* memory, where it is a file system: saving waits for the disk */
+  snprintf(path, sizeof path, "%s/tt_replay_%d.ttg",
+           access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
   for (i = 0; i < kNumRows; i++) {
     const Row* r = &kRows[i];
     if (r->n_outs == 0 || (argc > 1 && strcmp(argv[1], r->name))) continue;

@@ -69,6 +69,21 @@ def test_has_no_list_of_all_operators(adder):
     assert not re.search(r"\b(all_ops|manifest_text)\b", run("nm", "-C", adder))
 
 
+def test_graph_with_its_operators(prefix, tmp_path):
+    flags = pkg_config(prefix, "--static", "--cflags", "--libs")
+    run("cc", "-O2", HERE / "save_graph.c", *flags, "-o", tmp_path / "save")
+    run(tmp_path / "save", cwd=tmp_path)
+    sources = [HERE / "load_graph.c", tmp_path / "net_ops.c"]
+    run("cc", "-O2", *sources, *flags, "-s", "-o", tmp_path / "stripped")
+    run("cc", "-O2", *sources, *flags, "-o", tmp_path / "load")
+    run(tmp_path / "load", cwd=tmp_path)
+    symbols = run("nm", "-C", tmp_path / "load")
+    names = set(re.findall(r"\bop_(\w+)", symbols))
+    assert "tanh" in names and not {"exp", "softmax", "conv2d", "gather", "cumsum"} & names
+    assert not re.search(r"\b(all_ops|manifest_text)\b", symbols)
+    assert (tmp_path / "stripped").stat().st_size <= 900_000
+
+
 def test_size(adder, tmp_path):
     run("strip", "-o", tmp_path / "add", adder)
     assert (tmp_path / "add").stat().st_size <= 300_000

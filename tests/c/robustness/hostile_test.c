@@ -35,6 +35,7 @@ typedef enum Kind {
   kOptGenerator, /* handles that may be NULL */
   kTensors,
   kSchedulers,
+  kOps,
   kDatasets, /* lists of one */
   kDoubles,
   kOutTensor,
@@ -349,6 +350,7 @@ static void* valid(Call* k, const Place* p, int i) {
   switch (p->kind) {
     case kTensors:
     case kDatasets:
+    case kOps:
     case kSchedulers: return k->list[i];
     case kOutTensor:
     case kOutRuntime:
@@ -418,6 +420,7 @@ static void prepare(const Function* f, Call* k) {
     k->list[i][0] = live.tensor;
     if (f->places[i].kind == kSchedulers) k->list[i][0] = live.scheduler;
     if (f->places[i].kind == kDatasets) k->list[i][0] = live.dataset;
+    if (f->places[i].kind == kOps) k->list[i][0] = (void*)live.op;
     k->p[i] = valid(k, &f->places[i], i);
   }
 }
@@ -529,6 +532,7 @@ static void test_hostile_arguments(void** state) {
       if (kind == kTensors) want = (int)kTensor;
       if (kind == kSchedulers) want = (int)kScheduler;
       if (kind == kDatasets) want = (int)kDataset;
+      if (kind == kOps) want = (int)kOp;
       wrong += check_call(f, place, NULL, 0);
       calls++;
       for (h = 0; want >= 0 && h < kHandles; h++)

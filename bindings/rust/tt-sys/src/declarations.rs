@@ -8569,6 +8569,12 @@ extern "C" {
         opts: *const tt_graph_optimize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_c(c: *mut tt_ctx, g: *const tt_graph, dir: *const c_char,
         name: *const c_char) -> tt_status;
+    pub fn tt_graph_save(c: *mut tt_ctx, g: *const tt_graph, path: *const c_char) -> tt_status;
+    pub fn tt_graph_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_graph) -> tt_status;
+    pub fn tt_graph_load_with(c: *mut tt_ctx, path: *const c_char, ops: *const *const tt_op, n: i64,
+        out: *mut *mut tt_graph) -> tt_status;
+    pub fn tt_graph_emit_ops(c: *mut tt_ctx, g: *const tt_graph, path: *const c_char,
+        name: *const c_char) -> tt_status;
     pub fn tt_graph_retain(g: *mut tt_graph);
     pub fn tt_graph_release(g: *mut tt_graph);
     pub fn tt_group_new(c: *mut tt_ctx, backend: *const c_char, rank: i32, size: i32,
