@@ -199,6 +199,7 @@ void Scheduler::place_threads(dim3 block) {
   turn_ = permutation(n);
   started_ = done_ = at_barrier_ = 0;
   phase_ = 0;
+  barrier_sum_[0] = barrier_sum_[1] = 0;
   ready_.clear();
   meetings_.clear();
   meetings_.resize((n + 31) / 32);

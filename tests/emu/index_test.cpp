@@ -1,0 +1,150 @@
+// Gets, puts and sums by index of shapes that the op table's samples are too small for: items that
+// are sorted by radix, runs of equal indices over several pieces, elements that are moved together.
+#include "check.h"
+#include "kernels/cuda/convert.h"
+#include "plan/index_build.h"
+
+using namespace TT_NS;
+using namespace TT_NS::test;
+
+namespace {
+
+// a is (targets, width), b and the index are (items, width) and (items); rows are moved.
+struct Case {
+  const char* name;
+  int64_t targets, width, items;
+  int64_t equal;  // the first items have index -1
+};
+constexpr Case kCases[] = {
+    {"few rows", 7, 6, 20, 3},
+    {"rows of one element", 50, 1, 300, 100},
+    {"a long run of one index", 9, 33, 600, 560},
+    {"sorted by radix", 300, 2, 2100, 40},
+};
+
+template <class T> struct Data {
+  std::vector<T> a, b;
+  std::vector<int64_t> index;
+};
+template <class T> Data<T> data_of(const Case& t) {
+  Numbers numbers;
+  Data<T> d;
+  for (int64_t i = 0; i < t.targets * t.width; i++) d.a.push_back(T(numbers.whole(-9, 9)));
+  for (int64_t i = 0; i < t.items * t.width; i++) d.b.push_back(T(numbers.whole(-9, 9)));
+  for (int64_t i = 0; i < t.items; i++)
+    d.index.push_back(i < t.equal ? -1 : numbers.whole(0, int(t.targets) - 1));
+  return d;
+}
+
+template <class T> IndexPlan plan_of(const Case& t, int32_t dtype, bool put) {
+  const int64_t item = sizeof(T);
+  const int64_t size[2] = {t.items, t.width};
+  const int64_t a_stride[2] = {0, item}, b_stride[2] = {t.width * item, item};
+  const int64_t index_stride[2] = {8, 0};
+  IndexPlan p;
+  build_index(&p, {.ndim = 2,
+                   .size = size,
+                   .a_stride = a_stride,
+                   .b_stride = b_stride,
+                   .index_stride = index_stride,
+                   .a_step = t.width * item,
+                   .index_size = t.targets,
+                   .dtype = dtype,
+                   .index_dtype = TT_I64,
+                   .put = put});
+  return p;
+}
+
+template <class T> void test_case(const Case& t, int32_t dtype) {
+  const Data<T> d = data_of<T>(t);
+  const auto target = [&](int64_t i) {
+    const int64_t at = d.index[size_t(i)];
+    return size_t(at < 0 ? at + t.targets : at) * size_t(t.width);
+  };
+  std::vector<T> put = d.a, sums = d.a, got = d.b;
+  for (int64_t i = 0; i < t.items; i++)
+    for (size_t k = 0; k < size_t(t.width); k++) {
+      const size_t at = size_t(i * t.width) + k;
+      put[target(i) + k] = d.b[at];
+      sums[target(i) + k] = T(sums[target(i) + k] + d.b[at]);
+      got[at] = d.a[target(i) + k];
+    }
+  std::vector<T> a, b = d.b;
+  const auto run_on = [&](Row row, Bytes bytes, IndexPlan p) {
+    a = d.a;
+    p.a = reinterpret_cast<char*>(a.data());
+    p.b = reinterpret_cast<char*>(b.data());
+    p.index = reinterpret_cast<const char*>(d.index.data());
+    run(t.name, row, bytes, &p);
+  };
+  const IndexPlan writes = plan_of<T>(t, dtype, true);
+  in_orders(t.name, a, [&] { run_on(cuda::index_put, cuda::index_put_workspace, writes); });
+  check(a == put, t.name, 1);
+  a.resize(d.a.size());
+  in_orders(t.name, a,
+            [&] { run_on(cuda::index_accumulate, cuda::index_accumulate_workspace, writes); });
+  check(a == sums, t.name, 2);
+  in_orders(t.name, b, [&] { run_on(cuda::index_get, nullptr, plan_of<T>(t, dtype, false)); });
+  check(b == got, t.name, 3);
+}
+
+void test_nonzero() {
+  const int64_t size[2] = {3, 7001};
+  std::vector<float> x(size_t(size[0] * size[1]));
+  std::vector<int64_t> want;
+  Numbers numbers;
+  for (size_t i = 0; i < x.size(); i++) {
+    x[i] = float(numbers.whole(-1, 1));
+    if (x[i] != 0) want.push_back(int64_t(i));
+  }
+  NonzeroPlan p;
+  build_nonzero(&p, TT_F32, 2, size);
+  std::vector<int64_t> starts(size_t(nonzero_chunks(p.n))), out(want.size() * 2);
+  int64_t total = 0;
+  p.x = reinterpret_cast<const char*>(x.data());
+  p.starts = starts.data();
+  p.total = &total;
+  in_orders("nonzero", out, [&] {
+    run("nonzero", cuda::nonzero_count, nullptr, &p);
+    check(total == int64_t(want.size()), "nonzero: total", int(total));
+    p.out = out.data();
+    run("nonzero", cuda::nonzero_write, nullptr, &p);
+  });
+  for (size_t i = 0; i < want.size(); i++) {
+    const bool right = out[2 * i] == want[i] / 7001 && out[2 * i + 1] == want[i] % 7001;
+    check(right, "nonzero", int(i));
+    if (!right) return;
+  }
+}
+
+void test_check() {
+  std::vector<int32_t> index(3000, 2);
+  index[1234] = 5;
+  index[2999] = -6;
+  index[17] = -1;
+  const int64_t size[1] = {3000}, stride[1] = {4};
+  IndexCheckPlan p;
+  build_index_check(&p, 1, size, stride, TT_I32, 5);
+  int64_t bad = INT64_MAX;
+  std::vector<int64_t> offsets(3000);
+  p.index = reinterpret_cast<const char*>(index.data());
+  p.first_bad = &bad;
+  p.offsets = offsets.data();
+  p.step = 8;
+  in_orders("offsets", offsets, [&] { run("offsets", cuda::index_offsets, nullptr, &p); });
+  check(bad == 1234, "first index out of range", int(bad));
+  check(offsets[0] == 16 && offsets[17] == 32 && offsets[1234] == 0, "offsets", 0);
+}
+
+}  // namespace
+
+int main() {
+  for (const Case& t : kCases) {
+    if (EMU_TSAN && t.items > 300) continue;
+    test_case<float>(t, TT_F32);
+    if (!EMU_TSAN) test_case<int16_t>(t, TT_I16);
+  }
+  if (!EMU_TSAN) test_nonzero();
+  test_check();
+  return finished();
+}
