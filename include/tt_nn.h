@@ -59,10 +59,10 @@ typedef struct tt_nn_hardshrink_opts {
 tt_status tt_nn_hardshrink(tt_ctx *c, const tt_nn_hardshrink_opts *opts, tt_module **out);
 
 /* Computes x - lambd if x > lambd, x + lambd if x < -lambd, else 0, elementwise.
-     lambd: by how much absolute values shrink; not negative */
+     lambd: amount by which absolute values shrink; not negative */
 typedef struct tt_nn_softshrink_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double lambd; /* by how much absolute values shrink; not negative; default: 0.5 */
+  double lambd; /* amount by which absolute values shrink; not negative; default: 0.5 */
 } tt_nn_softshrink_opts;
 #define TT_NN_SOFTSHRINK_LAMBD (UINT64_C(1) << 0)
 tt_status tt_nn_softshrink(tt_ctx *c, const tt_nn_softshrink_opts *opts, tt_module **out);
@@ -75,7 +75,7 @@ tt_status tt_nn_softsign(tt_ctx *c, tt_module **out);
 
 /* Computes x if x > threshold, else value, elementwise.
      threshold: largest input that is replaced
-     value: what replaces it
+     value: its replacement
      inplace: whether to write the result into the input */
 typedef struct tt_nn_threshold_opts {
   uint64_t set; /* bit k: the k-th field below is given */
@@ -117,11 +117,11 @@ tt_status tt_nn_rrelu(tt_ctx *c, const tt_nn_rrelu_opts *opts, tt_module **out);
 
 /* In training, zeroes each channel of each sample with probability p and scales the others by 1
    / (1 - p). In evaluation, returns its input.
-     p: probability of a channel to be zeroed, in [0, 1]
+     p: probability of zeroing a channel, in [0, 1]
      inplace: whether to write the result into the input */
 typedef struct tt_nn_dropout1d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* probability of a channel to be zeroed, in [0, 1]; default: 0.5 */
+  double p; /* probability of zeroing a channel, in [0, 1]; default: 0.5 */
   int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_dropout1d_opts;
 #define TT_NN_DROPOUT1D_P (UINT64_C(1) << 0)
@@ -130,11 +130,11 @@ tt_status tt_nn_dropout1d(tt_ctx *c, const tt_nn_dropout1d_opts *opts, tt_module
 
 /* In training, zeroes each channel of each sample with probability p and scales the others by 1
    / (1 - p). In evaluation, returns its input.
-     p: probability of a channel to be zeroed, in [0, 1]
+     p: probability of zeroing a channel, in [0, 1]
      inplace: whether to write the result into the input */
 typedef struct tt_nn_dropout2d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* probability of a channel to be zeroed, in [0, 1]; default: 0.5 */
+  double p; /* probability of zeroing a channel, in [0, 1]; default: 0.5 */
   int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_dropout2d_opts;
 #define TT_NN_DROPOUT2D_P (UINT64_C(1) << 0)
@@ -143,11 +143,11 @@ tt_status tt_nn_dropout2d(tt_ctx *c, const tt_nn_dropout2d_opts *opts, tt_module
 
 /* In training, zeroes each channel of each sample with probability p and scales the others by 1
    / (1 - p). In evaluation, returns its input.
-     p: probability of a channel to be zeroed, in [0, 1]
+     p: probability of zeroing a channel, in [0, 1]
      inplace: whether to write the result into the input */
 typedef struct tt_nn_dropout3d_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* probability of a channel to be zeroed, in [0, 1]; default: 0.5 */
+  double p; /* probability of zeroing a channel, in [0, 1]; default: 0.5 */
   int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_dropout3d_opts;
 #define TT_NN_DROPOUT3D_P (UINT64_C(1) << 0)
@@ -157,11 +157,11 @@ tt_status tt_nn_dropout3d(tt_ctx *c, const tt_nn_dropout3d_opts *opts, tt_module
 /* In training, sets each element to the negative saturation of SELU with probability p, and
    scales and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its
    input.
-     p: probability of a element to be dropped, in [0, 1]
+     p: probability of dropping an element, in [0, 1]
      inplace: whether to write the result into the input */
 typedef struct tt_nn_alpha_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* probability of a element to be dropped, in [0, 1]; default: 0.5 */
+  double p; /* probability of dropping an element, in [0, 1]; default: 0.5 */
   int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_alpha_dropout_opts;
 #define TT_NN_ALPHA_DROPOUT_P (UINT64_C(1) << 0)
@@ -171,11 +171,11 @@ tt_status tt_nn_alpha_dropout(tt_ctx *c, const tt_nn_alpha_dropout_opts *opts, t
 /* In training, sets each channel to the negative saturation of SELU with probability p, and
    scales and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its
    input.
-     p: probability of a channel to be dropped, in [0, 1]
+     p: probability of dropping a channel, in [0, 1]
      inplace: whether to write the result into the input */
 typedef struct tt_nn_feature_alpha_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* probability of a channel to be dropped, in [0, 1]; default: 0.5 */
+  double p; /* probability of dropping a channel, in [0, 1]; default: 0.5 */
   int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_feature_alpha_dropout_opts;
 #define TT_NN_FEATURE_ALPHA_DROPOUT_P (UINT64_C(1) << 0)
@@ -268,12 +268,12 @@ tt_status tt_nn_ctc_loss(tt_ctx *c, const tt_nn_ctc_loss_opts *opts, tt_module *
 /* Negative log likelihood of targets from normal distributions with means input and variances
    var: 0.5 * (log(var) + (input - target)^2 / var).
      full: whether to add the constant 0.5 * log(2 pi)
-     eps: smallest variance by which is divided
+     eps: lower bound of the variances, which are divisors
      reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_gaussian_nll_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int32_t full; /* whether to add the constant 0.5 * log(2 pi); default: false */
-  double eps; /* smallest variance by which is divided; default: 1e-6 */
+  double eps; /* lower bound of the variances, which are divisors; default: 1e-6 */
   int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
                         "mean" */
 } tt_nn_gaussian_nll_loss_opts;
@@ -322,11 +322,11 @@ tt_status tt_nn_cosine_embedding_loss(tt_ctx *c, const tt_nn_cosine_embedding_lo
 
 /* Computes max(0, -target * (input1 - input2) + margin), where target is 1 if input1 should be
    larger, else -1.
-     margin: by how much the inputs should differ
+     margin: difference that the inputs should have
      reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_margin_ranking_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double margin; /* by how much the inputs should differ; default: 0.0 */
+  double margin; /* difference that the inputs should have; default: 0.0 */
   int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
                         "mean" */
 } tt_nn_margin_ranking_loss_opts;
@@ -337,14 +337,14 @@ tt_status tt_nn_margin_ranking_loss(tt_ctx *c, const tt_nn_margin_ranking_loss_o
 
 /* Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of
    the difference.
-     margin: how much farther the negative should be; positive
+     margin: difference that the distances should have; positive
      p: exponent of the norm
      eps: added to differences, so that the gradient exists
      swap: whether to take d(positive, negative) where that is less than d(anchor, negative)
      reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_triplet_margin_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double margin; /* how much farther the negative should be; positive; default: 1.0 */
+  double margin; /* difference that the distances should have; positive; default: 1.0 */
   double p; /* exponent of the norm; default: 2.0 */
   double eps; /* added to differences, so that the gradient exists; default: 1e-6 */
   int32_t swap; /* whether to take d(positive, negative) where that is less than d(anchor,
@@ -377,13 +377,13 @@ tt_status tt_nn_hinge_embedding_loss(tt_ctx *c, const tt_nn_hinge_embedding_loss
 /* Computes the sum over the other classes i of max(0, margin - input[target] + input[i])^p,
    divided by the number of classes.
      p: 1 or 2
-     margin: by how much the target's score should exceed the others
+     margin: amount by which the target's score should exceed the others
      weight: weight of each class
      reduction: none: the loss of each element; mean: their mean; sum: their sum */
 typedef struct tt_nn_multi_margin_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t p; /* 1 or 2; default: 1 */
-  double margin; /* by how much the target's score should exceed the others; default: 1.0 */
+  double margin; /* amount by which the target's score should exceed the others; default: 1.0 */
   const tt_tensor *weight; /* weight of each class; default: none */
   int32_t reduction; /* none: the loss of each element; mean: their mean; sum: their sum; default:
                         "mean" */
@@ -472,8 +472,8 @@ tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features,
    embedding_dim). weight is initialized from the standard normal distribution.
      num_embeddings: number of rows, so that indices are in [0, num_embeddings)
      embedding_dim: size of a row
-     padding_idx: index of a row that is initialized to 0 and gets no gradient; negative counts
-       from the end
+     padding_idx: index of a row that is initialized to 0 and receives no gradient; a negative
+       index counts from the end
      max_norm: rows that are looked up are first rescaled in place to at most this norm
      norm_type: the p of the p-norm for max_norm
      scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it
@@ -483,8 +483,8 @@ tt_status tt_nn_linear(tt_ctx *c, int64_t in_features, int64_t out_features,
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_embedding_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t padding_idx; /* index of a row that is initialized to 0 and gets no gradient; negative
-                          counts from the end; default: none */
+  int64_t padding_idx; /* index of a row that is initialized to 0 and receives no gradient; a
+                          negative index counts from the end; default: none */
   double max_norm; /* rows that are looked up are first rescaled in place to at most this norm;
                       default: none */
   double norm_type; /* the p of the p-norm for max_norm; default: 2.0 */
@@ -531,11 +531,11 @@ tt_status tt_nn_layer_norm(tt_ctx *c, const int64_t *normalized_shape, int64_t n
 
 /* In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In
    evaluation, returns its input.
-     p: probability of an element to be zeroed, in [0, 1]
+     p: probability of zeroing an element, in [0, 1]
      inplace: whether to write the result into the input */
 typedef struct tt_nn_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  double p; /* probability of an element to be zeroed, in [0, 1]; default: 0.5 */
+  double p; /* probability of zeroing an element, in [0, 1]; default: 0.5 */
   int32_t inplace; /* whether to write the result into the input; default: false */
 } tt_nn_dropout_opts;
 #define TT_NN_DROPOUT_P (UINT64_C(1) << 0)
@@ -1568,8 +1568,8 @@ typedef struct tt_nn_instance_norm3d_opts {
 tt_status tt_nn_instance_norm3d(tt_ctx *c, int64_t num_features,
                                 const tt_nn_instance_norm3d_opts *opts, tt_module **out);
 
-/* Batch normalisation of input (N, C, …) of any number of dimensions from 2. The batch is that
-   of this process.
+/* Batch normalization of input (N, C, …) with at least 2 dimensions. The batch is that of this
+   process.
      num_features: C, the number of channels
      eps: added to the variance for numerical stability
      momentum: weight of the batch in the running statistics; if negative (None in Python), they
@@ -1603,7 +1603,8 @@ tt_status tt_nn_sync_batch_norm(tt_ctx *c, int64_t num_features,
                                 const tt_nn_sync_batch_norm_opts *opts, tt_module **out);
 
 /* Divides input (N, C, H, W) by (k + alpha / size * s)^beta, where s is the sum of the squares
-   of the channels around each: as many on both sides, size in all, or size - 1 if size is even.
+   of the channels around each one: equally many on both sides, size in all, or size - 1 if size
+   is even.
      size: number of channels
      alpha: factor of the sum
      beta: exponent
@@ -1621,7 +1622,7 @@ tt_status tt_nn_cross_map_lrn2d(tt_ctx *c, int64_t size, const tt_nn_cross_map_l
                                 tt_module **out);
 
 /* Divides input (N, C, …) by (k + alpha / size * s)^beta, where s is the sum of the squares of
-   the size channels around each.
+   the size channels around each one.
      size: number of channels in a sum
      alpha: factor of the sum
      beta: exponent
@@ -1641,14 +1642,14 @@ tt_status tt_nn_local_response_norm(tt_ctx *c, int64_t size,
 /* Pads the last dimension of the input with a number.
      padding: (left, right): numbers of elements added before and after the last dimension, or
        one number for all; negative numbers remove elements
-     value: what is added */
+     value: value of the added elements */
 tt_status tt_nn_constant_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
                                tt_module **out);
 
 /* Pads the last 2 dimensions of the input with a number.
      padding: (left, right, top, bottom): numbers of elements added before and after the last
        dimension, then the one before it, or one number for all; negative numbers remove elements
-     value: what is added */
+     value: value of the added elements */
 tt_status tt_nn_constant_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
                                tt_module **out);
 
@@ -1656,7 +1657,7 @@ tt_status tt_nn_constant_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padd
      padding: (left, right, top, bottom, front, back): numbers of elements added before and after
        the last dimension, then those before it, or one number for all; negative numbers remove
        elements
-     value: what is added */
+     value: value of the added elements */
 tt_status tt_nn_constant_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding, double value,
                                tt_module **out);
 
@@ -1699,39 +1700,41 @@ tt_status tt_nn_reflection_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_pa
 tt_status tt_nn_reflection_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
                                  tt_module **out);
 
-/* Pads the last dimension of the input by copies of the elements at its borders.
+/* Pads the last dimension of the input with copies of the elements at its borders.
      padding: (left, right): numbers of elements added before and after the last dimension, or
        one number for all; negative numbers remove elements */
 tt_status tt_nn_replication_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
                                   tt_module **out);
 
-/* Pads the last 2 dimensions of the input by copies of the elements at its borders.
+/* Pads the last 2 dimensions of the input with copies of the elements at its borders.
      padding: (left, right, top, bottom): numbers of elements added before and after the last
        dimension, then the one before it, or one number for all; negative numbers remove elements */
 tt_status tt_nn_replication_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
                                   tt_module **out);
 
-/* Pads the last 3 dimensions of the input by copies of the elements at its borders.
+/* Pads the last 3 dimensions of the input with copies of the elements at its borders.
      padding: (left, right, top, bottom, front, back): numbers of elements added before and after
        the last dimension, then those before it, or one number for all; negative numbers remove
        elements */
 tt_status tt_nn_replication_pad3d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
                                   tt_module **out);
 
-/* Pads the last dimension of the input by elements of its other end, as if it were a ring.
+/* Pads the last dimension of the input with elements from its other end, as if it were a ring.
      padding: (left, right): numbers of elements added before and after the last dimension, or
        one number for all; at most the size; negative numbers remove elements */
 tt_status tt_nn_circular_pad1d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
                                tt_module **out);
 
-/* Pads the last 2 dimensions of the input by elements of its other end, as if it were a ring.
+/* Pads the last 2 dimensions of the input with elements from their other ends, as if they were
+   rings.
      padding: (left, right, top, bottom): numbers of elements added before and after the last
        dimension, then the one before it, or one number for all; at most the size; negative
        numbers remove elements */
 tt_status tt_nn_circular_pad2d(tt_ctx *c, const int64_t *padding, int64_t n_padding,
                                tt_module **out);
 
-/* Pads the last 3 dimensions of the input by elements of its other end, as if it were a ring.
+/* Pads the last 3 dimensions of the input with elements from their other ends, as if they were
+   rings.
      padding: (left, right, top, bottom, front, back): numbers of elements added before and after
        the last dimension, then those before it, or one number for all; at most the size;
        negative numbers remove elements */
@@ -1995,8 +1998,8 @@ tt_status tt_nn_fractional_max_pool3d(tt_ctx *c, const int64_t *kernel_size, int
 
 /* An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
    Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-   weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
-   initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
+   weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the reverse direction end in _reverse; all
+   are initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
    batch_sizes, int64, is the number of rows of each step of packed rows.
      input_size: number of features of the input
      hidden_size: number of features of the state
@@ -2039,7 +2042,7 @@ tt_status tt_nn_rnn(tt_ctx *c, int64_t input_size, int64_t hidden_size, const tt
    where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
    bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
    weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-   of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
+   of the reverse direction end in _reverse; all are initialized uniformly in [-k, k] with k =
    1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
    rows of each step of packed rows.
      input_size: number of features of the input
@@ -2083,7 +2086,7 @@ tt_status tt_nn_lstm(tt_ctx *c, int64_t input_size, int64_t hidden_size,
    where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
    bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps
    and the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
-   bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in
+   bias_hh_lk, those of the reverse direction end in _reverse; all are initialized uniformly in
    [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the
    number of rows of each step of packed rows.
      input_size: number of features of the input
@@ -2184,16 +2187,16 @@ tt_status tt_nn_gru_cell(tt_ctx *c, int64_t input_size, int64_t hidden_size,
 
 /* Divides a dimension into several.
      dim: dimension to divide
-     unflattened_size: sizes in its place; one may be -1, which is the size that fits */
+     unflattened_size: sizes in its place; one may be -1 and is inferred */
 tt_status tt_nn_unflatten(tt_ctx *c, int64_t dim, const int64_t *unflattened_size,
                           int64_t n_unflattened_size, tt_module **out);
 
-/* Resizes the dimensions behind the first two to size or by scale_factor.
+/* Resizes the dimensions after the first two to size or by scale_factor.
      size: spatial sizes of the result, or one number for all
      scale_factor: factor of all spatial sizes, instead of size
      mode: how values between elements are computed: linear for one spatial dimension, bilinear
        or bicubic for two, trilinear for three, the others for any
-     align_corners: whether the centres of the corner elements of input and result coincide,
+     align_corners: whether the centers of the corner elements of input and result coincide,
        instead of their edges
      recompute_scale_factor: whether to compute the factors from the rounded sizes
      scale_d: factor of the third spatial size from the end, instead of scale_factor
@@ -2207,7 +2210,7 @@ typedef struct tt_nn_upsample_opts {
   int32_t mode; /* how values between elements are computed: linear for one spatial dimension,
                    bilinear or bicubic for two, trilinear for three, the others for any; default:
                    "nearest" */
-  int32_t align_corners; /* whether the centres of the corner elements of input and result coincide,
+  int32_t align_corners; /* whether the centers of the corner elements of input and result coincide,
                             instead of their edges; default: none */
   int32_t recompute_scale_factor; /* whether to compute the factors from the rounded sizes; default:
                                      none */
@@ -2269,11 +2272,11 @@ tt_status tt_nn_upsampling_bilinear2d(tt_ctx *c, const tt_nn_upsampling_bilinear
 
 /* Computes the cosine of the angle between vectors along dim: x1 . x2 / (|x1| |x2|).
      dim: dimension of the vectors
-     eps: smallest norm by which is divided */
+     eps: lower bound of the norms, which are divisors */
 typedef struct tt_nn_cosine_similarity_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t dim; /* dimension of the vectors; default: 1 */
-  double eps; /* smallest norm by which is divided; default: 1e-8 */
+  double eps; /* lower bound of the norms, which are divisors; default: 1e-8 */
 } tt_nn_cosine_similarity_opts;
 #define TT_NN_COSINE_SIMILARITY_DIM (UINT64_C(1) << 0)
 #define TT_NN_COSINE_SIMILARITY_EPS (UINT64_C(1) << 1)
@@ -2356,7 +2359,7 @@ tt_status tt_nn_fold(tt_ctx *c, const int64_t *output_size, int64_t n_output_siz
                      const int64_t *kernel_size, int64_t n_kernel_size, const tt_nn_fold_opts *opts,
                      tt_module **out);
 
-/* Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+/* Self-attention, then two linear layers, each added to its input and normalized (Vaswani et al.
    2017). A mask is bool, true where a key is excluded, or is added to the scores. The children
    are self_attn, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
      d_model: number of features
@@ -2364,10 +2367,10 @@ tt_status tt_nn_fold(tt_ctx *c, const int64_t *output_size, int64_t n_output_siz
      dim_feedforward: number of features between the linear layers
      dropout: probability of zeroing an element of a result, in training
      activation: between the linear layers: relu or gelu
-     layer_norm_eps: added to the variance by the normalisations
+     layer_norm_eps: added to the variance by the normalizations
      batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
-     norm_first: whether to normalise before attention and linear layers instead of behind them
-     bias: whether linear layers and normalisations have biases
+     norm_first: whether to normalize before attention and linear layers instead of after them
+     bias: whether linear layers and normalizations have biases
      device: device of the parameters
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_transformer_encoder_layer_opts {
@@ -2375,12 +2378,12 @@ typedef struct tt_nn_transformer_encoder_layer_opts {
   int64_t dim_feedforward; /* number of features between the linear layers; default: 2048 */
   double dropout; /* probability of zeroing an element of a result, in training; default: 0.1 */
   int32_t activation; /* between the linear layers: relu or gelu; default: "relu" */
-  double layer_norm_eps; /* added to the variance by the normalisations; default: 1e-5 */
+  double layer_norm_eps; /* added to the variance by the normalizations; default: 1e-5 */
   int32_t batch_first; /* whether inputs and result are (N, T, E) instead of (T, N, E); default:
                           false */
-  int32_t norm_first; /* whether to normalise before attention and linear layers instead of behind
+  int32_t norm_first; /* whether to normalize before attention and linear layers instead of after
                          them; default: false */
-  int32_t bias; /* whether linear layers and normalisations have biases; default: true */
+  int32_t bias; /* whether linear layers and normalizations have biases; default: true */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_transformer_encoder_layer_opts;
@@ -2398,7 +2401,7 @@ tt_status tt_nn_transformer_encoder_layer(tt_ctx *c, int64_t d_model, int64_t nh
                                           tt_module **out);
 
 /* Self-attention, attention to the memory of an encoder, then two linear layers, each added to
-   its input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded,
+   its input and normalized (Vaswani et al. 2017). A mask is bool, true where a key is excluded,
    or is added to the scores. The children are self_attn, multihead_attn, linear1, dropout,
    linear2, norm1, norm2, norm3, dropout1, dropout2 and dropout3.
      d_model: number of features
@@ -2406,10 +2409,10 @@ tt_status tt_nn_transformer_encoder_layer(tt_ctx *c, int64_t d_model, int64_t nh
      dim_feedforward: number of features between the linear layers
      dropout: probability of zeroing an element of a result, in training
      activation: between the linear layers: relu or gelu
-     layer_norm_eps: added to the variance by the normalisations
+     layer_norm_eps: added to the variance by the normalizations
      batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
-     norm_first: whether to normalise before attention and linear layers instead of behind them
-     bias: whether linear layers and normalisations have biases
+     norm_first: whether to normalize before attention and linear layers instead of after them
+     bias: whether linear layers and normalizations have biases
      device: device of the parameters
      dtype: floating-point dtype of the parameters */
 typedef struct tt_nn_transformer_decoder_layer_opts {
@@ -2417,12 +2420,12 @@ typedef struct tt_nn_transformer_decoder_layer_opts {
   int64_t dim_feedforward; /* number of features between the linear layers; default: 2048 */
   double dropout; /* probability of zeroing an element of a result, in training; default: 0.1 */
   int32_t activation; /* between the linear layers: relu or gelu; default: "relu" */
-  double layer_norm_eps; /* added to the variance by the normalisations; default: 1e-5 */
+  double layer_norm_eps; /* added to the variance by the normalizations; default: 1e-5 */
   int32_t batch_first; /* whether inputs and result are (N, T, E) instead of (T, N, E); default:
                           false */
-  int32_t norm_first; /* whether to normalise before attention and linear layers instead of behind
+  int32_t norm_first; /* whether to normalize before attention and linear layers instead of after
                          them; default: false */
-  int32_t bias; /* whether linear layers and normalisations have biases; default: true */
+  int32_t bias; /* whether linear layers and normalizations have biases; default: true */
   tt_device device; /* device of the parameters; default: none */
   tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
 } tt_nn_transformer_decoder_layer_opts;

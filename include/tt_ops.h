@@ -489,8 +489,9 @@ tt_status tt_clamp_tensor_(tt_ctx *c, tt_tensor *self, const tt_tensor *min, con
 tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
                                const tt_tensor *max, tt_tensor *dst);
 
-/* Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
-   elements share the gradient equally; one that equals a number has it alone.
+/* Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self
+   equals a bound that is a tensor, both share the gradient equally; where it equals a number,
+   self receives all of it.
      min: lower bounds, or one number */
 tt_status tt_clamp_min(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, tt_tensor **out);
 tt_status tt_clamp_min_(tt_ctx *c, tt_tensor *self, const tt_tensor *min);
@@ -508,8 +509,9 @@ tt_status tt_clamp_min_i64_into(tt_ctx *c, const tt_tensor *self, int64_t min, t
 tt_status tt_clamp_min_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
                                    tt_tensor *dst);
 
-/* Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
-   elements share the gradient equally; one that equals a number has it alone.
+/* Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
+   equals a bound that is a tensor, both share the gradient equally; where it equals a number,
+   self receives all of it.
      max: upper bounds, or one number */
 tt_status tt_clamp_max(tt_ctx *c, const tt_tensor *self, const tt_tensor *max, tt_tensor **out);
 tt_status tt_clamp_max_(tt_ctx *c, tt_tensor *self, const tt_tensor *max);
@@ -528,18 +530,18 @@ tt_status tt_clamp_max_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_sc
                                    tt_tensor *dst);
 
 /* Computes the elementwise maximum with broadcasting; where one element is nan, the result is
-   the other one. Where both are equal, self has the gradient. */
+   the other one. Where both are equal, self receives the gradient. */
 tt_status tt_fmax(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_fmax_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Computes the elementwise minimum with broadcasting; where one element is nan, the result is
-   the other one. Where both are equal, self has the gradient. */
+   the other one. Where both are equal, self receives the gradient. */
 tt_status tt_fmin(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_fmin_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
    count as negative.
-     other: tensor or number whose signs are taken */
+     other: tensor or number that gives the signs */
 tt_status tt_copysign(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_copysign_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_copysign_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
@@ -557,18 +559,18 @@ tt_status tt_copysign_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, 
 tt_status tt_copysign_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                                   tt_tensor *dst);
 
-/* Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between. */
+/* Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate overflow. */
 tt_status tt_hypot(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_hypot_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_hypot_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
-   between. */
+/* Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
+   overflow. */
 tt_status tt_logaddexp(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logaddexp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                             tt_tensor *dst);
 
-/* Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between. */
+/* Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate overflow. */
 tt_status tt_logaddexp2(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_logaddexp2_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                              tt_tensor *dst);
@@ -581,8 +583,8 @@ tt_status tt_heaviside_(tt_ctx *c, tt_tensor *self, const tt_tensor *values);
 tt_status tt_heaviside_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *values,
                             tt_tensor *dst);
 
-/* Gives the number next to self, among those of the dtype, in the direction of other,
-   elementwise with broadcasting. The gradient is that of self. */
+/* Returns the next representable number after self in the direction of other, elementwise with
+   broadcasting. The gradient passes to self. */
 tt_status tt_nextafter(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_nextafter_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_nextafter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
@@ -607,7 +609,7 @@ tt_status tt_ldexp_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_ldexp_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32
-   exponent. 0, infinities and nan are their own mantissas. */
+   exponent. The mantissa of 0, infinities and nan is the element itself. */
 tt_status tt_frexp(tt_ctx *c, const tt_tensor *self, tt_tensor **mantissa, tt_tensor **exponent);
 tt_status tt_frexp_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_mantissa,
                         tt_tensor *dst_exponent);
@@ -1315,7 +1317,7 @@ typedef struct tt_isclose_opts {
 tt_status tt_isclose(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
                      const tt_isclose_opts *opts, tt_tensor **out);
 
-/* Tests for each element whether it is among test_elements. nan is among none.
+/* Tests whether each element is in test_elements. nan equals nothing.
      test_elements: tensor of any shape
      assume_unique: accepted for compatibility
      invert: whether the result is negated */
@@ -1331,7 +1333,7 @@ tt_status tt_isin(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_el
 tt_status tt_isin_into(tt_ctx *c, const tt_tensor *elements, const tt_tensor *test_elements,
                        const tt_isin_opts *opts, tt_tensor *dst);
 
-/* Makes complex numbers of their real and imaginary parts, elementwise with broadcasting.
+/* Makes complex numbers from their real and imaginary parts, elementwise with broadcasting.
      real: real parts
      imag: imaginary parts, of the dtype of real */
 tt_status tt_complex(tt_ctx *c, const tt_tensor *real, const tt_tensor *imag, tt_tensor **out);
@@ -1354,8 +1356,8 @@ tt_status tt_imag(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_angle(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_angle_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the
-   result of a complex tensor is no view. */
+/* Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the
+   result for a complex tensor is a copy, not a view. */
 tt_status tt_conj(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it is. */
@@ -1363,18 +1365,18 @@ tt_status tt_conj_physical(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_conj_physical_(tt_ctx *c, tt_tensor *self);
 tt_status tt_conj_physical_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Returns self: no tensor of tt has a conjugation that is still to be done. */
+/* Returns self: tt conjugates at once and never defers it. */
 tt_status tt_resolve_conj(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns self: no tensor of tt has a negation that is still to be done. */
+/* Returns self: tt negates at once and never defers it. */
 tt_status tt_resolve_neg(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns a view of complex numbers as pairs of real ones: a new last dimension holds the real
-   and the imaginary part. */
+/* Returns a view of complex numbers as pairs of real numbers: a new last dimension holds the
+   real and the imaginary part. */
 tt_status tt_view_as_real(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns a view of pairs of real numbers as complex ones. The last dimension holds the parts:
-   it must have size 2 and stride 1, and the other strides must be even. */
+/* Returns a view of pairs of real numbers as complex numbers. The last dimension holds the
+   parts: it must have size 2 and stride 1, and the other strides must be even. */
 tt_status tt_view_as_complex(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Computes a 1-D convolution (cross-correlation) of signals.
@@ -2047,15 +2049,14 @@ tt_status tt_kaiser_window(tt_ctx *c, int64_t window_length, const tt_kaiser_win
    dimension. The result is complex.
      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
      dim: dimension to transform
-     norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-       forward: 1 / n */
+     norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n */
 typedef struct tt_fft_fft_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
                 of dim */
   int64_t dim; /* dimension to transform; default: -1 */
-  int32_t norm; /* what a transform with the sign - is multiplied by: backward: 1; ortho: 1 /
-                   sqrt(n); forward: 1 / n; default: "backward" */
+  int32_t norm; /* factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n; default:
+                   "backward" */
 } tt_fft_fft_opts;
 #define TT_FFT_FFT_N (UINT64_C(1) << 0)
 #define TT_FFT_FFT_DIM (UINT64_C(1) << 1)
@@ -2069,15 +2070,14 @@ tt_status tt_fft_fft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_fft_opt
    along a dimension. The result is complex.
      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
      dim: dimension to transform
-     norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
-       sqrt(n); forward: 1 */
+     norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1 */
 typedef struct tt_fft_ifft_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
                 of dim */
   int64_t dim; /* dimension to transform; default: -1 */
-  int32_t norm; /* what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
-                   sqrt(n); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1; default:
+                   "backward" */
 } tt_fft_ifft_opts;
 #define TT_FFT_IFFT_N (UINT64_C(1) << 0)
 #define TT_FFT_IFFT_DIM (UINT64_C(1) << 1)
@@ -2087,19 +2087,18 @@ tt_status tt_fft_ifft(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft_opts *
 tt_status tt_fft_ifft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft_opts *opts,
                            tt_tensor *dst);
 
-/* Computes the discrete Fourier transform of real numbers along a dimension: its first n / 2 + 1
-   elements, of which the others are the conjugates.
+/* Computes the first n / 2 + 1 elements of the discrete Fourier transform of real numbers along
+   a dimension; the others are their conjugates.
      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
      dim: dimension to transform
-     norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-       forward: 1 / n */
+     norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n */
 typedef struct tt_fft_rfft_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
                 of dim */
   int64_t dim; /* dimension to transform; default: -1 */
-  int32_t norm; /* what a transform with the sign - is multiplied by: backward: 1; ortho: 1 /
-                   sqrt(n); forward: 1 / n; default: "backward" */
+  int32_t norm; /* factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n; default:
+                   "backward" */
 } tt_fft_rfft_opts;
 #define TT_FFT_RFFT_N (UINT64_C(1) << 0)
 #define TT_FFT_RFFT_DIM (UINT64_C(1) << 1)
@@ -2113,14 +2112,13 @@ tt_status tt_fft_rfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_rfft_o
    spectrum along a dimension.
      n: number of real elements; default: 2 (m - 1) for size m of dim
      dim: dimension to transform
-     norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
-       sqrt(n); forward: 1 */
+     norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1 */
 typedef struct tt_fft_irfft_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t n; /* number of real elements; default: 2 (m - 1) for size m of dim */
   int64_t dim; /* dimension to transform; default: -1 */
-  int32_t norm; /* what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
-                   sqrt(n); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1; default:
+                   "backward" */
 } tt_fft_irfft_opts;
 #define TT_FFT_IRFFT_N (UINT64_C(1) << 0)
 #define TT_FFT_IRFFT_DIM (UINT64_C(1) << 1)
@@ -2134,14 +2132,13 @@ tt_status tt_fft_irfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_irfft
    along a dimension, given by its first n / 2 + 1 elements. The result is real.
      n: number of real elements; default: 2 (m - 1) for size m of dim
      dim: dimension to transform
-     norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-       forward: 1 / n */
+     norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n */
 typedef struct tt_fft_hfft_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t n; /* number of real elements; default: 2 (m - 1) for size m of dim */
   int64_t dim; /* dimension to transform; default: -1 */
-  int32_t norm; /* what a transform with the sign - is multiplied by: backward: 1; ortho: 1 /
-                   sqrt(n); forward: 1 / n; default: "backward" */
+  int32_t norm; /* factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n; default:
+                   "backward" */
 } tt_fft_hfft_opts;
 #define TT_FFT_HFFT_N (UINT64_C(1) << 0)
 #define TT_FFT_HFFT_DIM (UINT64_C(1) << 1)
@@ -2155,15 +2152,14 @@ tt_status tt_fft_hfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_hfft_o
    real numbers along a dimension.
      n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
      dim: dimension to transform
-     norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
-       sqrt(n); forward: 1 */
+     norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1 */
 typedef struct tt_fft_ihfft_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t n; /* length of the transform: self is cut or filled with zeros to it; default: the size
                 of dim */
   int64_t dim; /* dimension to transform; default: -1 */
-  int32_t norm; /* what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 /
-                   sqrt(n); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1; default:
+                   "backward" */
 } tt_fft_ihfft_opts;
 #define TT_FFT_IHFFT_N (UINT64_C(1) << 0)
 #define TT_FFT_IHFFT_DIM (UINT64_C(1) << 1)
@@ -2177,8 +2173,8 @@ tt_status tt_fft_ihfft_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ihfft
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
      dim: dimensions to transform; default: the last two
-     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-       ortho: 1 / sqrt(N); forward: 1 / N */
+     norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward:
+       1 / N */
 typedef struct tt_fft_fft2_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
@@ -2186,8 +2182,8 @@ typedef struct tt_fft_fft2_opts {
   int64_t n_s;
   const int64_t *dim; /* dimensions to transform; default: the last two */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
-                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N);
+                   forward: 1 / N; default: "backward" */
 } tt_fft_fft2_opts;
 #define TT_FFT_FFT2_S (UINT64_C(1) << 0)
 #define TT_FFT_FFT2_DIM (UINT64_C(1) << 1)
@@ -2201,8 +2197,8 @@ tt_status tt_fft_fft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_fft2_o
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
      dim: dimensions to transform; default: the last two
-     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
-       / N; ortho: 1 / sqrt(N); forward: 1 */
+     norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+       forward: 1 */
 typedef struct tt_fft_ifft2_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
@@ -2210,8 +2206,8 @@ typedef struct tt_fft_ifft2_opts {
   int64_t n_s;
   const int64_t *dim; /* dimensions to transform; default: the last two */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
-                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+                   forward: 1; default: "backward" */
 } tt_fft_ifft2_opts;
 #define TT_FFT_IFFT2_S (UINT64_C(1) << 0)
 #define TT_FFT_IFFT2_DIM (UINT64_C(1) << 1)
@@ -2221,13 +2217,13 @@ tt_status tt_fft_ifft2(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft2_opts
 tt_status tt_fft_ifft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ifft2_opts *opts,
                             tt_tensor *dst);
 
-/* Computes the discrete Fourier transform of real numbers along two dimensions, of the last one
-   only the first n / 2 + 1 elements.
+/* Computes the discrete Fourier transform of real numbers along two dimensions. The last
+   dimension of the result holds only the first n / 2 + 1 elements.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
      dim: dimensions to transform; default: the last two
-     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-       ortho: 1 / sqrt(N); forward: 1 / N */
+     norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward:
+       1 / N */
 typedef struct tt_fft_rfft2_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
@@ -2235,8 +2231,8 @@ typedef struct tt_fft_rfft2_opts {
   int64_t n_s;
   const int64_t *dim; /* dimensions to transform; default: the last two */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
-                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N);
+                   forward: 1 / N; default: "backward" */
 } tt_fft_rfft2_opts;
 #define TT_FFT_RFFT2_S (UINT64_C(1) << 0)
 #define TT_FFT_RFFT2_DIM (UINT64_C(1) << 1)
@@ -2246,13 +2242,13 @@ tt_status tt_fft_rfft2(tt_ctx *c, const tt_tensor *self, const tt_fft_rfft2_opts
 tt_status tt_fft_rfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_rfft2_opts *opts,
                             tt_tensor *dst);
 
-/* Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, of
-   the last one only given by the first n / 2 + 1 elements.
+/* Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions,
+   given by the first n / 2 + 1 elements of the last one.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
      dim: dimensions to transform; default: the last two
-     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
-       / N; ortho: 1 / sqrt(N); forward: 1 */
+     norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+       forward: 1 */
 typedef struct tt_fft_irfft2_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
@@ -2261,8 +2257,8 @@ typedef struct tt_fft_irfft2_opts {
   int64_t n_s;
   const int64_t *dim; /* dimensions to transform; default: the last two */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
-                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+                   forward: 1; default: "backward" */
 } tt_fft_irfft2_opts;
 #define TT_FFT_IRFFT2_S (UINT64_C(1) << 0)
 #define TT_FFT_IRFFT2_DIM (UINT64_C(1) << 1)
@@ -2273,12 +2269,12 @@ tt_status tt_fft_irfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_irff
                              tt_tensor *dst);
 
 /* Computes the discrete Fourier transform of a signal with Hermitian symmetry along two
-   dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+   dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
      dim: dimensions to transform; default: the last two
-     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-       ortho: 1 / sqrt(N); forward: 1 / N */
+     norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward:
+       1 / N */
 typedef struct tt_fft_hfft2_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
@@ -2287,8 +2283,8 @@ typedef struct tt_fft_hfft2_opts {
   int64_t n_s;
   const int64_t *dim; /* dimensions to transform; default: the last two */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
-                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N);
+                   forward: 1 / N; default: "backward" */
 } tt_fft_hfft2_opts;
 #define TT_FFT_HFFT2_S (UINT64_C(1) << 0)
 #define TT_FFT_HFFT2_DIM (UINT64_C(1) << 1)
@@ -2298,13 +2294,13 @@ tt_status tt_fft_hfft2(tt_ctx *c, const tt_tensor *self, const tt_fft_hfft2_opts
 tt_status tt_fft_hfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_hfft2_opts *opts,
                             tt_tensor *dst);
 
-/* Computes the inverse of fft_hfft2: the inverse transform of real numbers along two dimensions,
-   of the last one only the first n / 2 + 1 elements.
+/* Computes the inverse of fft_hfft2: the inverse transform of real numbers along two dimensions.
+   The last dimension of the result holds only the first n / 2 + 1 elements.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
      dim: dimensions to transform; default: the last two
-     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
-       / N; ortho: 1 / sqrt(N); forward: 1 */
+     norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+       forward: 1 */
 typedef struct tt_fft_ihfft2_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
@@ -2312,8 +2308,8 @@ typedef struct tt_fft_ihfft2_opts {
   int64_t n_s;
   const int64_t *dim; /* dimensions to transform; default: the last two */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
-                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+                   forward: 1; default: "backward" */
 } tt_fft_ihfft2_opts;
 #define TT_FFT_IHFFT2_S (UINT64_C(1) << 0)
 #define TT_FFT_IHFFT2_DIM (UINT64_C(1) << 1)
@@ -2326,20 +2322,19 @@ tt_status tt_fft_ihfft2_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ihff
 /* Computes the discrete Fourier transform along several dimensions. The result is complex.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
-     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
-       all
-     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-       ortho: 1 / sqrt(N); forward: 1 / N */
+     dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+     norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward:
+       1 / N */
 typedef struct tt_fft_fftn_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
                        to them, except where one is -1; default: the sizes of self */
   int64_t n_s;
-  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
-                         without s all */
+  const int64_t *dim; /* dimensions to transform; default: the last ones, one for each entry of s;
+                         all without s */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
-                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N);
+                   forward: 1 / N; default: "backward" */
 } tt_fft_fftn_opts;
 #define TT_FFT_FFTN_S (UINT64_C(1) << 0)
 #define TT_FFT_FFTN_DIM (UINT64_C(1) << 1)
@@ -2353,20 +2348,19 @@ tt_status tt_fft_fftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_fftn_o
    complex.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
-     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
-       all
-     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
-       / N; ortho: 1 / sqrt(N); forward: 1 */
+     dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+     norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+       forward: 1 */
 typedef struct tt_fft_ifftn_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
                        to them, except where one is -1; default: the sizes of self */
   int64_t n_s;
-  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
-                         without s all */
+  const int64_t *dim; /* dimensions to transform; default: the last ones, one for each entry of s;
+                         all without s */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
-                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+                   forward: 1; default: "backward" */
 } tt_fft_ifftn_opts;
 #define TT_FFT_IFFTN_S (UINT64_C(1) << 0)
 #define TT_FFT_IFFTN_DIM (UINT64_C(1) << 1)
@@ -2376,24 +2370,23 @@ tt_status tt_fft_ifftn(tt_ctx *c, const tt_tensor *self, const tt_fft_ifftn_opts
 tt_status tt_fft_ifftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_ifftn_opts *opts,
                             tt_tensor *dst);
 
-/* Computes the discrete Fourier transform of real numbers along several dimensions, of the last
-   one only the first n / 2 + 1 elements.
+/* Computes the discrete Fourier transform of real numbers along several dimensions. The last
+   dimension of the result holds only the first n / 2 + 1 elements.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
-     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
-       all
-     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-       ortho: 1 / sqrt(N); forward: 1 / N */
+     dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+     norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward:
+       1 / N */
 typedef struct tt_fft_rfftn_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
                        to them, except where one is -1; default: the sizes of self */
   int64_t n_s;
-  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
-                         without s all */
+  const int64_t *dim; /* dimensions to transform; default: the last ones, one for each entry of s;
+                         all without s */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
-                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N);
+                   forward: 1 / N; default: "backward" */
 } tt_fft_rfftn_opts;
 #define TT_FFT_RFFTN_S (UINT64_C(1) << 0)
 #define TT_FFT_RFFTN_DIM (UINT64_C(1) << 1)
@@ -2404,24 +2397,23 @@ tt_status tt_fft_rfftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_rfftn
                             tt_tensor *dst);
 
 /* Computes the inverse of fft_rfftn: real numbers from their spectrum along several dimensions,
-   of the last one only given by the first n / 2 + 1 elements.
+   given by the first n / 2 + 1 elements of the last one.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
-     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
-       all
-     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
-       / N; ortho: 1 / sqrt(N); forward: 1 */
+     dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+     norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+       forward: 1 */
 typedef struct tt_fft_irfftn_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
                        to them, except where one is -1; default: the sizes of self, for the last one
                        2 (m - 1) for size m */
   int64_t n_s;
-  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
-                         without s all */
+  const int64_t *dim; /* dimensions to transform; default: the last ones, one for each entry of s;
+                         all without s */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
-                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+                   forward: 1; default: "backward" */
 } tt_fft_irfftn_opts;
 #define TT_FFT_IRFFTN_S (UINT64_C(1) << 0)
 #define TT_FFT_IRFFTN_DIM (UINT64_C(1) << 1)
@@ -2432,24 +2424,23 @@ tt_status tt_fft_irfftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_irff
                              tt_tensor *dst);
 
 /* Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
-   dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+   dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
-     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
-       all
-     norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-       ortho: 1 / sqrt(N); forward: 1 / N */
+     dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+     norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward:
+       1 / N */
 typedef struct tt_fft_hfftn_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
                        to them, except where one is -1; default: the sizes of self, for the last one
                        2 (m - 1) for size m */
   int64_t n_s;
-  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
-                         without s all */
+  const int64_t *dim; /* dimensions to transform; default: the last ones, one for each entry of s;
+                         all without s */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign - is multiplied by, for N elements in all:
-                   backward: 1; ortho: 1 / sqrt(N); forward: 1 / N; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N);
+                   forward: 1 / N; default: "backward" */
 } tt_fft_hfftn_opts;
 #define TT_FFT_HFFTN_S (UINT64_C(1) << 0)
 #define TT_FFT_HFFTN_DIM (UINT64_C(1) << 1)
@@ -2460,23 +2451,22 @@ tt_status tt_fft_hfftn_into(tt_ctx *c, const tt_tensor *self, const tt_fft_hfftn
                             tt_tensor *dst);
 
 /* Computes the inverse of fft_hfftn: the inverse transform of real numbers along several
-   dimensions, of the last one only the first n / 2 + 1 elements.
+   dimensions. The last dimension of the result holds only the first n / 2 + 1 elements.
      s: sizes of the transform, one per dimension: self is cut or filled with zeros to them,
        except where one is -1; default: the sizes of self
-     dim: dimensions to transform; default: the last ones, as many as s has entries; without s
-       all
-     norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1
-       / N; ortho: 1 / sqrt(N); forward: 1 */
+     dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+     norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+       forward: 1 */
 typedef struct tt_fft_ihfftn_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const int64_t *s; /* sizes of the transform, one per dimension: self is cut or filled with zeros
                        to them, except where one is -1; default: the sizes of self */
   int64_t n_s;
-  const int64_t *dim; /* dimensions to transform; default: the last ones, as many as s has entries;
-                         without s all */
+  const int64_t *dim; /* dimensions to transform; default: the last ones, one for each entry of s;
+                         all without s */
   int64_t n_dim;
-  int32_t norm; /* what a transform with the sign + is multiplied by, for N elements in all:
-                   backward: 1 / N; ortho: 1 / sqrt(N); forward: 1; default: "backward" */
+  int32_t norm; /* factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+                   forward: 1; default: "backward" */
 } tt_fft_ihfftn_opts;
 #define TT_FFT_IHFFTN_S (UINT64_C(1) << 0)
 #define TT_FFT_IHFFTN_DIM (UINT64_C(1) << 1)
@@ -2555,7 +2545,7 @@ tt_status tt_fft_ifftshift(tt_ctx *c, const tt_tensor *self, const tt_fft_ifftsh
      window: 1-D, win_length elements; default: ones
      center: whether n_fft / 2 elements are added on both ends of the signal, so that frame t has
        element t * hop_length in its middle
-     pad_mode: what these elements are
+     pad_mode: how these elements are filled
      normalized: whether the result is divided by sqrt(n_fft)
      onesided: whether only the n_fft / 2 + 1 first frequencies are returned, for real signals
        and windows; default: true for these
@@ -2571,7 +2561,7 @@ typedef struct tt_stft_opts {
   const tt_tensor *window; /* 1-D, win_length elements; default: ones */
   int32_t center; /* whether n_fft / 2 elements are added on both ends of the signal, so that frame
                      t has element t * hop_length in its middle; default: true */
-  int32_t pad_mode; /* what these elements are; default: "reflect" */
+  int32_t pad_mode; /* how these elements are filled; default: "reflect" */
   int32_t normalized; /* whether the result is divided by sqrt(n_fft); default: false */
   int32_t onesided; /* whether only the n_fft / 2 + 1 first frequencies are returned, for real
                        signals and windows; default: true for these */
@@ -2592,8 +2582,8 @@ typedef struct tt_stft_opts {
 tt_status tt_stft(tt_ctx *c, const tt_tensor *self, int64_t n_fft, const tt_stft_opts *opts,
                   tt_tensor **out);
 
-/* Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of
-   its frames.
+/* Computes the inverse of stft: the least-squares estimate of a signal from the spectra of its
+   frames.
      self: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
      n_fft: length of the transform of a frame
      hop_length: distance between frames; default: n_fft / 4
@@ -2604,7 +2594,7 @@ tt_status tt_stft(tt_ctx *c, const tt_tensor *self, int64_t n_fft, const tt_stft
      normalized: whether the spectra were divided by sqrt(n_fft)
      onesided: whether the spectra have the first n_fft / 2 + 1 frequencies only; default: if
        they have fewer than n_fft
-     length: length of the signal; default: what the frames cover
+     length: length of the signal; default: the length that the frames cover
      return_complex: whether the signal is complex */
 typedef struct tt_istft_opts {
   uint64_t set; /* bit k: the k-th field below is given */
@@ -2617,7 +2607,7 @@ typedef struct tt_istft_opts {
   int32_t normalized; /* whether the spectra were divided by sqrt(n_fft); default: false */
   int32_t onesided; /* whether the spectra have the first n_fft / 2 + 1 frequencies only; default:
                        if they have fewer than n_fft */
-  int64_t length; /* length of the signal; default: what the frames cover */
+  int64_t length; /* length of the signal; default: the length that the frames cover */
   int32_t return_complex; /* whether the signal is complex; default: false */
 } tt_istft_opts;
 #define TT_ISTFT_HOP_LENGTH (UINT64_C(1) << 0)
@@ -2655,8 +2645,8 @@ tt_status tt_im2col(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size
 
 /* Adds up columns as windows of an image. Where windows overlap, the result is the sum of their
    elements.
-     self: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements and L
-       that of the windows
+     self: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements of a
+       window and L the number of windows
      output_size: rows and columns of the image, or one number for both
      kernel_size: rows and columns of a window, or one number for both; likewise for the
        arguments below
@@ -2682,17 +2672,18 @@ tt_status tt_col2im(tt_ctx *c, const tt_tensor *self, const int64_t *output_size
 /* Samples input at the positions of grid, from -1 to 1 along each dimension.
      input: (N, C, H, W) or (N, C, D, H, W)
      grid: positions: (N, …, 2) with (x, y), or (N, …, 3) with (x, y, z)
-     mode: bilinear, also of three dimensions; nearest; bicubic: of two
-     padding_mode: zeros: elements beyond the border are 0; border: they are the nearest ones;
-       reflection: they are reflected at the border
+     mode: bilinear: also for three dimensions; nearest; bicubic: for two only
+     padding_mode: value of elements beyond the border. zeros: 0; border: the nearest element;
+       reflection: the element reflected at the border
      align_corners: whether -1 and 1 are the centers of the corner elements instead of their
        outer edges; default: false */
 typedef struct tt_grid_sample_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int32_t mode; /* bilinear, also of three dimensions; nearest; bicubic: of two; default: "bilinear"
-                   */
-  int32_t padding_mode; /* zeros: elements beyond the border are 0; border: they are the nearest
-                           ones; reflection: they are reflected at the border; default: "zeros" */
+  int32_t mode; /* bilinear: also for three dimensions; nearest; bicubic: for two only; default:
+                   "bilinear" */
+  int32_t padding_mode; /* value of elements beyond the border. zeros: 0; border: the nearest
+                           element; reflection: the element reflected at the border; default:
+                           "zeros" */
   int32_t align_corners; /* whether -1 and 1 are the centers of the corner elements instead of their
                             outer edges; default: false */
 } tt_grid_sample_opts;
@@ -2748,7 +2739,7 @@ tt_status tt_index_select_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
    indices accumulate.
      dim: dimension to index
      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-     source: values to add: the shape of self, with the length of index in dim
+     source: values to add: the shape of self, with size len(index) in dim
      alpha: factor of source */
 typedef struct tt_index_add_opts {
   uint64_t set; /* bit k: the k-th field below is given */
@@ -2883,7 +2874,7 @@ tt_status tt_scatter_scalar_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
 /* Returns a copy of self in which entry index[i] of dim is replaced by source[i].
      dim: dimension to index
      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-     source: values to write: the shape of self, with the length of index in dim */
+     source: values to write: the shape of self, with size len(index) in dim */
 tt_status tt_index_copy(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                         const tt_tensor *source, tt_tensor **out);
 tt_status tt_index_copy_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
@@ -3035,15 +3026,16 @@ tt_status tt_masked_scatter(tt_ctx *c, const tt_tensor *self, const tt_tensor *m
 tt_status tt_masked_scatter_(tt_ctx *c, tt_tensor *self, const tt_tensor *mask,
                              const tt_tensor *source);
 
-/* Returns the indices of the nonzero elements. It is nonzero by NumPy's name. */
+/* Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's. */
 tt_status tt_argwhere(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Returns the indices of the first `size` nonzero elements, in row-major order.
      size: number of rows of the result
-     fill_value: what fills the rows for which there is no nonzero element */
+     fill_value: value of the rows that are left when the nonzero elements run out */
 typedef struct tt_nonzero_static_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  int64_t fill_value; /* what fills the rows for which there is no nonzero element; default: -1 */
+  int64_t fill_value; /* value of the rows that are left when the nonzero elements run out; default:
+                         -1 */
 } tt_nonzero_static_opts;
 #define TT_NONZERO_STATIC_FILL_VALUE (UINT64_C(1) << 0)
 tt_status tt_nonzero_static(tt_ctx *c, const tt_tensor *self, int64_t size,
@@ -3081,7 +3073,7 @@ tt_status tt_scatter_reduce_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
    indices accumulate.
      dim: dimension to index
      index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-     source: values to combine: the shape of self, with the length of index in dim
+     source: values to combine: the shape of self, with size len(index) in dim
      reduce: how values are combined
      include_self: whether the element of self takes part */
 typedef struct tt_index_reduce_opts {
@@ -3117,7 +3109,7 @@ tt_status tt_nuclear_norm_into(tt_ctx *c, const tt_tensor *self, const tt_nuclea
                                tt_tensor *dst);
 
 /* Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U
-   in one matrix. pivots[i] counts from 1: row i was exchanged with that one. info is 0, or the
+   in one matrix. Row i was exchanged with row pivots[i], which counts from 1. info is 0, or the
    first position, from 1, of a zero on the diagonal of U.
      self: (…, m, n)
      pivot: must be true
@@ -3137,7 +3129,7 @@ tt_status tt_linalg_lu_factor_ex_into(tt_ctx *c, const tt_tensor *self,
                                       tt_tensor *dst_pivots, tt_tensor *dst_info);
 
 /* Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U
-   in one matrix. pivots[i] counts from 1: row i was exchanged with that one.
+   in one matrix. Row i was exchanged with row pivots[i], which counts from 1.
      self: (…, m, n)
      pivot: must be true */
 typedef struct tt_linalg_lu_factor_opts {
@@ -3272,7 +3264,7 @@ tt_status tt_linalg_det_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 tt_status tt_det(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Computes the sign and the logarithm of the absolute value of the determinants of matrices. The
-   sign of a complex one is a number of absolute value 1; that of 0 is 0.
+   sign of a complex determinant is a number of absolute value 1; the sign of 0 is 0.
      self: (…, n, n) */
 tt_status tt_linalg_slogdet(tt_ctx *c, const tt_tensor *self, tt_tensor **sign,
                             tt_tensor **logabsdet);
@@ -3285,7 +3277,7 @@ tt_status tt_slogdet(tt_ctx *c, const tt_tensor *self, tt_tensor **sign, tt_tens
 tt_status tt_slogdet_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_sign,
                           tt_tensor *dst_logabsdet);
 
-/* Computes the logarithms of the determinants of matrices; nan for a negative one.
+/* Computes the logarithms of the determinants of matrices; nan for a negative determinant.
      self: (…, n, n) */
 tt_status tt_logdet(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
@@ -3457,14 +3449,14 @@ tt_status tt_linalg_eigvalsh_into(tt_ctx *c, const tt_tensor *self,
                                   const tt_linalg_eigvalsh_opts *opts, tt_tensor *dst);
 
 /* Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no
-   order. Eigenvectors have norm 1.
+   particular order. Eigenvectors have norm 1.
      self: (…, n, n) */
 tt_status tt_linalg_eig(tt_ctx *c, const tt_tensor *self, tt_tensor **eigenvalues,
                         tt_tensor **eigenvectors);
 tt_status tt_linalg_eig_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst_eigenvalues,
                              tt_tensor *dst_eigenvectors);
 
-/* Computes the eigenvalues of square matrices: complex numbers, in no order.
+/* Computes the eigenvalues of square matrices: complex numbers, in no particular order.
      self: (…, n, n) */
 tt_status tt_linalg_eigvals(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_linalg_eigvals_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
@@ -3597,7 +3589,7 @@ tt_status tt_linalg_matrix_norm_str_into(tt_ctx *c, const tt_tensor *self,
                                          const tt_linalg_matrix_norm_str_opts *opts,
                                          tt_tensor *dst);
 
-/* Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular one.
+/* Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular matrix.
      self: (…, m, n); (…, n, n) unless p is 2, -2 or absent
      p: order of the norm, as in linalg_matrix_norm; default: 2 */
 typedef struct tt_linalg_cond_opts {
@@ -3611,7 +3603,7 @@ tt_status tt_linalg_cond_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_
                               tt_tensor *dst);
 
 /* Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a
-   singular one.
+   singular matrix.
      self: (…, n, n)
      p: the norm */
 tt_status tt_linalg_cond_str(tt_ctx *c, const tt_tensor *self, int32_t p, tt_tensor **out);
@@ -3671,7 +3663,7 @@ typedef struct tt_pinverse_opts {
 tt_status tt_pinverse(tt_ctx *c, const tt_tensor *self, const tt_pinverse_opts *opts,
                       tt_tensor **out);
 
-/* Computes the X of smallest norm that minimises || A @ X - other ||.
+/* Computes the X of smallest norm that minimizes || A @ X - other ||.
      self: A, (…, m, n)
      other: (…, m, k)
      rcond: singular values up to rcond times the largest count as 0; default: max(m, n) times
@@ -3710,8 +3702,8 @@ tt_status tt_matrix_power_into(tt_ctx *c, const tt_tensor *self, int64_t n, tt_t
 tt_status tt_matrix_exp(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Computes the product of two or more matrices, in the order with the fewest multiplications.
-   The first and the last one may be vectors: a row and a column.
-     tensors: 2 to 256 matrices with fitting sizes */
+   The first may be a vector, taken as a row, and the last a vector, taken as a column.
+     tensors: 2 to 256 matrices whose sizes match */
 tt_status tt_linalg_multi_dot(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
                               tt_tensor **out);
 tt_status tt_linalg_multi_dot_into(tt_ctx *c, const tt_tensor *const *tensors, int64_t n_tensors,
@@ -4188,10 +4180,10 @@ typedef struct tt_multi_margin_loss_opts {
 tt_status tt_multi_margin_loss(tt_ctx *c, const tt_tensor *input, const tt_tensor *target,
                                const tt_multi_margin_loss_opts *opts, tt_tensor **out);
 
-/* Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are none,
-   divides it by the number of classes, and reduces it.
+/* Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are not
+   targets, divides it by the number of classes, and reduces it.
      input: scores: (N, C) or (C)
-     target: classes of each row, which end before the first -1; has the shape of input
+     target: classes of each row, up to the first -1; has the shape of input
      reduction: none: the loss of each element; sum: their sum; mean: their mean */
 typedef struct tt_multilabel_margin_loss_opts {
   uint64_t set; /* bit k: the k-th field below is given */
@@ -4471,7 +4463,7 @@ tt_status tt_cross_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other
                         const tt_cross_opts *opts, tt_tensor *dst);
 
 /* Computes the product of several matrices in the order that needs the fewest multiplications.
-     matrices: 1 to 256 matrices with fitting sizes */
+     matrices: 1 to 256 matrices whose sizes match */
 tt_status tt_chain_matmul(tt_ctx *c, const tt_tensor *const *matrices, int64_t n_matrices,
                           tt_tensor **out);
 
@@ -5075,11 +5067,11 @@ tt_status tt_max_unpool3d(tt_ctx *c, const tt_tensor *input, const tt_tensor *in
                           const int64_t *kernel_size, int64_t n_kernel_size,
                           const tt_max_unpool3d_opts *opts, tt_tensor **out);
 
-/* Rounds input to the numbers that integers with this scale and zero point stand for:
+/* Rounds input to the numbers that integers with this scale and zero point represent:
    (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale. The
    gradient passes where the integer is not clamped.
-     scale: difference of two neighbouring numbers, positive
-     zero_point: integer that stands for 0, in [quant_min, quant_max]
+     scale: difference between neighbouring numbers, positive
+     zero_point: integer that represents 0, in [quant_min, quant_max]
      quant_min: smallest integer
      quant_max: largest integer */
 tt_status tt_fake_quantize_per_tensor_affine(tt_ctx *c, const tt_tensor *input, double scale,
@@ -5088,8 +5080,8 @@ tt_status tt_fake_quantize_per_tensor_affine(tt_ctx *c, const tt_tensor *input, 
 
 /* Like fake_quantize_per_tensor_affine, with scale and zero point as tensors of one element.
    They get no gradient.
-     scale: difference of two neighbouring numbers, one element
-     zero_point: integer that stands for 0, one element
+     scale: difference between neighbouring numbers, one element
+     zero_point: integer that represents 0, one element
      quant_min: smallest integer
      quant_max: largest integer */
 tt_status tt_fake_quantize_per_tensor_affine_tensor(tt_ctx *c, const tt_tensor *input,
@@ -5109,10 +5101,10 @@ tt_status tt_fake_quantize_per_channel_affine(tt_ctx *c, const tt_tensor *input,
                                               int64_t axis, int64_t quant_min, int64_t quant_max,
                                               tt_tensor **out);
 
-/* Quantises input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
+/* Quantizes input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
    Halves round to even.
-     scale: difference of two neighbouring numbers, positive
-     zero_point: integer that stands for 0, in [quant_min, quant_max]
+     scale: difference between neighbouring numbers, positive
+     zero_point: integer that represents 0, in [quant_min, quant_max]
      quant_min: smallest integer
      quant_max: largest integer
      dtype: integer dtype of the result, which must hold quant_min and quant_max */
@@ -5120,11 +5112,11 @@ tt_status tt_quantize_per_tensor(tt_ctx *c, const tt_tensor *input, double scale
                                  int64_t zero_point, int64_t quant_min, int64_t quant_max,
                                  tt_dtype dtype, tt_tensor **out);
 
-/* Computes the float32 numbers that integers stand for: (input - zero_point) * scale.
-     scale: difference of two neighbouring numbers, positive
-     zero_point: integer that stands for 0, in [quant_min, quant_max]
-     quant_min: smallest integer, which does not change the result
-     quant_max: largest integer, which does not change the result
+/* Computes the float32 numbers that integers represent: (input - zero_point) * scale.
+     scale: difference between neighbouring numbers, positive
+     zero_point: integer that represents 0, in [quant_min, quant_max]
+     quant_min: smallest integer, accepted for compatibility
+     quant_max: largest integer, accepted for compatibility
      dtype: dtype of input */
 tt_status tt_dequantize_per_tensor(tt_ctx *c, const tt_tensor *input, double scale,
                                    int64_t zero_point, int64_t quant_min, int64_t quant_max,
@@ -5145,8 +5137,8 @@ tt_status tt_quantize_per_channel(tt_ctx *c, const tt_tensor *input, const tt_te
      scales: (input.shape[axis])
      zero_points: (input.shape[axis]); none: 0
      axis: dimension of the channels
-     quant_min: smallest integer, which does not change the result
-     quant_max: largest integer, which does not change the result
+     quant_min: smallest integer, accepted for compatibility
+     quant_max: largest integer, accepted for compatibility
      dtype: dtype of input */
 tt_status tt_dequantize_per_channel(tt_ctx *c, const tt_tensor *input, const tt_tensor *scales,
                                     const tt_tensor *zero_points, int64_t axis, int64_t quant_min,
@@ -5157,7 +5149,7 @@ tt_status tt_dequantize_per_channel(tt_ctx *c, const tt_tensor *input, const tt_
      mat2: (m, p), int8 */
 tt_status tt_int_mm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat2, tt_tensor **out);
 
-/* Computes linear of quantised input and weight in integers, as float32: the sum over in of
+/* Computes linear of quantized input and weight in integers, as float32: the sum over in of
    (input - input_zero_point) * weight, times input_scale * weight_scale, plus bias.
      input: (…, in), int8 or uint8
      input_scale: one element, or one for each row of input in the shape (…)
@@ -5175,10 +5167,10 @@ tt_status tt_quantized_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor
                               const tt_tensor *weight_scale, const tt_quantized_linear_opts *opts,
                               tt_tensor **out);
 
-/* Computes conv2d of quantised input and weight in integers, as float32. Padding stands for 0.
+/* Computes conv2d of quantized input and weight in integers, as float32. Padding counts as 0.
      input: (N, C, H, W), int8 or uint8
      input_scale: scale of input, positive
-     input_zero_point: integer of the dtype of input that stands for 0
+     input_zero_point: integer of the dtype of input that represents 0
      weight: (out, C / groups, kh, kw), int8 with zero point 0
      weight_scale: one element, or (out)
      bias: (out), float32; none: no bias
@@ -6358,12 +6350,12 @@ tt_status tt_cumprod_into(tt_ctx *c, const tt_tensor *self, int64_t dim,
 /* Computes the n-th differences of neighbours along dim. Bool elements are compared.
      n: how often differences are taken
      dim: dimension of the neighbours
-     prepend: values put before self along dim
-     append: values put behind self along dim */
+     prepend: values prepended to self along dim
+     append: values appended to self along dim */
 typedef struct tt_diff_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  const tt_tensor *prepend; /* values put before self along dim; default: none */
-  const tt_tensor *append; /* values put behind self along dim; default: none */
+  const tt_tensor *prepend; /* values prepended to self along dim; default: none */
+  const tt_tensor *append; /* values appended to self along dim; default: none */
 } tt_diff_opts;
 #define TT_DIFF_PREPEND (UINT64_C(1) << 0)
 #define TT_DIFF_APPEND (UINT64_C(1) << 1)
@@ -6376,11 +6368,11 @@ tt_status tt_diff_into(tt_ctx *c, const tt_tensor *self, int64_t n, int64_t dim,
      y: values of the function
      x: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
        points dx apart
-     dx: distance of the points, without x
+     dx: distance between the points, without x
      dim: dimension to integrate along */
 typedef struct tt_trapezoid_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar dx; /* distance of the points, without x; default: 1 */
+  tt_scalar dx; /* distance between the points, without x; default: 1 */
   int64_t dim; /* dimension to integrate along; default: -1 */
 } tt_trapezoid_opts;
 #define TT_TRAPEZOID_DX (UINT64_C(1) << 0)
@@ -6392,11 +6384,11 @@ tt_status tt_trapezoid(tt_ctx *c, const tt_tensor *y, const tt_tensor *x,
      y: values of the function
      x: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
        points dx apart
-     dx: distance of the points, without x
+     dx: distance between the points, without x
      dim: dimension to integrate along */
 typedef struct tt_cumulative_trapezoid_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar dx; /* distance of the points, without x; default: 1 */
+  tt_scalar dx; /* distance between the points, without x; default: 1 */
   int64_t dim; /* dimension to integrate along; default: -1 */
 } tt_cumulative_trapezoid_opts;
 #define TT_CUMULATIVE_TRAPEZOID_DX (UINT64_C(1) << 0)
@@ -6417,36 +6409,36 @@ typedef struct tt_vander_opts {
 #define TT_VANDER_INCREASING (UINT64_C(1) << 1)
 tt_status tt_vander(tt_ctx *c, const tt_tensor *x, const tt_vander_opts *opts, tt_tensor **out);
 
-/* Returns the maxima of the elements up to each along dim, and their indices: the last ones of
-   equal elements. nan counts as the maximum.
-     dim: dimension to walk along */
+/* Returns the cumulative maxima along dim and their indices; among equal elements the last is
+   taken. nan counts as the maximum.
+     dim: dimension to scan along */
 tt_status tt_cummax(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **values,
                     tt_tensor **indices);
 tt_status tt_cummax_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst_values,
                          tt_tensor *dst_indices);
 
-/* Returns the minima of the elements up to each along dim, and their indices: the last ones of
-   equal elements. nan counts as the minimum.
-     dim: dimension to walk along */
+/* Returns the cumulative minima along dim and their indices; among equal elements the last is
+   taken. nan counts as the minimum.
+     dim: dimension to scan along */
 tt_status tt_cummin(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **values,
                     tt_tensor **indices);
 tt_status tt_cummin_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst_values,
                          tt_tensor *dst_indices);
 
-/* Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
-     dim: dimension to walk along */
+/* Computes the cumulative log(sum(exp(x))) along dim, without overflow.
+     dim: dimension to scan along */
 tt_status tt_logcumsumexp(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor **out);
 tt_status tt_logcumsumexp_into(tt_ctx *c, const tt_tensor *self, int64_t dim, tt_tensor *dst);
 
 /* Estimates the derivative of a function along each dimension from its values at equal
-   distances: by central differences, at the borders by one-sided ones.
+   distances: by central differences, and by one-sided differences at the borders.
      self: values of the function
-     spacing: distance of neighbours
+     spacing: distance between neighbours
      dim: dimensions; default: all
      edge_order: 1 or 2: the order of the one-sided differences */
 typedef struct tt_gradient_opts {
   uint64_t set; /* bit k: the k-th field below is given */
-  tt_scalar spacing; /* distance of neighbours; default: 1 */
+  tt_scalar spacing; /* distance between neighbours; default: 1 */
   const int64_t *dim; /* dimensions; default: all */
   int64_t n_dim;
   int64_t edge_order; /* 1 or 2: the order of the one-sided differences; default: 1 */
@@ -6458,7 +6450,7 @@ tt_status tt_gradient(tt_ctx *c, const tt_tensor *self, const tt_gradient_opts *
                       tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Estimates the derivative of a function along each dimension from its values at given points:
-   by differences of second order, at the borders by one-sided ones.
+   by differences of second order, and by one-sided differences at the borders.
      self: values of the function
      spacing: the points along each listed dimension, 1-D
      dim: dimensions; default: all
@@ -6710,12 +6702,12 @@ tt_status tt_mode_into(tt_ctx *c, const tt_tensor *self, const tt_mode_opts *opt
      q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
      dim: dimension to reduce; default: all
      keepdim: whether the reduced dimensions are kept with size 1
-     interpolation: what is taken between two elements */
+     interpolation: how a quantile between two elements is computed */
 typedef struct tt_quantile_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t dim; /* dimension to reduce; default: all */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
-  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+  int32_t interpolation; /* how a quantile between two elements is computed; default: "linear" */
 } tt_quantile_opts;
 #define TT_QUANTILE_DIM (UINT64_C(1) << 0)
 #define TT_QUANTILE_KEEPDIM (UINT64_C(1) << 1)
@@ -6729,12 +6721,12 @@ tt_status tt_quantile_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *q,
      q: number in [0, 1]
      dim: dimension to reduce; default: all
      keepdim: whether the reduced dimensions are kept with size 1
-     interpolation: what is taken between two elements */
+     interpolation: how a quantile between two elements is computed */
 typedef struct tt_quantile_scalar_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t dim; /* dimension to reduce; default: all */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
-  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+  int32_t interpolation; /* how a quantile between two elements is computed; default: "linear" */
 } tt_quantile_scalar_opts;
 #define TT_QUANTILE_SCALAR_DIM (UINT64_C(1) << 0)
 #define TT_QUANTILE_SCALAR_KEEPDIM (UINT64_C(1) << 1)
@@ -6748,12 +6740,12 @@ tt_status tt_quantile_scalar_into(tt_ctx *c, const tt_tensor *self, double q,
      q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
      dim: dimension to reduce; default: all
      keepdim: whether the reduced dimensions are kept with size 1
-     interpolation: what is taken between two elements */
+     interpolation: how a quantile between two elements is computed */
 typedef struct tt_nanquantile_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t dim; /* dimension to reduce; default: all */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
-  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+  int32_t interpolation; /* how a quantile between two elements is computed; default: "linear" */
 } tt_nanquantile_opts;
 #define TT_NANQUANTILE_DIM (UINT64_C(1) << 0)
 #define TT_NANQUANTILE_KEEPDIM (UINT64_C(1) << 1)
@@ -6767,12 +6759,12 @@ tt_status tt_nanquantile_into(tt_ctx *c, const tt_tensor *self, const tt_tensor 
      q: number in [0, 1]
      dim: dimension to reduce; default: all
      keepdim: whether the reduced dimensions are kept with size 1
-     interpolation: what is taken between two elements */
+     interpolation: how a quantile between two elements is computed */
 typedef struct tt_nanquantile_scalar_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int64_t dim; /* dimension to reduce; default: all */
   int32_t keepdim; /* whether the reduced dimensions are kept with size 1; default: false */
-  int32_t interpolation; /* what is taken between two elements; default: "linear" */
+  int32_t interpolation; /* how a quantile between two elements is computed; default: "linear" */
 } tt_nanquantile_scalar_opts;
 #define TT_NANQUANTILE_SCALAR_DIM (UINT64_C(1) << 0)
 #define TT_NANQUANTILE_SCALAR_KEEPDIM (UINT64_C(1) << 1)
@@ -6804,11 +6796,11 @@ tt_status tt_unique_consecutive(tt_ctx *c, const tt_tensor *self,
 /* Counts how often each number occurs, or sums the weights of its occurrences.
      self: (n), integers that are not negative
      weights: (n); default: 1 each
-     minlength: least length of the result */
+     minlength: smallest length of the result */
 typedef struct tt_bincount_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   const tt_tensor *weights; /* (n); default: 1 each */
-  int64_t minlength; /* least length of the result; default: 0 */
+  int64_t minlength; /* smallest length of the result; default: 0 */
 } tt_bincount_opts;
 #define TT_BINCOUNT_WEIGHTS (UINT64_C(1) << 0)
 #define TT_BINCOUNT_MINLENGTH (UINT64_C(1) << 1)
@@ -6835,8 +6827,8 @@ tt_status tt_histc(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts, 
 tt_status tt_histc_into(tt_ctx *c, const tt_tensor *self, const tt_histc_opts *opts,
                         tt_tensor *dst);
 
-/* Counts the elements in bins of equal width, or adds up their weights. A bin has its left edge,
-   the last one both. Elements outside the range are not counted.
+/* Counts the elements in bins of equal width, or adds up their weights. A bin includes its left
+   edge; the last bin includes both. Elements outside the range are not counted.
      bins: number of bins, at least 1
      lower: lower end of the range; default: the smallest element
      upper: upper end of the range, given with lower; default: the largest element
@@ -6861,8 +6853,8 @@ tt_status tt_histogram_into(tt_ctx *c, const tt_tensor *self, int64_t bins,
                             const tt_histogram_opts *opts, tt_tensor *dst_hist,
                             tt_tensor *dst_bin_edges);
 
-/* Counts the elements in bins with the given edges, or adds up their weights. A bin has its left
-   edge, the last one both. Elements outside the edges are not counted.
+/* Counts the elements in bins with the given edges, or adds up their weights. A bin includes its
+   left edge; the last bin includes both. Elements outside the edges are not counted.
      bins: ascending edges, 1-D, of the dtype of self
      weight: weights of the elements, of the shape and dtype of self; default: 1 each
      density: whether the result is divided so that its integral over the range is 1 */
@@ -6909,7 +6901,7 @@ tt_status tt_erfinv(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_erfinv_(tt_ctx *c, tt_tensor *self);
 tt_status tt_erfinv_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
-/* Computes exp(x^2) * erfc(x), elementwise, without overflow or underflow in between. */
+/* Computes exp(x^2) * erfc(x), elementwise, without intermediate overflow or underflow. */
 tt_status tt_erfcx(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_erfcx_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 
@@ -6985,7 +6977,7 @@ tt_status tt_xlog1py_i64_into(tt_ctx *c, const tt_tensor *self, int64_t other, t
 tt_status tt_xlog1py_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *other,
                                  tt_tensor *dst);
 
-/* Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+/* Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
    broadcasting. self has no gradient.
      self: shape parameter a, not negative
      other: upper bound x of the integral, not negative */
@@ -6993,7 +6985,7 @@ tt_status tt_igamma(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt
 tt_status tt_igamma_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_igamma_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
-/* Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
+/* Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
    other), elementwise with broadcasting. self has no gradient.
      self: shape parameter a, not negative
      other: lower bound x of the integral, not negative */

@@ -283,8 +283,8 @@ tt_status tt_optim_radam(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
                          const tt_optim_radam_opts *opts, tt_optimizer **out);
 
 /* Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p * (1 - lambd * eta) -
-   eta * g, where eta = lr / (1 + lambd * lr * step)^alpha is that of the step before. The state
-   ax is the average of p over the steps after t0.
+   eta * g, with eta = lr / (1 + lambd * lr * step)^alpha from the previous step. The state ax is
+   the average of p over the steps after t0.
      params: parameters to optimize: leaf tensors of a floating-point or complex dtype
      lr: learning rate
      lambd: decay of the parameter in each step
@@ -313,8 +313,8 @@ tt_status tt_optim_asgd(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
 
 /* Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once: each
    element has a step size of its own, which grows by etas[1] while its gradient keeps its sign
-   and shrinks by etas[0] when the sign changes; then the element rests for a step. Only the sign
-   of the gradient is used.
+   and shrinks by etas[0] when the sign changes; in that case the element skips a step. Only the
+   sign of the gradient is used.
      params: parameters to optimize: leaf tensors of a floating-point or complex dtype
      lr: first step size of every element
      etas: factors of a step size: when the sign changes, in (0, 1), and when it stays, greater

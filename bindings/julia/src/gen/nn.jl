@@ -62,7 +62,7 @@ end
 
 Computes x - lambd if x > lambd, x + lambd if x < -lambd, else 0, elementwise.
 
-- `lambd`: by how much absolute values shrink; not negative
+- `lambd`: amount by which absolute values shrink; not negative
 """
 function Softshrink(lambd_=0.5; lambd::Real=lambd_)
     opts = Ref(C.tt_nn_softshrink_opts(UInt64(1), f64(lambd)))
@@ -93,7 +93,7 @@ end
 Computes x if x > threshold, else value, elementwise.
 
 - `threshold`: largest input that is replaced
-- `value`: what replaces it
+- `value`: its replacement
 - `inplace`: whether to write the result into the input
 """
 function Threshold(threshold::Real, value::Real; inplace::Bool=false)
@@ -146,7 +146,7 @@ end
 In training, zeroes each channel of each sample with probability p and scales the others by 1 / (1 -
 p). In evaluation, returns its input.
 
-- `p`: probability of a channel to be zeroed, in [0, 1]
+- `p`: probability of zeroing a channel, in [0, 1]
 - `inplace`: whether to write the result into the input
 """
 function Dropout1d(p_=0.5; p::Real=p_, inplace::Bool=false)
@@ -160,7 +160,7 @@ end
 In training, zeroes each channel of each sample with probability p and scales the others by 1 / (1 -
 p). In evaluation, returns its input.
 
-- `p`: probability of a channel to be zeroed, in [0, 1]
+- `p`: probability of zeroing a channel, in [0, 1]
 - `inplace`: whether to write the result into the input
 """
 function Dropout2d(p_=0.5; p::Real=p_, inplace::Bool=false)
@@ -174,7 +174,7 @@ end
 In training, zeroes each channel of each sample with probability p and scales the others by 1 / (1 -
 p). In evaluation, returns its input.
 
-- `p`: probability of a channel to be zeroed, in [0, 1]
+- `p`: probability of zeroing a channel, in [0, 1]
 - `inplace`: whether to write the result into the input
 """
 function Dropout3d(p_=0.5; p::Real=p_, inplace::Bool=false)
@@ -188,7 +188,7 @@ end
 In training, sets each element to the negative saturation of SELU with probability p, and scales and
 shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
 
-- `p`: probability of a element to be dropped, in [0, 1]
+- `p`: probability of dropping an element, in [0, 1]
 - `inplace`: whether to write the result into the input
 """
 function AlphaDropout(p_=0.5; p::Real=p_, inplace::Bool=false)
@@ -202,7 +202,7 @@ end
 In training, sets each channel to the negative saturation of SELU with probability p, and scales and
 shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
 
-- `p`: probability of a channel to be dropped, in [0, 1]
+- `p`: probability of dropping a channel, in [0, 1]
 - `inplace`: whether to write the result into the input
 """
 function FeatureAlphaDropout(p_=0.5; p::Real=p_, inplace::Bool=false)
@@ -294,7 +294,7 @@ Negative log likelihood of targets from normal distributions with means input an
 0.5 * (log(var) + (input - target)^2 / var).
 
 - `full`: whether to add the constant 0.5 * log(2 pi)
-- `eps`: smallest variance by which is divided
+- `eps`: lower bound of the variances, which are divisors
 - `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 """
 function GaussianNLLLoss(; full::Bool=false, eps::Real=1e-6,
@@ -344,7 +344,7 @@ end
 Computes max(0, -target * (input1 - input2) + margin), where target is 1 if input1 should be larger,
 else -1.
 
-- `margin`: by how much the inputs should differ
+- `margin`: difference that the inputs should have
 - `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 """
 function MarginRankingLoss(margin_=0.0; margin::Real=margin_,
@@ -360,7 +360,7 @@ end
 Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of the
 difference.
 
-- `margin`: how much farther the negative should be; positive
+- `margin`: difference that the distances should have; positive
 - `p`: exponent of the norm
 - `eps`: added to differences, so that the gradient exists
 - `swap`: whether to take d(positive, negative) where that is less than d(anchor, negative)
@@ -395,7 +395,7 @@ Computes the sum over the other classes i of max(0, margin - input[target] + inp
 the number of classes.
 
 - `p`: 1 or 2
-- `margin`: by how much the target's score should exceed the others
+- `margin`: amount by which the target's score should exceed the others
 - `weight`: weight of each class
 - `reduction`: none: the loss of each element; mean: their mean; sum: their sum
 """
@@ -518,8 +518,8 @@ Looks up rows of weight, (`num_embeddings`, `embedding_dim`), by index: input (\
 
 - `num_embeddings`: number of rows, so that indices are in [0, `num_embeddings`)
 - `embedding_dim`: size of a row
-- `padding_idx`: index of a row that is initialized to 0 and gets no gradient; negative counts from
-  the end
+- `padding_idx`: index of a row that is initialized to 0 and receives no gradient; a negative index
+  counts from the end
 - `max_norm`: rows that are looked up are first rescaled in place to at most this norm
 - `norm_type`: the p of the p-norm for `max_norm`
 - `scale_grad_by_freq`: whether to divide the gradient of a row by how often the batch looks it up
@@ -569,7 +569,7 @@ end
 In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In
 evaluation, returns its input.
 
-- `p`: probability of an element to be zeroed, in [0, 1]
+- `p`: probability of zeroing an element, in [0, 1]
 - `inplace`: whether to write the result into the input
 """
 function Dropout(p_=0.5; p::Real=p_, inplace::Bool=false)
@@ -1595,7 +1595,7 @@ end
     SyncBatchNorm(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
         device=nothing, dtype=nothing, bias=true)
 
-Batch normalisation of input (N, C, …) of any number of dimensions from 2. The batch is that of this
+Batch normalization of input (N, C, …) with at least 2 dimensions. The batch is that of this
 process.
 
 - `num_features`: C, the number of channels
@@ -1623,7 +1623,7 @@ end
     CrossMapLRN2d(size, alpha=1e-4, beta=0.75, k=1.0)
 
 Divides input (N, C, H, W) by (k + alpha / size * s)^beta, where s is the sum of the squares of the
-channels around each: as many on both sides, size in all, or size - 1 if size is even.
+channels around each one: equally many on both sides, size in all, or size - 1 if size is even.
 
 - `size`: number of channels
 - `alpha`: factor of the sum
@@ -1640,7 +1640,7 @@ end
     LocalResponseNorm(size, alpha=1e-4, beta=0.75, k=1.0)
 
 Divides input (N, C, …) by (k + alpha / size * s)^beta, where s is the sum of the squares of the
-size channels around each.
+size channels around each one.
 
 - `size`: number of channels in a sum
 - `alpha`: factor of the sum
@@ -1660,7 +1660,7 @@ Pads the last dimension of the input with a number.
 
 - `padding`: (left, right): numbers of elements added before and after the last dimension, or one
   number for all; negative numbers remove elements
-- `value`: what is added
+- `value`: value of the added elements
 """
 function ConstantPad1d(padding::Ints, value::Real)
     padding_v = ints(padding)
@@ -1676,7 +1676,7 @@ Pads the last 2 dimensions of the input with a number.
 
 - `padding`: (left, right, top, bottom): numbers of elements added before and after the last
   dimension, then the one before it, or one number for all; negative numbers remove elements
-- `value`: what is added
+- `value`: value of the added elements
 """
 function ConstantPad2d(padding::Ints, value::Real)
     padding_v = ints(padding)
@@ -1692,7 +1692,7 @@ Pads the last 3 dimensions of the input with a number.
 
 - `padding`: (left, right, top, bottom, front, back): numbers of elements added before and after the
   last dimension, then those before it, or one number for all; negative numbers remove elements
-- `value`: what is added
+- `value`: value of the added elements
 """
 function ConstantPad3d(padding::Ints, value::Real)
     padding_v = ints(padding)
@@ -1798,7 +1798,7 @@ end
 """
     ReplicationPad1d(padding)
 
-Pads the last dimension of the input by copies of the elements at its borders.
+Pads the last dimension of the input with copies of the elements at its borders.
 
 - `padding`: (left, right): numbers of elements added before and after the last dimension, or one
   number for all; negative numbers remove elements
@@ -1813,7 +1813,7 @@ end
 """
     ReplicationPad2d(padding)
 
-Pads the last 2 dimensions of the input by copies of the elements at its borders.
+Pads the last 2 dimensions of the input with copies of the elements at its borders.
 
 - `padding`: (left, right, top, bottom): numbers of elements added before and after the last
   dimension, then the one before it, or one number for all; negative numbers remove elements
@@ -1828,7 +1828,7 @@ end
 """
     ReplicationPad3d(padding)
 
-Pads the last 3 dimensions of the input by copies of the elements at its borders.
+Pads the last 3 dimensions of the input with copies of the elements at its borders.
 
 - `padding`: (left, right, top, bottom, front, back): numbers of elements added before and after the
   last dimension, then those before it, or one number for all; negative numbers remove elements
@@ -1843,7 +1843,7 @@ end
 """
     CircularPad1d(padding)
 
-Pads the last dimension of the input by elements of its other end, as if it were a ring.
+Pads the last dimension of the input with elements from its other end, as if it were a ring.
 
 - `padding`: (left, right): numbers of elements added before and after the last dimension, or one
   number for all; at most the size; negative numbers remove elements
@@ -1858,7 +1858,7 @@ end
 """
     CircularPad2d(padding)
 
-Pads the last 2 dimensions of the input by elements of its other end, as if it were a ring.
+Pads the last 2 dimensions of the input with elements from their other ends, as if they were rings.
 
 - `padding`: (left, right, top, bottom): numbers of elements added before and after the last
   dimension, then the one before it, or one number for all; at most the size; negative numbers
@@ -1874,7 +1874,7 @@ end
 """
     CircularPad3d(padding)
 
-Pads the last 3 dimensions of the input by elements of its other end, as if it were a ring.
+Pads the last 3 dimensions of the input with elements from their other ends, as if they were rings.
 
 - `padding`: (left, right, top, bottom, front, back): numbers of elements added before and after the
   last dimension, then those before it, or one number for all; at most the size; negative numbers
@@ -2195,7 +2195,7 @@ end
 
 An Elman network: h = tanh(x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` + `bias_hh`), or relu.
 Returns the states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`,
-`weight_hh_lk`, `bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all
+`weight_hh_lk`, `bias_ih_lk` and `bias_hh_lk`, those of the reverse direction end in `_reverse`; all
 are initialized uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros.
 `batch_sizes`, int64, is the number of rows of each step of packed rows.
 
@@ -2229,7 +2229,7 @@ Long short-term memory (Hochreiter and Schmidhuber 1997): c = f * c + i * g, h =
 i, f, o are sigmoids and g is a tanh of x @ `weight_ih.T` + `bias_ih` + h @ `weight_hh.T` +
 `bias_hh`. Returns the states of all steps and the last h and c. The parameters of layer k are
 `weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk` and, with a projection, `weight_hr_lk`;
-those of the other direction end in `_reverse`; all are initialized uniformly in [-k, k] with k =
+those of the reverse direction end in `_reverse`; all are initialized uniformly in [-k, k] with k =
 1/sqrt(`hidden_size`). Without `h_0` and `c_0` both are zeros. `batch_sizes`, int64, is the number
 of rows of each step of packed rows.
 
@@ -2263,7 +2263,7 @@ Gated recurrent units (Cho et al. 2014): h = (1 - z) * n + z * h with n = tanh(`
 where `x_r`, `x_z`, `x_n` are x @ `weight_ih.T` + `bias_ih`, `h_r`, `h_z`, `h_n` are h @
 `weight_hh.T` + `bias_hh`, r = sigmoid(`x_r` + `h_r`) and z = sigmoid(`x_z` + `h_z`). Returns the
 states of all steps and the last ones. The parameters of layer k are `weight_ih_lk`, `weight_hh_lk`,
-`bias_ih_lk` and `bias_hh_lk`, those of the other direction end in `_reverse`; all are initialized
+`bias_ih_lk` and `bias_hh_lk`, those of the reverse direction end in `_reverse`; all are initialized
 uniformly in [-k, k] with k = 1/sqrt(`hidden_size`). Without `h_0` it is zeros. `batch_sizes`,
 int64, is the number of rows of each step of packed rows.
 
@@ -2360,7 +2360,7 @@ end
 Divides a dimension into several.
 
 - `dim`: dimension to divide
-- `unflattened_size`: sizes in its place; one may be -1, which is the size that fits
+- `unflattened_size`: sizes in its place; one may be -1 and is inferred
 """
 function Unflatten(dim::Integer, unflattened_size::Ints)
     unflattened_size_v = ints(unflattened_size)
@@ -2373,13 +2373,13 @@ end
     Upsample(; size=nothing, scale_factor=nothing, mode=\"nearest\", align_corners=nothing,
         recompute_scale_factor=nothing, scale_d=nothing, scale_h=nothing, scale_w=nothing)
 
-Resizes the dimensions behind the first two to size or by `scale_factor`.
+Resizes the dimensions after the first two to size or by `scale_factor`.
 
 - `size`: spatial sizes of the result, or one number for all
 - `scale_factor`: factor of all spatial sizes, instead of size
 - `mode`: how values between elements are computed: linear for one spatial dimension, bilinear or
   bicubic for two, trilinear for three, the others for any
-- `align_corners`: whether the centres of the corner elements of input and result coincide, instead
+- `align_corners`: whether the centers of the corner elements of input and result coincide, instead
   of their edges
 - `recompute_scale_factor`: whether to compute the factors from the rounded sizes
 - `scale_d`: factor of the third spatial size from the end, instead of `scale_factor`
@@ -2448,7 +2448,7 @@ end
 Computes the cosine of the angle between vectors along dim: x1 . x2 / (|x1| |x2|).
 
 - `dim`: dimension of the vectors
-- `eps`: smallest norm by which is divided
+- `eps`: lower bound of the norms, which are divisors
 """
 function CosineSimilarity(dim_=2, eps_=1e-8; dim::Integer=dim_, eps::Real=eps_)
     opts = Ref(C.tt_nn_cosine_similarity_opts(UInt64(3), c_dim(dim), f64(eps)))
@@ -2557,7 +2557,7 @@ end
         layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true, device=nothing,
         dtype=nothing)
 
-Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+Self-attention, then two linear layers, each added to its input and normalized (Vaswani et al.
 2017). A mask is bool, true where a key is excluded, or is added to the scores. The children are
 `self_attn`, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
 
@@ -2566,10 +2566,10 @@ Self-attention, then two linear layers, each added to its input and normalised (
 - `dim_feedforward`: number of features between the linear layers
 - `dropout`: probability of zeroing an element of a result, in training
 - `activation`: between the linear layers: relu or gelu
-- `layer_norm_eps`: added to the variance by the normalisations
+- `layer_norm_eps`: added to the variance by the normalizations
 - `batch_first`: whether inputs and result are (N, T, E) instead of (T, N, E)
-- `norm_first`: whether to normalise before attention and linear layers instead of behind them
-- `bias`: whether linear layers and normalisations have biases
+- `norm_first`: whether to normalize before attention and linear layers instead of after them
+- `bias`: whether linear layers and normalizations have biases
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """
@@ -2593,7 +2593,7 @@ end
         dtype=nothing)
 
 Self-attention, attention to the memory of an encoder, then two linear layers, each added to its
-input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+input and normalized (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
 added to the scores. The children are `self_attn`, `multihead_attn`, linear1, dropout, linear2,
 norm1, norm2, norm3, dropout1, dropout2 and dropout3.
 
@@ -2602,10 +2602,10 @@ norm1, norm2, norm3, dropout1, dropout2 and dropout3.
 - `dim_feedforward`: number of features between the linear layers
 - `dropout`: probability of zeroing an element of a result, in training
 - `activation`: between the linear layers: relu or gelu
-- `layer_norm_eps`: added to the variance by the normalisations
+- `layer_norm_eps`: added to the variance by the normalizations
 - `batch_first`: whether inputs and result are (N, T, E) instead of (T, N, E)
-- `norm_first`: whether to normalise before attention and linear layers instead of behind them
-- `bias`: whether linear layers and normalisations have biases
+- `norm_first`: whether to normalize before attention and linear layers instead of after them
+- `bias`: whether linear layers and normalizations have biases
 - `device`: device of the parameters
 - `dtype`: floating-point dtype of the parameters
 """

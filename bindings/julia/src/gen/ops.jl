@@ -1424,8 +1424,9 @@ const clip! = clamp!
 """
     TT.clamp_min(input, min; out=nothing)
 
-Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal elements
-share the gradient equally; one that equals a number has it alone.
+Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self equals
+a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
+all of it.
 
 - `min`: lower bounds, or one number
 """
@@ -1467,8 +1468,9 @@ end
 
 In place:
 
-Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal elements
-share the gradient equally; one that equals a number has it alone.
+Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self equals
+a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
+all of it.
 
 - `min`: lower bounds, or one number
 """
@@ -1492,8 +1494,9 @@ end
 """
     TT.clamp_max(input, max; out=nothing)
 
-Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal elements
-share the gradient equally; one that equals a number has it alone.
+Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self equals
+a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
+all of it.
 
 - `max`: upper bounds, or one number
 """
@@ -1535,8 +1538,9 @@ end
 
 In place:
 
-Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal elements
-share the gradient equally; one that equals a number has it alone.
+Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self equals
+a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
+all of it.
 
 - `max`: upper bounds, or one number
 """
@@ -1561,7 +1565,7 @@ end
     TT.fmax(input, other; out=nothing)
 
 Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
-other one. Where both are equal, self has the gradient.
+other one. Where both are equal, self receives the gradient.
 """
 function fmax(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1577,7 +1581,7 @@ end
     TT.fmin(input, other; out=nothing)
 
 Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
-other one. Where both are equal, self has the gradient.
+other one. Where both are equal, self receives the gradient.
 """
 function fmin(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1595,7 +1599,7 @@ end
 Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan count as
 negative.
 
-- `other`: tensor or number whose signs are taken
+- `other`: tensor or number that gives the signs
 """
 function copysign(input::Tensor, other::Union{Tensor, Number}; out=nothing)
     if other isa Tensor
@@ -1638,7 +1642,7 @@ In place:
 Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan count as
 negative.
 
-- `other`: tensor or number whose signs are taken
+- `other`: tensor or number that gives the signs
 """
 function copysign!(input::Tensor, other::Union{Tensor, Number})
     if other isa Tensor
@@ -1660,7 +1664,7 @@ end
 """
     TT.hypot(input, other; out=nothing)
 
-Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate overflow.
 """
 function hypot(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1677,7 +1681,7 @@ end
 
 In place:
 
-Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate overflow.
 """
 function hypot!(input::Tensor, other::Tensor)
     check(C.tt_hypot_(ctx(), input, other))
@@ -1687,7 +1691,7 @@ end
 """
     TT.logaddexp(input, other; out=nothing)
 
-Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in between.
+Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate overflow.
 """
 function logaddexp(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1702,7 +1706,7 @@ end
 """
     TT.logaddexp2(input, other; out=nothing)
 
-Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate overflow.
 """
 function logaddexp2(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1750,8 +1754,8 @@ end
 """
     TT.nextafter(input, other; out=nothing)
 
-Gives the number next to self, among those of the dtype, in the direction of other, elementwise with
-broadcasting. The gradient is that of self.
+Returns the next representable number after self in the direction of other, elementwise with
+broadcasting. The gradient passes to self.
 """
 function nextafter(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1768,8 +1772,8 @@ end
 
 In place:
 
-Gives the number next to self, among those of the dtype, in the direction of other, elementwise with
-broadcasting. The gradient is that of self.
+Returns the next representable number after self in the direction of other, elementwise with
+broadcasting. The gradient passes to self.
 """
 function nextafter!(input::Tensor, other::Tensor)
     check(C.tt_nextafter_(ctx(), input, other))
@@ -1868,8 +1872,8 @@ end
 """
     TT.frexp(input; out=nothing)
 
-Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent. 0,
-infinities and nan are their own mantissas.
+Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent. The
+mantissa of 0, infinities and nan is the element itself.
 """
 function frexp(input::Tensor; out=nothing)
     if out !== nothing
@@ -3611,7 +3615,7 @@ end
 """
     TT.isin(elements, test_elements; assume_unique=false, invert=false, out=nothing)
 
-Tests for each element whether it is among `test_elements`. nan is among none.
+Tests whether each element is in `test_elements`. nan equals nothing.
 
 - `test_elements`: tensor of any shape
 - `assume_unique`: accepted for compatibility
@@ -3634,7 +3638,7 @@ end
 """
     TT.complex(real, imag; out=nothing)
 
-Makes complex numbers of their real and imaginary parts, elementwise with broadcasting.
+Makes complex numbers from their real and imaginary parts, elementwise with broadcasting.
 
 - `real`: real parts
 - `imag`: imaginary parts, of the dtype of real
@@ -3708,8 +3712,8 @@ end
 """
     TT.conj(input)
 
-Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the result of
-a complex tensor is no view.
+Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the result for
+a complex tensor is a copy, not a view.
 """
 function conj(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -3747,7 +3751,7 @@ end
 """
     TT.resolve_conj(input)
 
-Returns self: no tensor of tt has a conjugation that is still to be done.
+Returns self: tt conjugates at once and never defers it.
 """
 function resolve_conj(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -3758,7 +3762,7 @@ end
 """
     TT.resolve_neg(input)
 
-Returns self: no tensor of tt has a negation that is still to be done.
+Returns self: tt negates at once and never defers it.
 """
 function resolve_neg(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -3769,8 +3773,8 @@ end
 """
     TT.view_as_real(input)
 
-Returns a view of complex numbers as pairs of real ones: a new last dimension holds the real and the
-imaginary part.
+Returns a view of complex numbers as pairs of real numbers: a new last dimension holds the real and
+the imaginary part.
 """
 function view_as_real(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -3781,8 +3785,8 @@ end
 """
     TT.view_as_complex(input)
 
-Returns a view of pairs of real numbers as complex ones. The last dimension holds the parts: it must
-have size 2 and stride 1, and the other strides must be even.
+Returns a view of pairs of real numbers as complex numbers. The last dimension holds the parts: it
+must have size 2 and stride 1, and the other strides must be even.
 """
 function view_as_complex(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -4544,8 +4548,7 @@ The result is complex.
 
 - `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
 - `dim`: dimension to transform
-- `norm`: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-  forward: 1 / n
+- `norm`: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_fft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
@@ -4570,8 +4573,7 @@ dimension. The result is complex.
 
 - `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
 - `dim`: dimension to transform
-- `norm`: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-  forward: 1
+- `norm`: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_ifft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
@@ -4591,13 +4593,12 @@ end
 """
     TT.fft_rfft(input, n=nothing, dim=-1; dims=nothing, norm=\"backward\", out=nothing)
 
-Computes the discrete Fourier transform of real numbers along a dimension: its first n / 2 + 1
-elements, of which the others are the conjugates.
+Computes the first n / 2 + 1 elements of the discrete Fourier transform of real numbers along a
+dimension; the others are their conjugates.
 
 - `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
 - `dim`: dimension to transform
-- `norm`: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-  forward: 1 / n
+- `norm`: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_rfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
@@ -4622,8 +4623,7 @@ along a dimension.
 
 - `n`: number of real elements; default: 2 (m - 1) for size m of dim
 - `dim`: dimension to transform
-- `norm`: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-  forward: 1
+- `norm`: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_irfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
@@ -4648,8 +4648,7 @@ dimension, given by its first n / 2 + 1 elements. The result is real.
 
 - `n`: number of real elements; default: 2 (m - 1) for size m of dim
 - `dim`: dimension to transform
-- `norm`: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-  forward: 1 / n
+- `norm`: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_hfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
@@ -4674,8 +4673,7 @@ numbers along a dimension.
 
 - `n`: length of the transform: self is cut or filled with zeros to it; default: the size of dim
 - `dim`: dimension to transform
-- `norm`: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-  forward: 1
+- `norm`: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_ihfft(input::Tensor, n_=nothing, dim_=-1; dims=nothing, n::Union{Integer, Nothing}=n_,
@@ -4700,8 +4698,8 @@ Computes the discrete Fourier transform along two dimensions. The result is comp
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
 - `dim`: dimensions to transform; default: the last two
-- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-  ortho: 1 / sqrt(N); forward: 1 / N
+- `norm`: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+  N
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_fft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4728,8 +4726,8 @@ Computes the inverse discrete Fourier transform along two dimensions. The result
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
 - `dim`: dimensions to transform; default: the last two
-- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-  ortho: 1 / sqrt(N); forward: 1
+- `norm`: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+  1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_ifft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4751,14 +4749,14 @@ end
 """
     TT.fft_rfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
-Computes the discrete Fourier transform of real numbers along two dimensions, of the last one only
-the first n / 2 + 1 elements.
+Computes the discrete Fourier transform of real numbers along two dimensions. The last dimension of
+the result holds only the first n / 2 + 1 elements.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
 - `dim`: dimensions to transform; default: the last two
-- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-  ortho: 1 / sqrt(N); forward: 1 / N
+- `norm`: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+  N
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_rfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4780,14 +4778,14 @@ end
 """
     TT.fft_irfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
-Computes the inverse of `fft_rfft2`: real numbers from their spectrum along two dimensions, of the
-last one only given by the first n / 2 + 1 elements.
+Computes the inverse of `fft_rfft2`: real numbers from their spectrum along two dimensions, given by
+the first n / 2 + 1 elements of the last one.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
 - `dim`: dimensions to transform; default: the last two
-- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-  ortho: 1 / sqrt(N); forward: 1
+- `norm`: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+  1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_irfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4809,14 +4807,14 @@ end
 """
     TT.fft_hfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
-Computes the discrete Fourier transform of a signal with Hermitian symmetry along two dimensions, of
-the last one only given by the first n / 2 + 1 elements. The result is real.
+Computes the discrete Fourier transform of a signal with Hermitian symmetry along two dimensions,
+given by the first n / 2 + 1 elements of the last one. The result is real.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
 - `dim`: dimensions to transform; default: the last two
-- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-  ortho: 1 / sqrt(N); forward: 1 / N
+- `norm`: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+  N
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_hfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4838,14 +4836,14 @@ end
 """
     TT.fft_ihfft2(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
-Computes the inverse of `fft_hfft2`: the inverse transform of real numbers along two dimensions, of
-the last one only the first n / 2 + 1 elements.
+Computes the inverse of `fft_hfft2`: the inverse transform of real numbers along two dimensions. The
+last dimension of the result holds only the first n / 2 + 1 elements.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
 - `dim`: dimensions to transform; default: the last two
-- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-  ortho: 1 / sqrt(N); forward: 1
+- `norm`: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+  1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_ihfft2(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4871,9 +4869,9 @@ Computes the discrete Fourier transform along several dimensions. The result is 
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
-- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
-- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-  ortho: 1 / sqrt(N); forward: 1 / N
+- `dim`: dimensions to transform; default: the last ones, one for each entry of s; all without s
+- `norm`: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+  N
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_fftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4899,9 +4897,9 @@ Computes the inverse discrete Fourier transform along several dimensions. The re
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
-- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
-- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-  ortho: 1 / sqrt(N); forward: 1
+- `dim`: dimensions to transform; default: the last ones, one for each entry of s; all without s
+- `norm`: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+  1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_ifftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4923,14 +4921,14 @@ end
 """
     TT.fft_rfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
-Computes the discrete Fourier transform of real numbers along several dimensions, of the last one
-only the first n / 2 + 1 elements.
+Computes the discrete Fourier transform of real numbers along several dimensions. The last dimension
+of the result holds only the first n / 2 + 1 elements.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
-- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
-- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-  ortho: 1 / sqrt(N); forward: 1 / N
+- `dim`: dimensions to transform; default: the last ones, one for each entry of s; all without s
+- `norm`: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+  N
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_rfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4952,14 +4950,14 @@ end
 """
     TT.fft_irfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
-Computes the inverse of `fft_rfftn`: real numbers from their spectrum along several dimensions, of
-the last one only given by the first n / 2 + 1 elements.
+Computes the inverse of `fft_rfftn`: real numbers from their spectrum along several dimensions,
+given by the first n / 2 + 1 elements of the last one.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
-- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
-- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-  ortho: 1 / sqrt(N); forward: 1
+- `dim`: dimensions to transform; default: the last ones, one for each entry of s; all without s
+- `norm`: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+  1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_irfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -4982,13 +4980,13 @@ end
     TT.fft_hfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
 Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
-dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
-- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
-- `norm`: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-  ortho: 1 / sqrt(N); forward: 1 / N
+- `dim`: dimensions to transform; default: the last ones, one for each entry of s; all without s
+- `norm`: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+  N
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_hfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -5010,14 +5008,14 @@ end
 """
     TT.fft_ihfftn(input; dims=nothing, s=nothing, dim=nothing, norm=\"backward\", out=nothing)
 
-Computes the inverse of `fft_hfftn`: the inverse transform of real numbers along several dimensions,
-of the last one only the first n / 2 + 1 elements.
+Computes the inverse of `fft_hfftn`: the inverse transform of real numbers along several dimensions.
+The last dimension of the result holds only the first n / 2 + 1 elements.
 
 - `s`: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
   where one is -1; default: the sizes of self
-- `dim`: dimensions to transform; default: the last ones, as many as s has entries; without s all
-- `norm`: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-  ortho: 1 / sqrt(N); forward: 1
+- `dim`: dimensions to transform; default: the last ones, one for each entry of s; all without s
+- `norm`: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+  1
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function fft_ihfftn(input::Tensor; dims=nothing, s::Union{Ints, Nothing}=nothing,
@@ -5134,7 +5132,7 @@ multiplied by a window.
 - `window`: 1-D, `win_length` elements; default: ones
 - `center`: whether `n_fft` / 2 elements are added on both ends of the signal, so that frame t has
   element t * `hop_length` in its middle
-- `pad_mode`: what these elements are
+- `pad_mode`: how these elements are filled
 - `normalized`: whether the result is divided by sqrt(`n_fft`)
 - `onesided`: whether only the `n_fft` / 2 + 1 first frequencies are returned, for real signals and
   windows; default: true for these
@@ -5165,8 +5163,7 @@ end
     TT.istft(input, n_fft, hop_length=nothing, win_length=nothing, window=nothing; center=true,
         normalized=false, onesided=nothing, length=nothing, return_complex=false)
 
-Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of its
-frames.
+Computes the inverse of stft: the least-squares estimate of a signal from the spectra of its frames.
 
 - `input`: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
 - `n_fft`: length of the transform of a frame
@@ -5178,7 +5175,7 @@ frames.
 - `normalized`: whether the spectra were divided by sqrt(`n_fft`)
 - `onesided`: whether the spectra have the first `n_fft` / 2 + 1 frequencies only; default: if they
   have fewer than `n_fft`
-- `length`: length of the signal; default: what the frames cover
+- `length`: length of the signal; default: the length that the frames cover
 - `return_complex`: whether the signal is complex
 """
 function istft(input::Tensor, n_fft_=required, hop_length_=nothing, win_length_=nothing,
@@ -5231,8 +5228,8 @@ end
 Adds up columns as windows of an image. Where windows overlap, the result is the sum of their
 elements.
 
-- `input`: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements and L that
-  of the windows
+- `input`: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements of a window
+  and L the number of windows
 - `output_size`: rows and columns of the image, or one number for both
 - `kernel_size`: rows and columns of a window, or one number for both; likewise for the arguments
   below
@@ -5262,9 +5259,9 @@ Samples input at the positions of grid, from -1 to 1 along each dimension.
 
 - `input`: (N, C, H, W) or (N, C, D, H, W)
 - `grid`: positions: (N, …, 2) with (x, y), or (N, …, 3) with (x, y, z)
-- `mode`: bilinear, also of three dimensions; nearest; bicubic: of two
-- `padding_mode`: zeros: elements beyond the border are 0; border: they are the nearest ones;
-  reflection: they are reflected at the border
+- `mode`: bilinear: also for three dimensions; nearest; bicubic: for two only
+- `padding_mode`: value of elements beyond the border. zeros: 0; border: the nearest element;
+  reflection: the element reflected at the border
 - `align_corners`: whether -1 and 1 are the centers of the corner elements instead of their outer
   edges; default: false
 """
@@ -5378,7 +5375,7 @@ indices accumulate.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-- `source`: values to add: the shape of self, with the length of index in dim
+- `source`: values to add: the shape of self, with size len(index) in dim
 - `alpha`: factor of source
 """
 function index_add(input::Tensor, dim::Integer, index::Tensor, source::Tensor; alpha::Number=1,
@@ -5412,7 +5409,7 @@ indices accumulate.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-- `source`: values to add: the shape of self, with the length of index in dim
+- `source`: values to add: the shape of self, with size len(index) in dim
 - `alpha`: factor of source
 """
 function index_add!(input::Tensor, dim::Integer, index::Tensor, source::Tensor; alpha::Number=1)
@@ -5622,7 +5619,7 @@ Returns a copy of self in which entry index[i] of dim is replaced by source[i].
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-- `source`: values to write: the shape of self, with the length of index in dim
+- `source`: values to write: the shape of self, with size len(index) in dim
 """
 function index_copy(input::Tensor, dim::Integer, index::Tensor, source::Tensor; out=nothing)
     if out !== nothing
@@ -5643,7 +5640,7 @@ Returns a copy of self in which entry index[i] of dim is replaced by source[i].
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-- `source`: values to write: the shape of self, with the length of index in dim
+- `source`: values to write: the shape of self, with size len(index) in dim
 """
 function index_copy!(input::Tensor, dim::Integer, index::Tensor, source::Tensor)
     check(C.tt_index_copy_(ctx(), input, c_dim(dim), index, source))
@@ -6011,7 +6008,7 @@ end
 """
     TT.argwhere(input)
 
-Returns the indices of the nonzero elements. It is nonzero by NumPy's name.
+Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
 """
 function argwhere(input::Tensor)
     o = Ref{Ptr{Cvoid}}()
@@ -6025,7 +6022,7 @@ end
 Returns the indices of the first `size` nonzero elements, in row-major order.
 
 - `size`: number of rows of the result
-- `fill_value`: what fills the rows for which there is no nonzero element
+- `fill_value`: value of the rows that are left when the nonzero elements run out
 """
 function nonzero_static(input::Tensor; size::Union{Integer, Required}=required,
     fill_value::Integer=-1)
@@ -6109,7 +6106,7 @@ accumulate.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-- `source`: values to combine: the shape of self, with the length of index in dim
+- `source`: values to combine: the shape of self, with size len(index) in dim
 - `reduce`: how values are combined
 - `include_self`: whether the element of self takes part
 """
@@ -6139,7 +6136,7 @@ accumulate.
 
 - `dim`: dimension to index
 - `index`: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-- `source`: values to combine: the shape of self, with the length of index in dim
+- `source`: values to combine: the shape of self, with size len(index) in dim
 - `reduce`: how values are combined
 - `include_self`: whether the element of self takes part
 """
@@ -6180,7 +6177,7 @@ end
     TT.linalg_lu_factor_ex(input; pivot=true, check_errors=false, out=nothing)
 
 Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in one
-matrix. pivots[i] counts from 1: row i was exchanged with that one. info is 0, or the first
+matrix. Row i was exchanged with row pivots[i], which counts from 1. info is 0, or the first
 position, from 1, of a zero on the diagonal of U.
 
 - `input`: (…, m, n)
@@ -6203,7 +6200,7 @@ end
     TT.linalg_lu_factor(input; pivot=true, out=nothing)
 
 Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in one
-matrix. pivots[i] counts from 1: row i was exchanged with that one.
+matrix. Row i was exchanged with row pivots[i], which counts from 1.
 
 - `input`: (…, m, n)
 - `pivot`: must be true
@@ -6415,7 +6412,7 @@ end
     TT.linalg_slogdet(input; out=nothing)
 
 Computes the sign and the logarithm of the absolute value of the determinants of matrices. The sign
-of a complex one is a number of absolute value 1; that of 0 is 0.
+of a complex determinant is a number of absolute value 1; the sign of 0 is 0.
 
 - `input`: (…, n, n)
 """
@@ -6449,7 +6446,7 @@ end
 """
     TT.logdet(input)
 
-Computes the logarithms of the determinants of matrices; nan for a negative one.
+Computes the logarithms of the determinants of matrices; nan for a negative determinant.
 
 - `input`: (…, n, n)
 """
@@ -6704,8 +6701,8 @@ end
 """
     TT.linalg_eig(input; out=nothing)
 
-Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no order.
-Eigenvectors have norm 1.
+Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no particular
+order. Eigenvectors have norm 1.
 
 - `input`: (…, n, n)
 """
@@ -6722,7 +6719,7 @@ end
 """
     TT.linalg_eigvals(input; out=nothing)
 
-Computes the eigenvalues of square matrices: complex numbers, in no order.
+Computes the eigenvalues of square matrices: complex numbers, in no particular order.
 
 - `input`: (…, n, n)
 """
@@ -6908,7 +6905,7 @@ end
 """
     TT.linalg_cond(input, p=nothing; out=nothing)
 
-Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular one.
+Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular matrix.
 
 - `input`: (…, m, n); (…, n, n) unless p is 2, -2 or absent
 - `p`: order of the norm, as in `linalg_matrix_norm`; default: 2
@@ -6928,7 +6925,7 @@ end
     TT.linalg_cond_str(input, p; out=nothing)
 
 Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a singular
-one.
+matrix.
 
 - `input`: (…, n, n)
 - `p`: the norm
@@ -7013,7 +7010,7 @@ end
 """
     TT.linalg_lstsq(input, other, rcond=nothing; driver=\"gelsy\", out=nothing)
 
-Computes the X of smallest norm that minimises || A @ X - other ||.
+Computes the X of smallest norm that minimizes || A @ X - other ||.
 
 - `input`: A, (…, m, n)
 - `other`: (…, m, k)
@@ -7092,9 +7089,9 @@ end
     TT.linalg_multi_dot(tensors; out=nothing)
 
 Computes the product of two or more matrices, in the order with the fewest multiplications. The
-first and the last one may be vectors: a row and a column.
+first may be a vector, taken as a row, and the last a vector, taken as a column.
 
-- `tensors`: 2 to 256 matrices with fitting sizes
+- `tensors`: 2 to 256 matrices whose sizes match
 """
 function linalg_multi_dot(tensors::Tensors; out=nothing)
     tensors_v = handles(tensors)
@@ -7669,11 +7666,11 @@ end
 """
     TT.multilabel_margin_loss(input, target; reduction=\"mean\")
 
-Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are none, divides it
-by the number of classes, and reduces it.
+Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are not targets,
+divides it by the number of classes, and reduces it.
 
 - `input`: scores: (N, C) or (C)
-- `target`: classes of each row, which end before the first -1; has the shape of input
+- `target`: classes of each row, up to the first -1; has the shape of input
 - `reduction`: none: the loss of each element; sum: their sum; mean: their mean
 """
 function multilabel_margin_loss(input::Tensor, target::Tensor;
@@ -8218,7 +8215,7 @@ end
 
 Computes the product of several matrices in the order that needs the fewest multiplications.
 
-- `matrices`: 1 to 256 matrices with fitting sizes
+- `matrices`: 1 to 256 matrices whose sizes match
 """
 function chain_matmul(matrices...)
     matrices = gathered(matrices)
@@ -9007,14 +9004,14 @@ end
 """
     TT.fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
 
-Rounds input to the numbers that integers with this scale and zero point stand for:
+Rounds input to the numbers that integers with this scale and zero point represent:
 (clamp(round(input / scale) + `zero_point`, `quant_min`, `quant_max`) - `zero_point`) * scale. The
 gradient passes where the integer is not clamped.
 Like `fake_quantize_per_tensor_affine`, with scale and zero point as tensors of one element. They
 get no gradient.
 
-- `scale`: difference of two neighbouring numbers, positive
-- `zero_point`: integer that stands for 0, in [`quant_min`, `quant_max`]
+- `scale`: difference between neighbouring numbers, positive
+- `zero_point`: integer that represents 0, in [`quant_min`, `quant_max`]
 - `quant_min`: smallest integer
 - `quant_max`: largest integer
 """
@@ -9057,11 +9054,11 @@ end
 """
     TT.quantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
 
-Quantises input: clamp(round(input / scale) + `zero_point`, `quant_min`, `quant_max`) as integers.
+Quantizes input: clamp(round(input / scale) + `zero_point`, `quant_min`, `quant_max`) as integers.
 Halves round to even.
 
-- `scale`: difference of two neighbouring numbers, positive
-- `zero_point`: integer that stands for 0, in [`quant_min`, `quant_max`]
+- `scale`: difference between neighbouring numbers, positive
+- `zero_point`: integer that represents 0, in [`quant_min`, `quant_max`]
 - `quant_min`: smallest integer
 - `quant_max`: largest integer
 - `dtype`: integer dtype of the result, which must hold `quant_min` and `quant_max`
@@ -9077,12 +9074,12 @@ end
 """
     TT.dequantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
 
-Computes the float32 numbers that integers stand for: (input - `zero_point`) * scale.
+Computes the float32 numbers that integers represent: (input - `zero_point`) * scale.
 
-- `scale`: difference of two neighbouring numbers, positive
-- `zero_point`: integer that stands for 0, in [`quant_min`, `quant_max`]
-- `quant_min`: smallest integer, which does not change the result
-- `quant_max`: largest integer, which does not change the result
+- `scale`: difference between neighbouring numbers, positive
+- `zero_point`: integer that represents 0, in [`quant_min`, `quant_max`]
+- `quant_min`: smallest integer, accepted for compatibility
+- `quant_max`: largest integer, accepted for compatibility
 - `dtype`: dtype of input
 """
 function dequantize_per_tensor(input::Tensor, scale::Real, zero_point::Integer, quant_min::Integer,
@@ -9121,8 +9118,8 @@ Like `dequantize_per_tensor`, with a scale and a zero point for each position al
 - `scales`: (input.shape[axis])
 - `zero_points`: (input.shape[axis]); none: 0
 - `axis`: dimension of the channels
-- `quant_min`: smallest integer, which does not change the result
-- `quant_max`: largest integer, which does not change the result
+- `quant_min`: smallest integer, accepted for compatibility
+- `quant_max`: largest integer, accepted for compatibility
 - `dtype`: dtype of input
 """
 function dequantize_per_channel(input::Tensor, scales::Tensor, zero_points::Tensor, axis::Integer,
@@ -9150,7 +9147,7 @@ end
 """
     TT.quantized_linear(input, input_scale, input_zero_point, weight, weight_scale, bias=nothing)
 
-Computes linear of quantised input and weight in integers, as float32: the sum over in of (input -
+Computes linear of quantized input and weight in integers, as float32: the sum over in of (input -
 `input_zero_point`) * weight, times `input_scale` * `weight_scale`, plus bias.
 
 - `input`: (…, in), int8 or uint8
@@ -9173,11 +9170,11 @@ end
     TT.quantized_conv2d(input, input_scale, input_zero_point, weight, weight_scale, bias=nothing;
         stride=1, padding=0, dilation=1, groups=1)
 
-Computes conv2d of quantised input and weight in integers, as float32. Padding stands for 0.
+Computes conv2d of quantized input and weight in integers, as float32. Padding counts as 0.
 
 - `input`: (N, C, H, W), int8 or uint8
 - `input_scale`: scale of input, positive
-- `input_zero_point`: integer of the dtype of input that stands for 0
+- `input_zero_point`: integer of the dtype of input that represents 0
 - `weight`: (out, C / groups, kh, kw), int8 with zero point 0
 - `weight_scale`: one element, or (out)
 - `bias`: (out), float32; none: no bias
@@ -10896,8 +10893,8 @@ Computes the n-th differences of neighbours along dim. Bool elements are compare
 
 - `n`: how often differences are taken
 - `dim`: dimension of the neighbours
-- `prepend`: values put before self along dim
-- `append`: values put behind self along dim
+- `prepend`: values prepended to self along dim
+- `append`: values appended to self along dim
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function diff(input::Tensor, n_=1, dim_=-1, prepend_=nothing, append_=nothing; dims=nothing,
@@ -10923,7 +10920,7 @@ Integrates y along dim by the trapezoidal rule.
 - `y`: values of the function
 - `x`: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
   points dx apart
-- `dx`: distance of the points, without x
+- `dx`: distance between the points, without x
 - `dim`: dimension to integrate along
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
@@ -10945,7 +10942,7 @@ Integrates y along dim by the trapezoidal rule, up to each point.
 - `y`: values of the function
 - `x`: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
   points dx apart
-- `dx`: distance of the points, without x
+- `dx`: distance between the points, without x
 - `dim`: dimension to integrate along
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
@@ -10976,10 +10973,10 @@ end
 """
     TT.cummax(input, dim; dims=nothing, out=nothing)
 
-Returns the maxima of the elements up to each along dim, and their indices: the last ones of equal
-elements. nan counts as the maximum.
+Returns the cumulative maxima along dim and their indices; among equal elements the last is taken.
+nan counts as the maximum.
 
-- `dim`: dimension to walk along
+- `dim`: dimension to scan along
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function cummax(input::Tensor, dim_=required; dims=nothing,
@@ -10997,10 +10994,10 @@ end
 """
     TT.cummin(input, dim; dims=nothing, out=nothing)
 
-Returns the minima of the elements up to each along dim, and their indices: the last ones of equal
-elements. nan counts as the minimum.
+Returns the cumulative minima along dim and their indices; among equal elements the last is taken.
+nan counts as the minimum.
 
-- `dim`: dimension to walk along
+- `dim`: dimension to scan along
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function cummin(input::Tensor, dim_=required; dims=nothing,
@@ -11018,9 +11015,9 @@ end
 """
     TT.logcumsumexp(input, dim; dims=nothing, out=nothing)
 
-Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
+Computes the cumulative log(sum(exp(x))) along dim, without overflow.
 
-- `dim`: dimension to walk along
+- `dim`: dimension to scan along
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function logcumsumexp(input::Tensor, dim_=required; dims=nothing,
@@ -11039,7 +11036,7 @@ end
     TT.gradient_points(input, spacing, dim=nothing, edge_order=1; dims=nothing)
 
 Estimates the derivative of a function along each dimension from its values at given points: by
-differences of second order, at the borders by one-sided ones.
+differences of second order, and by one-sided differences at the borders.
 
 - `input`: values of the function
 - `spacing`: the points along each listed dimension, 1-D
@@ -11394,7 +11391,7 @@ Computes a quantile over dim; nan for rows with nan.
 - `q`: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
 - `dim`: dimension to reduce; default: all
 - `keepdim`: whether the reduced dimensions are kept with size 1
-- `interpolation`: what is taken between two elements
+- `interpolation`: how a quantile between two elements is computed
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function quantile(input::Tensor, q::Union{Tensor, Real}, dim_=nothing; dims=nothing,
@@ -11434,7 +11431,7 @@ Computes a quantile over dim of the elements that are not nan.
 - `q`: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
 - `dim`: dimension to reduce; default: all
 - `keepdim`: whether the reduced dimensions are kept with size 1
-- `interpolation`: what is taken between two elements
+- `interpolation`: how a quantile between two elements is computed
 - `dims`: the same as Julia's functions take it: what is reduced keeps size 1
 """
 function nanquantile(input::Tensor, q::Union{Tensor, Real}, dim_=nothing; dims=nothing,
@@ -11493,7 +11490,7 @@ Counts how often each number occurs, or sums the weights of its occurrences.
 
 - `input`: (n), integers that are not negative
 - `weights`: (n); default: 1 each
-- `minlength`: least length of the result
+- `minlength`: smallest length of the result
 """
 function bincount(input::Tensor, weights_=nothing, minlength_=0;
     weights::Union{Tensor, Nothing}=weights_, minlength::Integer=minlength_)
@@ -11530,8 +11527,8 @@ end
     TT.histogram(input, bins=100, lower=nothing, upper=nothing, weight=nothing; density=false,
         out=nothing)
 
-Counts the elements in bins of equal width, or adds up their weights. A bin has its left edge, the
-last one both. Elements outside the range are not counted.
+Counts the elements in bins of equal width, or adds up their weights. A bin includes its left edge;
+the last bin includes both. Elements outside the range are not counted.
 
 - `bins`: number of bins, at least 1
 - `lower`: lower end of the range; default: the smallest element
@@ -11557,8 +11554,8 @@ end
 """
     TT.histogram_edges(input, bins, weight=nothing; density=false, out=nothing)
 
-Counts the elements in bins with the given edges, or adds up their weights. A bin has its left edge,
-the last one both. Elements outside the edges are not counted.
+Counts the elements in bins with the given edges, or adds up their weights. A bin includes its left
+edge; the last bin includes both. Elements outside the edges are not counted.
 
 - `bins`: ascending edges, 1-D, of the dtype of self
 - `weight`: weights of the elements, of the shape and dtype of self; default: 1 each
@@ -11714,7 +11711,7 @@ end
 """
     TT.erfcx(input; out=nothing)
 
-Computes exp(x^2) * erfc(x), elementwise, without overflow or underflow in between.
+Computes exp(x^2) * erfc(x), elementwise, without intermediate overflow or underflow.
 """
 function erfcx(input::Tensor; out=nothing)
     if out !== nothing
@@ -11993,7 +11990,7 @@ end
 """
     TT.igamma(input, other; out=nothing)
 
-Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
 broadcasting. self has no gradient.
 
 - `input`: shape parameter a, not negative
@@ -12014,7 +12011,7 @@ end
 
 In place:
 
-Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
 broadcasting. self has no gradient.
 
 - `input`: shape parameter a, not negative
@@ -12028,7 +12025,7 @@ end
 """
     TT.igammac(input, other; out=nothing)
 
-Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self, other),
+Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self, other),
 elementwise with broadcasting. self has no gradient.
 
 - `input`: shape parameter a, not negative
@@ -12049,7 +12046,7 @@ end
 
 In place:
 
-Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self, other),
+Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self, other),
 elementwise with broadcasting. self has no gradient.
 
 - `input`: shape parameter a, not negative

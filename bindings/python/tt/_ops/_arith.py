@@ -1027,8 +1027,9 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
 def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """clamp_min(input, min, *, out=None)
 
-    Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
-    elements share the gradient equally; one that equals a number has it alone.
+    Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self
+    equals a bound that is a tensor, both share the gradient equally; where it equals a number, self
+    receives all of it.
       min: lower bounds, or one number
     """
     if type(input) is not Tensor:
@@ -1067,7 +1068,8 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
     """clamp_min_(self, min)
 
     In place: Raises each element to at least min, elementwise with broadcasting; nan stays nan.
-    Equal elements share the gradient equally; one that equals a number has it alone.
+    Where self equals a bound that is a tensor, both share the gradient equally; where it equals a
+    number, self receives all of it.
       min: lower bounds, or one number
     """
     input = self
@@ -1089,8 +1091,9 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
 def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """clamp_max(input, max, *, out=None)
 
-    Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal elements
-    share the gradient equally; one that equals a number has it alone.
+    Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
+    equals a bound that is a tensor, both share the gradient equally; where it equals a number, self
+    receives all of it.
       max: upper bounds, or one number
     """
     if type(input) is not Tensor:
@@ -1129,7 +1132,8 @@ def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
     """clamp_max_(self, max)
 
     In place: Lowers each element to at most max, elementwise with broadcasting; nan stays nan.
-    Equal elements share the gradient equally; one that equals a number has it alone.
+    Where self equals a bound that is a tensor, both share the gradient equally; where it equals a
+    number, self receives all of it.
       max: upper bounds, or one number
     """
     input = self
@@ -1152,7 +1156,7 @@ def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """fmax(input, other, *, out=None)
 
     Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
-    other one. Where both are equal, self has the gradient.
+    other one. Where both are equal, self receives the gradient.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1176,7 +1180,7 @@ def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """fmin(input, other, *, out=None)
 
     Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
-    other one. Where both are equal, self has the gradient.
+    other one. Where both are equal, self receives the gradient.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1201,7 +1205,7 @@ def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = Non
 
     Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan count
     as negative.
-      other: tensor or number whose signs are taken
+      other: tensor or number that gives the signs
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1240,7 +1244,7 @@ def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
 
     In place: Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and
     -nan count as negative.
-      other: tensor or number whose signs are taken
+      other: tensor or number that gives the signs
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1261,7 +1265,7 @@ def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """hypot(input, other, *, out=None)
 
-    Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+    Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate overflow.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1284,8 +1288,8 @@ def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def hypot_(self: Tensor, other: Tensor) -> Tensor:
     """hypot_(self, other)
 
-    In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in
-    between.
+    In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
+    overflow.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1300,8 +1304,8 @@ def hypot_(self: Tensor, other: Tensor) -> Tensor:
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """logaddexp(input, other, *, out=None)
 
-    Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
-    between.
+    Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
+    overflow.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1324,7 +1328,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
 def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """logaddexp2(input, other, *, out=None)
 
-    Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+    Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate overflow.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1389,8 +1393,8 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """nextafter(input, other, *, out=None)
 
-    Gives the number next to self, among those of the dtype, in the direction of other, elementwise
-    with broadcasting. The gradient is that of self.
+    Returns the next representable number after self in the direction of other, elementwise with
+    broadcasting. The gradient passes to self.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1413,8 +1417,8 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
 def nextafter_(self: Tensor, other: Tensor) -> Tensor:
     """nextafter_(self, other)
 
-    In place: Gives the number next to self, among those of the dtype, in the direction of other,
-    elementwise with broadcasting. The gradient is that of self.
+    In place: Returns the next representable number after self in the direction of other,
+    elementwise with broadcasting. The gradient passes to self.
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1550,7 +1554,7 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
     """frexp(input, *, out=None)
 
     Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent.
-    0, infinities and nan are their own mantissas.
+    The mantissa of 0, infinities and nan is the element itself.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:

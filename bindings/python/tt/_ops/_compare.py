@@ -630,7 +630,7 @@ def isin(elements: Tensor | complex, test_elements: Tensor | complex, *,
          assume_unique: bool = False, invert: bool = False, out: Tensor | None = None) -> Tensor:
     """isin(elements, test_elements, *, assume_unique=False, invert=False, out=None)
 
-    Tests for each element whether it is among test_elements. nan is among none.
+    Tests whether each element is in test_elements. nan equals nothing.
       test_elements: tensor of any shape
       assume_unique: accepted for compatibility
       invert: whether the result is negated

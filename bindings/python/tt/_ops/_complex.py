@@ -28,7 +28,7 @@ tt_view_as_real = lib.tt_view_as_real
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """complex(real, imag, *, out=None)
 
-    Makes complex numbers of their real and imaginary parts, elementwise with broadcasting.
+    Makes complex numbers from their real and imaginary parts, elementwise with broadcasting.
       real: real parts
       imag: imaginary parts, of the dtype of real
     """
@@ -132,8 +132,8 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def conj(input: Tensor) -> Tensor:
     """conj(input)
 
-    Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the
-    result of a complex tensor is no view.
+    Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the result
+    for a complex tensor is a copy, not a view.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -184,7 +184,7 @@ def conj_physical_(self: Tensor) -> Tensor:
 def resolve_conj(input: Tensor) -> Tensor:
     """resolve_conj(input)
 
-    Returns self: no tensor of tt has a conjugation that is still to be done.
+    Returns self: tt conjugates at once and never defers it.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -200,7 +200,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 def resolve_neg(input: Tensor) -> Tensor:
     """resolve_neg(input)
 
-    Returns self: no tensor of tt has a negation that is still to be done.
+    Returns self: tt negates at once and never defers it.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -216,8 +216,8 @@ def resolve_neg(input: Tensor) -> Tensor:
 def view_as_real(input: Tensor) -> Tensor:
     """view_as_real(input)
 
-    Returns a view of complex numbers as pairs of real ones: a new last dimension holds the real and
-    the imaginary part.
+    Returns a view of complex numbers as pairs of real numbers: a new last dimension holds the real
+    and the imaginary part.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -233,8 +233,8 @@ def view_as_real(input: Tensor) -> Tensor:
 def view_as_complex(input: Tensor) -> Tensor:
     """view_as_complex(input)
 
-    Returns a view of pairs of real numbers as complex ones. The last dimension holds the parts: it
-    must have size 2 and stride 1, and the other strides must be even.
+    Returns a view of pairs of real numbers as complex numbers. The last dimension holds the parts:
+    it must have size 2 and stride 1, and the other strides must be even.
     """
     if type(input) is not Tensor:
         if keeps(input):

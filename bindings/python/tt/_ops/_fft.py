@@ -95,8 +95,7 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
     dimension. The result is complex.
       n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
-      norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-        forward: 1 / n
+      norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
     if axis is not None:
         dim = axis
@@ -129,8 +128,7 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
     a dimension. The result is complex.
       n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
-      norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-        forward: 1
+      norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
     if axis is not None:
         dim = axis
@@ -160,12 +158,11 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
              out: Tensor | None = None) -> Tensor:
     """fft_rfft(input, n=None, dim=-1, norm="backward", *, axis=None, out=None)
 
-    Computes the discrete Fourier transform of real numbers along a dimension: its first n / 2 + 1
-    elements, of which the others are the conjugates.
+    Computes the first n / 2 + 1 elements of the discrete Fourier transform of real numbers along a
+    dimension; the others are their conjugates.
       n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
-      norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-        forward: 1 / n
+      norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
     if axis is not None:
         dim = axis
@@ -199,8 +196,7 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
     spectrum along a dimension.
       n: number of real elements; default: 2 (m - 1) for size m of dim
       dim: dimension to transform
-      norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-        forward: 1
+      norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
     if axis is not None:
         dim = axis
@@ -234,8 +230,7 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
     a dimension, given by its first n / 2 + 1 elements. The result is real.
       n: number of real elements; default: 2 (m - 1) for size m of dim
       dim: dimension to transform
-      norm: what a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n);
-        forward: 1 / n
+      norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
     if axis is not None:
         dim = axis
@@ -269,8 +264,7 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
     numbers along a dimension.
       n: length of the transform: self is cut or filled with zeros to it; default: the size of dim
       dim: dimension to transform
-      norm: what a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-        forward: 1
+      norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
     if axis is not None:
         dim = axis
@@ -305,8 +299,8 @@ def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
       dim: dimensions to transform; default: the last two
-      norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-        ortho: 1 / sqrt(N); forward: 1 / N
+      norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
+        / N
     """
     if axis is not None:
         dim = axis
@@ -343,8 +337,8 @@ def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
       dim: dimensions to transform; default: the last two
-      norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 /
-        N; ortho: 1 / sqrt(N); forward: 1
+      norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+        forward: 1
     """
     if axis is not None:
         dim = axis
@@ -377,13 +371,13 @@ def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
               axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
     """fft_rfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
-    Computes the discrete Fourier transform of real numbers along two dimensions, of the last one
-    only the first n / 2 + 1 elements.
+    Computes the discrete Fourier transform of real numbers along two dimensions. The last dimension
+    of the result holds only the first n / 2 + 1 elements.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
       dim: dimensions to transform; default: the last two
-      norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-        ortho: 1 / sqrt(N); forward: 1 / N
+      norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
+        / N
     """
     if axis is not None:
         dim = axis
@@ -416,13 +410,13 @@ def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
                axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
     """fft_irfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
-    Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, of the
-    last one only given by the first n / 2 + 1 elements.
+    Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, given
+    by the first n / 2 + 1 elements of the last one.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
       dim: dimensions to transform; default: the last two
-      norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 /
-        N; ortho: 1 / sqrt(N); forward: 1
+      norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+        forward: 1
     """
     if axis is not None:
         dim = axis
@@ -456,12 +450,12 @@ def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
     """fft_hfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform of a signal with Hermitian symmetry along two
-    dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+    dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
       dim: dimensions to transform; default: the last two
-      norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-        ortho: 1 / sqrt(N); forward: 1 / N
+      norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
+        / N
     """
     if axis is not None:
         dim = axis
@@ -494,13 +488,13 @@ def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
                axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
     """fft_ihfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
-    Computes the inverse of fft_hfft2: the inverse transform of real numbers along two dimensions,
-    of the last one only the first n / 2 + 1 elements.
+    Computes the inverse of fft_hfft2: the inverse transform of real numbers along two dimensions.
+    The last dimension of the result holds only the first n / 2 + 1 elements.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
       dim: dimensions to transform; default: the last two
-      norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 /
-        N; ortho: 1 / sqrt(N); forward: 1
+      norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+        forward: 1
     """
     if axis is not None:
         dim = axis
@@ -536,9 +530,9 @@ def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
     Computes the discrete Fourier transform along several dimensions. The result is complex.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
-      dim: dimensions to transform; default: the last ones, as many as s has entries; without s all
-      norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-        ortho: 1 / sqrt(N); forward: 1 / N
+      dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+      norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
+        / N
     """
     if axis is not None:
         dim = axis
@@ -574,9 +568,9 @@ def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
     Computes the inverse discrete Fourier transform along several dimensions. The result is complex.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
-      dim: dimensions to transform; default: the last ones, as many as s has entries; without s all
-      norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 /
-        N; ortho: 1 / sqrt(N); forward: 1
+      dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+      norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+        forward: 1
     """
     if axis is not None:
         dim = axis
@@ -609,13 +603,13 @@ def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
               axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
     """fft_rfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
-    Computes the discrete Fourier transform of real numbers along several dimensions, of the last
-    one only the first n / 2 + 1 elements.
+    Computes the discrete Fourier transform of real numbers along several dimensions. The last
+    dimension of the result holds only the first n / 2 + 1 elements.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
-      dim: dimensions to transform; default: the last ones, as many as s has entries; without s all
-      norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-        ortho: 1 / sqrt(N); forward: 1 / N
+      dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+      norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
+        / N
     """
     if axis is not None:
         dim = axis
@@ -648,13 +642,13 @@ def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
                axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
     """fft_irfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
-    Computes the inverse of fft_rfftn: real numbers from their spectrum along several dimensions, of
-    the last one only given by the first n / 2 + 1 elements.
+    Computes the inverse of fft_rfftn: real numbers from their spectrum along several dimensions,
+    given by the first n / 2 + 1 elements of the last one.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
-      dim: dimensions to transform; default: the last ones, as many as s has entries; without s all
-      norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 /
-        N; ortho: 1 / sqrt(N); forward: 1
+      dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+      norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+        forward: 1
     """
     if axis is not None:
         dim = axis
@@ -688,12 +682,12 @@ def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
     """fft_hfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
-    dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+    dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self, for the last one 2 (m - 1) for size m
-      dim: dimensions to transform; default: the last ones, as many as s has entries; without s all
-      norm: what a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-        ortho: 1 / sqrt(N); forward: 1 / N
+      dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+      norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
+        / N
     """
     if axis is not None:
         dim = axis
@@ -727,12 +721,12 @@ def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
     """fft_ihfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse of fft_hfftn: the inverse transform of real numbers along several
-    dimensions, of the last one only the first n / 2 + 1 elements.
+    dimensions. The last dimension of the result holds only the first n / 2 + 1 elements.
       s: sizes of the transform, one per dimension: self is cut or filled with zeros to them, except
         where one is -1; default: the sizes of self
-      dim: dimensions to transform; default: the last ones, as many as s has entries; without s all
-      norm: what a transform with the sign + is multiplied by, for N elements in all: backward: 1 /
-        N; ortho: 1 / sqrt(N); forward: 1
+      dim: dimensions to transform; default: the last ones, one for each entry of s; all without s
+      norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
+        forward: 1
     """
     if axis is not None:
         dim = axis
@@ -886,7 +880,7 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
       window: 1-D, win_length elements; default: ones
       center: whether n_fft / 2 elements are added on both ends of the signal, so that frame t has
         element t * hop_length in its middle
-      pad_mode: what these elements are
+      pad_mode: how these elements are filled
       normalized: whether the result is divided by sqrt(n_fft)
       onesided: whether only the n_fft / 2 + 1 first frequencies are returned, for real signals and
         windows; default: true for these
@@ -931,7 +925,7 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     """istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
         normalized=False, onesided=None, length=None, return_complex=False)
 
-    Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of its
+    Computes the inverse of stft: the least-squares estimate of a signal from the spectra of its
     frames.
       input: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
       n_fft: length of the transform of a frame
@@ -943,7 +937,7 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
       normalized: whether the spectra were divided by sqrt(n_fft)
       onesided: whether the spectra have the first n_fft / 2 + 1 frequencies only; default: if they
         have fewer than n_fft
-      length: length of the signal; default: what the frames cover
+      length: length of the signal; default: the length that the frames cover
       return_complex: whether the signal is complex
     """
     if type(input) is not Tensor:

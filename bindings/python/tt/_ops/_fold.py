@@ -57,8 +57,8 @@ def col2im(input: Tensor, output_size: int | Sequence[int], kernel_size: int | S
 
     Adds up columns as windows of an image. Where windows overlap, the result is the sum of their
     elements.
-      input: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements and L
-        that of the windows
+      input: (N, C * kernel, L) or (C * kernel, L), where kernel is the number of elements of a
+        window and L the number of windows
       output_size: rows and columns of the image, or one number for both
       kernel_size: rows and columns of a window, or one number for both; likewise for the arguments
         below

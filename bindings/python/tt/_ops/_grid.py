@@ -29,9 +29,9 @@ def grid_sample(input: Tensor, grid: Tensor,
     Samples input at the positions of grid, from -1 to 1 along each dimension.
       input: (N, C, H, W) or (N, C, D, H, W)
       grid: positions: (N, …, 2) with (x, y), or (N, …, 3) with (x, y, z)
-      mode: bilinear, also of three dimensions; nearest; bicubic: of two
-      padding_mode: zeros: elements beyond the border are 0; border: they are the nearest ones;
-        reflection: they are reflected at the border
+      mode: bilinear: also for three dimensions; nearest; bicubic: for two only
+      padding_mode: value of elements beyond the border. zeros: 0; border: the nearest element;
+        reflection: the element reflected at the border
       align_corners: whether -1 and 1 are the centers of the corner elements instead of their outer
         edges; default: false
     """

@@ -222,7 +222,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     indices accumulate.
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to add: the shape of self, with the length of index in dim
+      source: values to add: the shape of self, with size len(index) in dim
       alpha: factor of source
     """
     if type(input) is not Tensor:
@@ -271,7 +271,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *,
     Repeated indices accumulate.
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to add: the shape of self, with the length of index in dim
+      source: values to add: the shape of self, with size len(index) in dim
       alpha: factor of source
     """
     input = self
@@ -547,7 +547,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *,
     Returns a copy of self in which entry index[i] of dim is replaced by source[i].
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to write: the shape of self, with the length of index in dim
+      source: values to write: the shape of self, with size len(index) in dim
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -577,7 +577,7 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     In place: Returns a copy of self in which entry index[i] of dim is replaced by source[i].
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to write: the shape of self, with the length of index in dim
+      source: values to write: the shape of self, with size len(index) in dim
     """
     input = self
     if not isinstance(input, Tensor):
@@ -1055,7 +1055,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def argwhere(input: Tensor) -> Tensor:
     """argwhere(input)
 
-    Returns the indices of the nonzero elements. It is nonzero by NumPy's name.
+    Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -1073,7 +1073,7 @@ def nonzero_static(input: Tensor, *, size: int | None = None, fill_value: int = 
 
     Returns the indices of the first `size` nonzero elements, in row-major order.
       size: number of rows of the result
-      fill_value: what fills the rows for which there is no nonzero element
+      fill_value: value of the rows that are left when the nonzero elements run out
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -1187,7 +1187,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor,
     indices accumulate.
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to combine: the shape of self, with the length of index in dim
+      source: values to combine: the shape of self, with size len(index) in dim
       reduce: how values are combined
       include_self: whether the element of self takes part
     """
@@ -1229,7 +1229,7 @@ def index_reduce_(self: Tensor, dim: int, index: Tensor, source: Tensor,
     Repeated indices accumulate.
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-      source: values to combine: the shape of self, with the length of index in dim
+      source: values to combine: the shape of self, with size len(index) in dim
       reduce: how values are combined
       include_self: whether the element of self takes part
     """

@@ -227,7 +227,7 @@ def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = 
     """linalg_lu_factor_ex(input, pivot=True, check_errors=False, *, out=None)
 
     Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in
-    one matrix. pivots[i] counts from 1: row i was exchanged with that one. info is 0, or the first
+    one matrix. Row i was exchanged with row pivots[i], which counts from 1. info is 0, or the first
     position, from 1, of a zero on the diagonal of U.
       input: (…, m, n)
       pivot: must be true
@@ -260,7 +260,7 @@ def linalg_lu_factor(input: Tensor, pivot: bool = True, *,
     """linalg_lu_factor(input, pivot=True, *, out=None)
 
     Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in
-    one matrix. pivots[i] counts from 1: row i was exchanged with that one.
+    one matrix. Row i was exchanged with row pivots[i], which counts from 1.
       input: (…, m, n)
       pivot: must be true
     """
@@ -563,7 +563,7 @@ def linalg_slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> t
     """linalg_slogdet(input, *, out=None)
 
     Computes the sign and the logarithm of the absolute value of the determinants of matrices. The
-    sign of a complex one is a number of absolute value 1; that of 0 is 0.
+    sign of a complex determinant is a number of absolute value 1; the sign of 0 is 0.
       input: (…, n, n)
     """
     if type(input) is not Tensor:
@@ -607,7 +607,7 @@ def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Te
 def logdet(input: Tensor) -> Tensor:
     """logdet(input)
 
-    Computes the logarithms of the determinants of matrices; nan for a negative one.
+    Computes the logarithms of the determinants of matrices; nan for a negative determinant.
       input: (…, n, n)
     """
     if type(input) is not Tensor:
@@ -965,8 +965,8 @@ def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
 def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """linalg_eig(input, *, out=None)
 
-    Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no order.
-    Eigenvectors have norm 1.
+    Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no
+    particular order. Eigenvectors have norm 1.
       input: (…, n, n)
     """
     if type(input) is not Tensor:
@@ -988,7 +988,7 @@ def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple
 def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """linalg_eigvals(input, *, out=None)
 
-    Computes the eigenvalues of square matrices: complex numbers, in no order.
+    Computes the eigenvalues of square matrices: complex numbers, in no particular order.
       input: (…, n, n)
     """
     if type(input) is not Tensor:
@@ -1280,7 +1280,7 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
 def linalg_cond(input: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """linalg_cond(input, p=None, *, out=None)
 
-    Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular one.
+    Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular matrix.
       input: (…, m, n); (…, n, n) unless p is 2, -2 or absent
       p: order of the norm, as in linalg_matrix_norm; default: 2
     """
@@ -1308,7 +1308,7 @@ def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
     """linalg_cond_str(input, p, *, out=None)
 
     Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a
-    singular one.
+    singular matrix.
       input: (…, n, n)
       p: the norm
     """
@@ -1426,7 +1426,7 @@ def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
                  out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """linalg_lstsq(input, other, rcond=None, driver="gelsy", *, out=None)
 
-    Computes the X of smallest norm that minimises || A @ X - other ||.
+    Computes the X of smallest norm that minimizes || A @ X - other ||.
       input: A, (…, m, n)
       other: (…, m, k)
       rcond: singular values up to rcond times the largest count as 0; default: max(m, n) times the
@@ -1528,8 +1528,8 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
     """linalg_multi_dot(tensors, *, out=None)
 
     Computes the product of two or more matrices, in the order with the fewest multiplications. The
-    first and the last one may be vectors: a row and a column.
-      tensors: 2 to 256 matrices with fitting sizes
+    first may be a vector, taken as a row, and the last a vector, taken as a column.
+      tensors: 2 to 256 matrices whose sizes match
     """
     tensors = tensor_list(tensors, "linalg_multi_dot", "tensors")
     if out is not None:

@@ -610,10 +610,10 @@ def multilabel_margin_loss(input: Tensor, target: Tensor,
                            reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
     """multilabel_margin_loss(input, target, reduction="mean")
 
-    Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are none, divides
-    it by the number of classes, and reduces it.
+    Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are not targets,
+    divides it by the number of classes, and reduces it.
       input: scores: (N, C) or (C)
-      target: classes of each row, which end before the first -1; has the shape of input
+      target: classes of each row, up to the first -1; has the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
     if type(input) is not Tensor:

@@ -714,7 +714,7 @@ def chain_matmul(*args: Any, matrices: Sequence[Tensor] | None = None) -> Tensor
     """chain_matmul(*matrices)
 
     Computes the product of several matrices in the order that needs the fewest multiplications.
-      matrices: 1 to 256 matrices with fitting sizes
+      matrices: 1 to 256 matrices whose sizes match
     """
     matrices = args if args and type(args[0]) is int and matrices is None else gathered(args,
         matrices, "chain_matmul", "matrices")

@@ -32,13 +32,13 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_p
                                     quant_min: int, quant_max: int) -> Tensor:
     """fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
 
-    Rounds input to the numbers that integers with this scale and zero point stand for:
+    Rounds input to the numbers that integers with this scale and zero point represent:
     (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale. The
     gradient passes where the integer is not clamped.
     Like fake_quantize_per_tensor_affine, with scale and zero point as tensors of one element. They
     get no gradient.
-      scale: difference of two neighbouring numbers, positive
-      zero_point: integer that stands for 0, in [quant_min, quant_max]
+      scale: difference between neighbouring numbers, positive
+      zero_point: integer that represents 0, in [quant_min, quant_max]
       quant_min: smallest integer
       quant_max: largest integer
     """
@@ -110,10 +110,10 @@ def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min:
                         quant_max: int, dtype: dtype) -> Tensor:
     """quantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
 
-    Quantises input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
+    Quantizes input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
     Halves round to even.
-      scale: difference of two neighbouring numbers, positive
-      zero_point: integer that stands for 0, in [quant_min, quant_max]
+      scale: difference between neighbouring numbers, positive
+      zero_point: integer that represents 0, in [quant_min, quant_max]
       quant_min: smallest integer
       quant_max: largest integer
       dtype: integer dtype of the result, which must hold quant_min and quant_max
@@ -139,11 +139,11 @@ def dequantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_mi
                           quant_max: int, dtype: dtype) -> Tensor:
     """dequantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
 
-    Computes the float32 numbers that integers stand for: (input - zero_point) * scale.
-      scale: difference of two neighbouring numbers, positive
-      zero_point: integer that stands for 0, in [quant_min, quant_max]
-      quant_min: smallest integer, which does not change the result
-      quant_max: largest integer, which does not change the result
+    Computes the float32 numbers that integers represent: (input - zero_point) * scale.
+      scale: difference between neighbouring numbers, positive
+      zero_point: integer that represents 0, in [quant_min, quant_max]
+      quant_min: smallest integer, accepted for compatibility
+      quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
     if type(input) is not Tensor:
@@ -203,8 +203,8 @@ def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | 
       scales: (input.shape[axis])
       zero_points: (input.shape[axis]); none: 0
       axis: dimension of the channels
-      quant_min: smallest integer, which does not change the result
-      quant_max: largest integer, which does not change the result
+      quant_min: smallest integer, accepted for compatibility
+      quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
     if type(input) is not Tensor:
@@ -251,7 +251,7 @@ def quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tenso
                      weight_scale: Tensor, bias: Tensor | None = None) -> Tensor:
     """quantized_linear(input, input_scale, input_zero_point, weight, weight_scale, bias=None)
 
-    Computes linear of quantised input and weight in integers, as float32: the sum over in of (input
+    Computes linear of quantized input and weight in integers, as float32: the sum over in of (input
     - input_zero_point) * weight, times input_scale * weight_scale, plus bias.
       input: (…, in), int8 or uint8
       input_scale: one element, or one for each row of input in the shape (…)
@@ -293,10 +293,10 @@ def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, w
     """quantized_conv2d(input, input_scale, input_zero_point, weight, weight_scale, bias=None,
         stride=1, padding=0, dilation=1, groups=1)
 
-    Computes conv2d of quantised input and weight in integers, as float32. Padding stands for 0.
+    Computes conv2d of quantized input and weight in integers, as float32. Padding counts as 0.
       input: (N, C, H, W), int8 or uint8
       input_scale: scale of input, positive
-      input_zero_point: integer of the dtype of input that stands for 0
+      input_zero_point: integer of the dtype of input that represents 0
       weight: (out, C / groups, kh, kw), int8 with zero point 0
       weight_scale: one element, or (out)
       bias: (out), float32; none: no bias

@@ -159,8 +159,8 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     Computes the n-th differences of neighbours along dim. Bool elements are compared.
       n: how often differences are taken
       dim: dimension of the neighbours
-      prepend: values put before self along dim
-      append: values put behind self along dim
+      prepend: values prepended to self along dim
+      append: values appended to self along dim
     """
     if axis is not None:
         dim = axis
@@ -194,7 +194,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: complex = 1, dim: int =
       y: values of the function
       x: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
         points dx apart
-      dx: distance of the points, without x
+      dx: distance between the points, without x
       dim: dimension to integrate along
     """
     if type(y) is not Tensor:
@@ -220,7 +220,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: complex = 1,
       y: values of the function
       x: points at which y is given: 1-D, or of a shape that broadcasts with that of y; default:
         points dx apart
-      dx: distance of the points, without x
+      dx: distance between the points, without x
       dim: dimension to integrate along
     """
     if type(y) is not Tensor:
@@ -266,9 +266,9 @@ def cummax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
            out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """cummax(input, dim=None, *, axis=None, out=None)
 
-    Returns the maxima of the elements up to each along dim, and their indices: the last ones of
-    equal elements. nan counts as the maximum.
-      dim: dimension to walk along
+    Returns the cumulative maxima along dim and their indices; among equal elements the last is
+    taken. nan counts as the maximum.
+      dim: dimension to scan along
     """
     if axis is not None:
         dim = axis
@@ -293,9 +293,9 @@ def cummin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
            out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """cummin(input, dim=None, *, axis=None, out=None)
 
-    Returns the minima of the elements up to each along dim, and their indices: the last ones of
-    equal elements. nan counts as the minimum.
-      dim: dimension to walk along
+    Returns the cumulative minima along dim and their indices; among equal elements the last is
+    taken. nan counts as the minimum.
+      dim: dimension to scan along
     """
     if axis is not None:
         dim = axis
@@ -320,8 +320,8 @@ def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = No
                  out: Tensor | None = None) -> Tensor:
     """logcumsumexp(input, dim=None, *, axis=None, out=None)
 
-    Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
-      dim: dimension to walk along
+    Computes the cumulative log(sum(exp(x))) along dim, without overflow.
+      dim: dimension to scan along
     """
     if axis is not None:
         dim = axis
@@ -347,9 +347,9 @@ def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: 
     """gradient(input, dim=None, edge_order=1, *, axis=None, spacing=1)
 
     Estimates the derivative of a function along each dimension from its values at equal distances:
-    by central differences, at the borders by one-sided ones.
+    by central differences, and by one-sided differences at the borders.
       input: values of the function
-      spacing: distance of neighbours
+      spacing: distance between neighbours
       dim: dimensions; default: all
       edge_order: 1 or 2: the order of the one-sided differences
     """
@@ -378,7 +378,7 @@ def gradient_points(input: Tensor, spacing: Sequence[Tensor],
     """gradient_points(input, spacing, dim=None, edge_order=1, *, axis=None)
 
     Estimates the derivative of a function along each dimension from its values at given points: by
-    differences of second order, at the borders by one-sided ones.
+    differences of second order, and by one-sided differences at the borders.
       input: values of the function
       spacing: the points along each listed dimension, 1-D
       dim: dimensions; default: all

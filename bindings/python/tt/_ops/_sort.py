@@ -480,7 +480,7 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
       q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
-      interpolation: what is taken between two elements
+      interpolation: how a quantile between two elements is computed
     """
     if axis is not None:
         dim = axis
@@ -541,7 +541,7 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
       q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
-      interpolation: what is taken between two elements
+      interpolation: how a quantile between two elements is computed
     """
     if axis is not None:
         dim = axis
@@ -633,7 +633,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     Counts how often each number occurs, or sums the weights of its occurrences.
       input: (n), integers that are not negative
       weights: (n); default: 1 each
-      minlength: least length of the result
+      minlength: smallest length of the result
     """
     if type(input) is not Tensor:
         if keeps(input):
@@ -688,8 +688,8 @@ def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
               out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """histogram(input, bins=100, lower=None, upper=None, weight=None, density=False, *, out=None)
 
-    Counts the elements in bins of equal width, or adds up their weights. A bin has its left edge,
-    the last one both. Elements outside the range are not counted.
+    Counts the elements in bins of equal width, or adds up their weights. A bin includes its left
+    edge; the last bin includes both. Elements outside the range are not counted.
       bins: number of bins, at least 1
       lower: lower end of the range; default: the smallest element
       upper: upper end of the range, given with lower; default: the largest element
@@ -729,8 +729,8 @@ def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
                     out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """histogram_edges(input, bins, weight=None, density=False, *, out=None)
 
-    Counts the elements in bins with the given edges, or adds up their weights. A bin has its left
-    edge, the last one both. Elements outside the edges are not counted.
+    Counts the elements in bins with the given edges, or adds up their weights. A bin includes its
+    left edge; the last bin includes both. Elements outside the edges are not counted.
       bins: ascending edges, 1-D, of the dtype of self
       weight: weights of the elements, of the shape and dtype of self; default: 1 each
       density: whether the result is divided so that its integral over the range is 1

@@ -244,7 +244,7 @@ def erfinv_(self: Tensor) -> Tensor:
 def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """erfcx(input, *, out=None)
 
-    Computes exp(x^2) * erfc(x), elementwise, without overflow or underflow in between.
+    Computes exp(x^2) * erfc(x), elementwise, without intermediate overflow or underflow.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -581,7 +581,7 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """igamma(input, other, *, out=None)
 
-    Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+    Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
     broadcasting. self has no gradient.
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
@@ -607,7 +607,7 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 def igamma_(self: Tensor, other: Tensor) -> Tensor:
     """igamma_(self, other)
 
-    In place: Computes the regularised lower incomplete Gamma function P(self, other), elementwise
+    In place: Computes the regularized lower incomplete Gamma function P(self, other), elementwise
     with broadcasting. self has no gradient.
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
@@ -625,7 +625,7 @@ def igamma_(self: Tensor, other: Tensor) -> Tensor:
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """igammac(input, other, *, out=None)
 
-    Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
+    Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
     other), elementwise with broadcasting. self has no gradient.
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
@@ -651,7 +651,7 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
 def igammac_(self: Tensor, other: Tensor) -> Tensor:
     """igammac_(self, other)
 
-    In place: Computes the regularised upper incomplete Gamma function Q(self, other) = 1 -
+    In place: Computes the regularized upper incomplete Gamma function Q(self, other) = 1 -
     igamma(self, other), elementwise with broadcasting. self has no gradient.
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative

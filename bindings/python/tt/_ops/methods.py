@@ -450,7 +450,7 @@ class TensorMethods(TensorFacts):
     def argwhere(self) -> Tensor:
         """argwhere(self)
 
-        Returns the indices of the nonzero elements. It is nonzero by NumPy's name.
+        Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
         """
         return _ops.argwhere(self)
 
@@ -613,7 +613,7 @@ class TensorMethods(TensorFacts):
         Counts how often each number occurs, or sums the weights of its occurrences.
           input: (n), integers that are not negative
           weights: (n); default: 1 each
-          minlength: least length of the result
+          minlength: smallest length of the result
         """
         return _ops.bincount(self, weights, minlength)
 
@@ -826,8 +826,9 @@ class TensorMethods(TensorFacts):
     def clamp_max(self, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """clamp_max(self, max, *, out=None)
 
-        Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
-        elements share the gradient equally; one that equals a number has it alone.
+        Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
+        equals a bound that is a tensor, both share the gradient equally; where it equals a number,
+        self receives all of it.
           max: upper bounds, or one number
         """
         return _ops.clamp_max(self, max, out=out)
@@ -836,7 +837,8 @@ class TensorMethods(TensorFacts):
         """clamp_max_(self, max)
 
         In place: Lowers each element to at most max, elementwise with broadcasting; nan stays nan.
-        Equal elements share the gradient equally; one that equals a number has it alone.
+        Where self equals a bound that is a tensor, both share the gradient equally; where it equals
+        a number, self receives all of it.
           max: upper bounds, or one number
         """
         return _ops.clamp_max_(self, max)
@@ -844,8 +846,9 @@ class TensorMethods(TensorFacts):
     def clamp_min(self, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """clamp_min(self, min, *, out=None)
 
-        Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
-        elements share the gradient equally; one that equals a number has it alone.
+        Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where
+        self equals a bound that is a tensor, both share the gradient equally; where it equals a
+        number, self receives all of it.
           min: lower bounds, or one number
         """
         return _ops.clamp_min(self, min, out=out)
@@ -854,7 +857,8 @@ class TensorMethods(TensorFacts):
         """clamp_min_(self, min)
 
         In place: Raises each element to at least min, elementwise with broadcasting; nan stays nan.
-        Equal elements share the gradient equally; one that equals a number has it alone.
+        Where self equals a bound that is a tensor, both share the gradient equally; where it equals
+        a number, self receives all of it.
           min: lower bounds, or one number
         """
         return _ops.clamp_min_(self, min)
@@ -909,8 +913,8 @@ class TensorMethods(TensorFacts):
     def conj(self) -> Tensor:
         """conj(self)
 
-        Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the
-        result of a complex tensor is no view.
+        Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the
+        result for a complex tensor is a copy, not a view.
         """
         return _ops.conj(self)
 
@@ -943,7 +947,7 @@ class TensorMethods(TensorFacts):
 
         Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
         count as negative.
-          other: tensor or number whose signs are taken
+          other: tensor or number that gives the signs
         """
         return _ops.copysign(self, other, out=out)
 
@@ -952,7 +956,7 @@ class TensorMethods(TensorFacts):
 
         In place: Gives each element of self the sign of other, elementwise with broadcasting; -0.0
         and -nan count as negative.
-          other: tensor or number whose signs are taken
+          other: tensor or number that gives the signs
         """
         return _ops.copysign_(self, other)
 
@@ -1028,9 +1032,9 @@ class TensorMethods(TensorFacts):
                out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
         """cummax(self, dim=None, *, axis=None, out=None)
 
-        Returns the maxima of the elements up to each along dim, and their indices: the last ones of
-        equal elements. nan counts as the maximum.
-          dim: dimension to walk along
+        Returns the cumulative maxima along dim and their indices; among equal elements the last is
+        taken. nan counts as the maximum.
+          dim: dimension to scan along
         """
         return _ops.cummax(self, dim, axis=axis, out=out)
 
@@ -1038,9 +1042,9 @@ class TensorMethods(TensorFacts):
                out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
         """cummin(self, dim=None, *, axis=None, out=None)
 
-        Returns the minima of the elements up to each along dim, and their indices: the last ones of
-        equal elements. nan counts as the minimum.
-          dim: dimension to walk along
+        Returns the cumulative minima along dim and their indices; among equal elements the last is
+        taken. nan counts as the minimum.
+          dim: dimension to scan along
         """
         return _ops.cummin(self, dim, axis=axis, out=out)
 
@@ -1177,8 +1181,8 @@ class TensorMethods(TensorFacts):
         Computes the n-th differences of neighbours along dim. Bool elements are compared.
           n: how often differences are taken
           dim: dimension of the neighbours
-          prepend: values put before self along dim
-          append: values put behind self along dim
+          prepend: values prepended to self along dim
+          append: values appended to self along dim
         """
         return _ops.diff(self, n, dim, prepend, append, axis=axis, out=out)
 
@@ -1527,7 +1531,7 @@ class TensorMethods(TensorFacts):
         """fmax(self, other, *, out=None)
 
         Computes the elementwise maximum with broadcasting; where one element is nan, the result is
-        the other one. Where both are equal, self has the gradient.
+        the other one. Where both are equal, self receives the gradient.
         """
         return _ops.fmax(self, other, out=out)
 
@@ -1535,7 +1539,7 @@ class TensorMethods(TensorFacts):
         """fmin(self, other, *, out=None)
 
         Computes the elementwise minimum with broadcasting; where one element is nan, the result is
-        the other one. Where both are equal, self has the gradient.
+        the other one. Where both are equal, self receives the gradient.
         """
         return _ops.fmin(self, other, out=out)
 
@@ -1575,7 +1579,7 @@ class TensorMethods(TensorFacts):
         """frexp(self, *, out=None)
 
         Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32
-        exponent. 0, infinities and nan are their own mantissas.
+        exponent. The mantissa of 0, infinities and nan is the element itself.
         """
         return _ops.frexp(self, out=out)
 
@@ -1761,15 +1765,16 @@ class TensorMethods(TensorFacts):
     def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """hypot(self, other, *, out=None)
 
-        Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+        Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
+        overflow.
         """
         return _ops.hypot(self, other, out=out)
 
     def hypot_(self, other: Tensor) -> Tensor:
         """hypot_(self, other)
 
-        In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow
-        in between.
+        In place: Computes sqrt(self^2 + other^2), elementwise with broadcasting, without
+        intermediate overflow.
         """
         return _ops.hypot_(self, other)
 
@@ -1790,7 +1795,7 @@ class TensorMethods(TensorFacts):
     def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """igamma(self, other, *, out=None)
 
-        Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+        Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
         broadcasting. self has no gradient.
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
@@ -1800,7 +1805,7 @@ class TensorMethods(TensorFacts):
     def igamma_(self, other: Tensor) -> Tensor:
         """igamma_(self, other)
 
-        In place: Computes the regularised lower incomplete Gamma function P(self, other),
+        In place: Computes the regularized lower incomplete Gamma function P(self, other),
         elementwise with broadcasting. self has no gradient.
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
@@ -1810,7 +1815,7 @@ class TensorMethods(TensorFacts):
     def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """igammac(self, other, *, out=None)
 
-        Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
+        Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
         other), elementwise with broadcasting. self has no gradient.
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
@@ -1820,7 +1825,7 @@ class TensorMethods(TensorFacts):
     def igammac_(self, other: Tensor) -> Tensor:
         """igammac_(self, other)
 
-        In place: Computes the regularised upper incomplete Gamma function Q(self, other) = 1 -
+        In place: Computes the regularized upper incomplete Gamma function Q(self, other) = 1 -
         igamma(self, other), elementwise with broadcasting. self has no gradient.
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
@@ -1835,7 +1840,7 @@ class TensorMethods(TensorFacts):
         Repeated indices accumulate.
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to add: the shape of self, with the length of index in dim
+          source: values to add: the shape of self, with size len(index) in dim
           alpha: factor of source
         """
         return _ops.index_add(self, dim, index, source, alpha=alpha, out=out)
@@ -1847,7 +1852,7 @@ class TensorMethods(TensorFacts):
         dim. Repeated indices accumulate.
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to add: the shape of self, with the length of index in dim
+          source: values to add: the shape of self, with size len(index) in dim
           alpha: factor of source
         """
         return _ops.index_add_(self, dim, index, source, alpha=alpha)
@@ -1859,7 +1864,7 @@ class TensorMethods(TensorFacts):
         Returns a copy of self in which entry index[i] of dim is replaced by source[i].
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to write: the shape of self, with the length of index in dim
+          source: values to write: the shape of self, with size len(index) in dim
         """
         return _ops.index_copy(self, dim, index, source, out=out)
 
@@ -1869,7 +1874,7 @@ class TensorMethods(TensorFacts):
         In place: Returns a copy of self in which entry index[i] of dim is replaced by source[i].
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to write: the shape of self, with the length of index in dim
+          source: values to write: the shape of self, with size len(index) in dim
         """
         return _ops.index_copy_(self, dim, index, source)
 
@@ -1932,7 +1937,7 @@ class TensorMethods(TensorFacts):
         indices accumulate.
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to combine: the shape of self, with the length of index in dim
+          source: values to combine: the shape of self, with size len(index) in dim
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
@@ -1948,7 +1953,7 @@ class TensorMethods(TensorFacts):
         Repeated indices accumulate.
           dim: dimension to index
           index: 1-D or 0-D integer tensor of positions in [0, self.shape[dim])
-          source: values to combine: the shape of self, with the length of index in dim
+          source: values to combine: the shape of self, with size len(index) in dim
           reduce: how values are combined
           include_self: whether the element of self takes part
         """
@@ -2044,8 +2049,8 @@ class TensorMethods(TensorFacts):
         """istft(self, n_fft, hop_length=None, win_length=None, window=None, center=True,
             normalized=False, onesided=None, length=None, return_complex=False)
 
-        Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of
-        its frames.
+        Computes the inverse of stft: the least-squares estimate of a signal from the spectra of its
+        frames.
           input: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
           n_fft: length of the transform of a frame
           hop_length: distance between frames; default: n_fft / 4
@@ -2056,7 +2061,7 @@ class TensorMethods(TensorFacts):
           normalized: whether the spectra were divided by sqrt(n_fft)
           onesided: whether the spectra have the first n_fft / 2 + 1 frequencies only; default: if
             they have fewer than n_fft
-          length: length of the signal; default: what the frames cover
+          length: length of the signal; default: the length that the frames cover
           return_complex: whether the signal is complex
         """
         return _ops.istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided,
@@ -2273,15 +2278,16 @@ class TensorMethods(TensorFacts):
     def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """logaddexp(self, other, *, out=None)
 
-        Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
-        between.
+        Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
+        overflow.
         """
         return _ops.logaddexp(self, other, out=out)
 
     def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """logaddexp2(self, other, *, out=None)
 
-        Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+        Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate
+        overflow.
         """
         return _ops.logaddexp2(self, other, out=out)
 
@@ -2289,15 +2295,15 @@ class TensorMethods(TensorFacts):
                      out: Tensor | None = None) -> Tensor:
         """logcumsumexp(self, dim=None, *, axis=None, out=None)
 
-        Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
-          dim: dimension to walk along
+        Computes the cumulative log(sum(exp(x))) along dim, without overflow.
+          dim: dimension to scan along
         """
         return _ops.logcumsumexp(self, dim, axis=axis, out=out)
 
     def logdet(self) -> Tensor:
         """logdet(self)
 
-        Computes the logarithms of the determinants of matrices; nan for a negative one.
+        Computes the logarithms of the determinants of matrices; nan for a negative determinant.
           input: (…, n, n)
         """
         return _ops.logdet(self)
@@ -2747,7 +2753,7 @@ class TensorMethods(TensorFacts):
           q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
           dim: dimension to reduce; default: all
           keepdim: whether the reduced dimensions are kept with size 1
-          interpolation: what is taken between two elements
+          interpolation: how a quantile between two elements is computed
         """
         return _ops.nanquantile(self, q, dim, keepdim, axis=axis, keepdims=keepdims,
                                 interpolation=interpolation, out=out)
@@ -2867,16 +2873,16 @@ class TensorMethods(TensorFacts):
     def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """nextafter(self, other, *, out=None)
 
-        Gives the number next to self, among those of the dtype, in the direction of other,
-        elementwise with broadcasting. The gradient is that of self.
+        Returns the next representable number after self in the direction of other, elementwise with
+        broadcasting. The gradient passes to self.
         """
         return _ops.nextafter(self, other, out=out)
 
     def nextafter_(self, other: Tensor) -> Tensor:
         """nextafter_(self, other)
 
-        In place: Gives the number next to self, among those of the dtype, in the direction of
-        other, elementwise with broadcasting. The gradient is that of self.
+        In place: Returns the next representable number after self in the direction of other,
+        elementwise with broadcasting. The gradient passes to self.
         """
         return _ops.nextafter_(self, other)
 
@@ -2895,7 +2901,7 @@ class TensorMethods(TensorFacts):
 
         Returns the indices of the first `size` nonzero elements, in row-major order.
           size: number of rows of the result
-          fill_value: what fills the rows for which there is no nonzero element
+          fill_value: value of the rows that are left when the nonzero elements run out
         """
         return _ops.nonzero_static(self, size=size, fill_value=fill_value)
 
@@ -3098,7 +3104,7 @@ class TensorMethods(TensorFacts):
           q: numbers in [0, 1]: 0-dim or 1-D, of the dtype of self
           dim: dimension to reduce; default: all
           keepdim: whether the reduced dimensions are kept with size 1
-          interpolation: what is taken between two elements
+          interpolation: how a quantile between two elements is computed
         """
         return _ops.quantile(self, q, dim, keepdim, axis=axis, keepdims=keepdims,
                              interpolation=interpolation, out=out)
@@ -3270,14 +3276,14 @@ class TensorMethods(TensorFacts):
     def resolve_conj(self) -> Tensor:
         """resolve_conj(self)
 
-        Returns self: no tensor of tt has a conjugation that is still to be done.
+        Returns self: tt conjugates at once and never defers it.
         """
         return _ops.resolve_conj(self)
 
     def resolve_neg(self) -> Tensor:
         """resolve_neg(self)
 
-        Returns self: no tensor of tt has a negation that is still to be done.
+        Returns self: tt negates at once and never defers it.
         """
         return _ops.resolve_neg(self)
 
@@ -3709,7 +3715,7 @@ class TensorMethods(TensorFacts):
           window: 1-D, win_length elements; default: ones
           center: whether n_fft / 2 elements are added on both ends of the signal, so that frame t
             has element t * hop_length in its middle
-          pad_mode: what these elements are
+          pad_mode: how these elements are filled
           normalized: whether the result is divided by sqrt(n_fft)
           onesided: whether only the n_fft / 2 + 1 first frequencies are returned, for real signals
             and windows; default: true for these

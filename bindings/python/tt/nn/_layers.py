@@ -134,7 +134,7 @@ class Hardshrink(Layer):
 class Softshrink(Layer):
     """Computes x - lambd if x > lambd, x + lambd if x < -lambd, else 0, elementwise.
 
-    lambd: by how much absolute values shrink; not negative
+    lambd: amount by which absolute values shrink; not negative
     """
 
     __module__ = "tt.nn"
@@ -196,7 +196,7 @@ class Threshold(Layer):
     """Computes x if x > threshold, else value, elementwise.
 
     threshold: largest input that is replaced
-    value: what replaces it
+    value: its replacement
     inplace: whether to write the result into the input
     """
 
@@ -306,7 +306,7 @@ class Dropout1d(Layer):
     /
     (1 - p). In evaluation, returns its input.
 
-    p: probability of a channel to be zeroed, in [0, 1]
+    p: probability of zeroing a channel, in [0, 1]
     inplace: whether to write the result into the input
     """
 
@@ -336,7 +336,7 @@ class Dropout2d(Layer):
     /
     (1 - p). In evaluation, returns its input.
 
-    p: probability of a channel to be zeroed, in [0, 1]
+    p: probability of zeroing a channel, in [0, 1]
     inplace: whether to write the result into the input
     """
 
@@ -366,7 +366,7 @@ class Dropout3d(Layer):
     /
     (1 - p). In evaluation, returns its input.
 
-    p: probability of a channel to be zeroed, in [0, 1]
+    p: probability of zeroing a channel, in [0, 1]
     inplace: whether to write the result into the input
     """
 
@@ -396,7 +396,7 @@ class AlphaDropout(Layer):
     scales
     and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
 
-    p: probability of a element to be dropped, in [0, 1]
+    p: probability of dropping an element, in [0, 1]
     inplace: whether to write the result into the input
     """
 
@@ -426,7 +426,7 @@ class FeatureAlphaDropout(Layer):
     scales
     and shifts all, so that mean 0 and variance 1 are kept. In evaluation, returns its input.
 
-    p: probability of a channel to be dropped, in [0, 1]
+    p: probability of dropping a channel, in [0, 1]
     inplace: whether to write the result into the input
     """
 
@@ -638,7 +638,7 @@ class GaussianNLLLoss(Layer):
     0.5 * (log(var) + (input - target)^2 / var).
 
     full: whether to add the constant 0.5 * log(2 pi)
-    eps: smallest variance by which is divided
+    eps: lower bound of the variances, which are divisors
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     """
 
@@ -748,7 +748,7 @@ class MarginRankingLoss(Layer):
     """Computes max(0, -target * (input1 - input2) + margin), where target is 1 if input1 should be
     larger, else -1.
 
-    margin: by how much the inputs should differ
+    margin: difference that the inputs should have
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     """
 
@@ -779,7 +779,7 @@ class TripletMarginLoss(Layer):
     """Computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the p-norm of
     the difference.
 
-    margin: how much farther the negative should be; positive
+    margin: difference that the distances should have; positive
     p: exponent of the norm
     eps: added to differences, so that the gradient exists
     swap: whether to take d(positive, negative) where that is less than d(anchor, negative)
@@ -855,7 +855,7 @@ class MultiMarginLoss(Layer):
     divided by the number of classes.
 
     p: 1 or 2
-    margin: by how much the target's score should exceed the others
+    margin: amount by which the target's score should exceed the others
     weight: weight of each class
     reduction: none: the loss of each element; mean: their mean; sum: their sum
     """
@@ -1031,8 +1031,8 @@ class Embedding(ParameterLayer):
 
     num_embeddings: number of rows, so that indices are in [0, num_embeddings)
     embedding_dim: size of a row
-    padding_idx: index of a row that is initialized to 0 and gets no gradient; negative counts from
-        the end
+    padding_idx: index of a row that is initialized to 0 and receives no gradient; a negative index
+        counts from the end
     max_norm: rows that are looked up are first rescaled in place to at most this norm
     norm_type: the p of the p-norm for max_norm
     scale_grad_by_freq: whether to divide the gradient of a row by how often the batch looks it up
@@ -1156,7 +1156,7 @@ class Dropout(Layer):
     """In training, zeroes each element with probability p and scales the others by 1 / (1 - p). In
     evaluation, returns its input.
 
-    p: probability of an element to be zeroed, in [0, 1]
+    p: probability of zeroing an element, in [0, 1]
     inplace: whether to write the result into the input
     """
 
@@ -3397,9 +3397,8 @@ class InstanceNorm3d(NormLayer):
 
 
 class SyncBatchNorm(NormLayer):
-    """Batch normalisation of input (N, C, …) of any number of dimensions from 2. The batch is that
-    of
-    this process.
+    """Batch normalization of input (N, C, …) with at least 2 dimensions. The batch is that of this
+    process.
 
     num_features: C, the number of channels
     eps: added to the variance for numerical stability
@@ -3471,7 +3470,8 @@ class SyncBatchNorm(NormLayer):
 class CrossMapLRN2d(Layer):
     """Divides input (N, C, H, W) by (k + alpha / size * s)^beta, where s is the sum of the squares
     of
-    the channels around each: as many on both sides, size in all, or size - 1 if size is even.
+    the channels around each one: equally many on both sides, size in all, or size - 1 if size is
+    even.
 
     size: number of channels
     alpha: factor of the sum
@@ -3507,7 +3507,7 @@ class CrossMapLRN2d(Layer):
 class LocalResponseNorm(Layer):
     """Divides input (N, C, …) by (k + alpha / size * s)^beta, where s is the sum of the squares of
     the
-    size channels around each.
+    size channels around each one.
 
     size: number of channels in a sum
     alpha: factor of the sum
@@ -3545,7 +3545,7 @@ class ConstantPad1d(Layer):
 
     padding: (left, right): numbers of elements added before and after the last dimension, or one
         number for all; negative numbers remove elements
-    value: what is added
+    value: value of the added elements
     """
 
     __module__ = "tt.nn"
@@ -3575,7 +3575,7 @@ class ConstantPad2d(Layer):
 
     padding: (left, right, top, bottom): numbers of elements added before and after the last
         dimension, then the one before it, or one number for all; negative numbers remove elements
-    value: what is added
+    value: value of the added elements
     """
 
     __module__ = "tt.nn"
@@ -3606,7 +3606,7 @@ class ConstantPad3d(Layer):
     padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
         last dimension, then those before it, or one number for all; negative numbers remove
         elements
-    value: what is added
+    value: value of the added elements
     """
 
     __module__ = "tt.nn"
@@ -3800,7 +3800,7 @@ class ReflectionPad3d(Layer):
 
 
 class ReplicationPad1d(Layer):
-    """Pads the last dimension of the input by copies of the elements at its borders.
+    """Pads the last dimension of the input with copies of the elements at its borders.
 
     padding: (left, right): numbers of elements added before and after the last dimension, or one
         number for all; negative numbers remove elements
@@ -3827,7 +3827,7 @@ class ReplicationPad1d(Layer):
 
 
 class ReplicationPad2d(Layer):
-    """Pads the last 2 dimensions of the input by copies of the elements at its borders.
+    """Pads the last 2 dimensions of the input with copies of the elements at its borders.
 
     padding: (left, right, top, bottom): numbers of elements added before and after the last
         dimension, then the one before it, or one number for all; negative numbers remove elements
@@ -3854,7 +3854,7 @@ class ReplicationPad2d(Layer):
 
 
 class ReplicationPad3d(Layer):
-    """Pads the last 3 dimensions of the input by copies of the elements at its borders.
+    """Pads the last 3 dimensions of the input with copies of the elements at its borders.
 
     padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
         last dimension, then those before it, or one number for all; negative numbers remove
@@ -3882,7 +3882,7 @@ class ReplicationPad3d(Layer):
 
 
 class CircularPad1d(Layer):
-    """Pads the last dimension of the input by elements of its other end, as if it were a ring.
+    """Pads the last dimension of the input with elements from its other end, as if it were a ring.
 
     padding: (left, right): numbers of elements added before and after the last dimension, or one
         number for all; at most the size; negative numbers remove elements
@@ -3909,7 +3909,8 @@ class CircularPad1d(Layer):
 
 
 class CircularPad2d(Layer):
-    """Pads the last 2 dimensions of the input by elements of its other end, as if it were a ring.
+    """Pads the last 2 dimensions of the input with elements from their other ends, as if they were
+    rings.
 
     padding: (left, right, top, bottom): numbers of elements added before and after the last
         dimension, then the one before it, or one number for all; at most the size; negative numbers
@@ -3937,7 +3938,8 @@ class CircularPad2d(Layer):
 
 
 class CircularPad3d(Layer):
-    """Pads the last 3 dimensions of the input by elements of its other end, as if it were a ring.
+    """Pads the last 3 dimensions of the input with elements from their other ends, as if they were
+    rings.
 
     padding: (left, right, top, bottom, front, back): numbers of elements added before and after the
         last dimension, then those before it, or one number for all; at most the size; negative
@@ -4538,7 +4540,7 @@ class FractionalMaxPool3d(Layer):
 class RNN(Layer):
     """An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
     Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-    weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
+    weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the reverse direction end in _reverse; all are
     initialized uniformly in [-k, k] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
     batch_sizes, int64, is the number of rows of each step of packed rows.
 
@@ -4619,7 +4621,7 @@ class LSTM(Layer):
     where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
     bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
     weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-    of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
+    of the reverse direction end in _reverse; all are initialized uniformly in [-k, k] with k =
     1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
     rows of each step of packed rows.
 
@@ -4705,7 +4707,7 @@ class GRU(Layer):
     where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T + bias_hh,
     r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and the last
     ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and bias_hh_lk, those
-    of the other direction end in _reverse; all are initialized uniformly in [-k, k] with k =
+    of the reverse direction end in _reverse; all are initialized uniformly in [-k, k] with k =
     1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of rows of each
     step of packed rows.
 
@@ -4942,7 +4944,7 @@ class Unflatten(Layer):
     """Divides a dimension into several.
 
     dim: dimension to divide
-    unflattened_size: sizes in its place; one may be -1, which is the size that fits
+    unflattened_size: sizes in its place; one may be -1 and is inferred
     """
 
     __module__ = "tt.nn"
@@ -4967,13 +4969,13 @@ class Unflatten(Layer):
 
 
 class Upsample(Layer):
-    """Resizes the dimensions behind the first two to size or by scale_factor.
+    """Resizes the dimensions after the first two to size or by scale_factor.
 
     size: spatial sizes of the result, or one number for all
     scale_factor: factor of all spatial sizes, instead of size
     mode: how values between elements are computed: linear for one spatial dimension, bilinear or
         bicubic for two, trilinear for three, the others for any
-    align_corners: whether the centres of the corner elements of input and result coincide, instead
+    align_corners: whether the centers of the corner elements of input and result coincide, instead
         of their edges
     recompute_scale_factor: whether to compute the factors from the rounded sizes
     scale_d: factor of the third spatial size from the end, instead of scale_factor
@@ -5121,7 +5123,7 @@ class CosineSimilarity(Layer):
     """Computes the cosine of the angle between vectors along dim: x1 . x2 / (|x1| |x2|).
 
     dim: dimension of the vectors
-    eps: smallest norm by which is divided
+    eps: lower bound of the norms, which are divisors
     """
 
     __module__ = "tt.nn"

@@ -593,8 +593,8 @@ class RAdam(NativeOptimizer):
 class ASGD(NativeOptimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992): p = p * (1 - lambd * eta) -
     eta
-    * g, where eta = lr / (1 + lambd * lr * step)^alpha is that of the step before. The state ax is
-    the average of p over the steps after t0.
+    * g, with eta = lr / (1 + lambd * lr * step)^alpha from the previous step. The state ax is the
+    average of p over the steps after t0.
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: learning rate
@@ -658,8 +658,8 @@ class Rprop(NativeOptimizer):
     """Resilient backpropagation (Riedmiller and Braun 1993), for gradients of all data at once:
     each
     element has a step size of its own, which grows by etas[1] while its gradient keeps its sign and
-    shrinks by etas[0] when the sign changes; then the element rests for a step. Only the sign of
-    the gradient is used.
+    shrinks by etas[0] when the sign changes; in that case the element skips a step. Only the sign
+    of the gradient is used.
 
     params: parameters to optimize: leaf tensors of a floating-point or complex dtype
     lr: first step size of every element

@@ -165,7 +165,7 @@ impl SoftshrinkOpts {
     pub fn new() -> SoftshrinkOpts {
         Self::default()
     }
-    /// By how much absolute values shrink; not negative; default: 0.5.
+    /// Amount by which absolute values shrink; not negative; default: 0.5.
     #[must_use]
     pub fn lambd(mut self, value: f64) -> SoftshrinkOpts {
         self.0.set |= sys::TT_NN_SOFTSHRINK_LAMBD;
@@ -222,7 +222,7 @@ impl ThresholdOpts {
 /// Computes x if x \> threshold, else value, elementwise.
 ///
 /// - `threshold`: largest input that is replaced
-/// - `value`: what replaces it
+/// - `value`: its replacement
 #[doc(alias = "Threshold")]
 pub fn threshold(threshold: f64, value: f64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -232,7 +232,7 @@ pub fn threshold(threshold: f64, value: f64) -> Result<Module> {
 /// Computes x if x \> threshold, else value, elementwise.
 ///
 /// - `threshold`: largest input that is replaced
-/// - `value`: what replaces it
+/// - `value`: its replacement
 #[doc(alias = "Threshold")]
 pub fn threshold_with(threshold: f64, value: f64, opts: ThresholdOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -333,7 +333,7 @@ impl Dropout1dOpts {
     pub fn new() -> Dropout1dOpts {
         Self::default()
     }
-    /// Probability of a channel to be zeroed, in \[0, 1\]; default: 0.5.
+    /// Probability of zeroing a channel, in \[0, 1\]; default: 0.5.
     #[must_use]
     pub fn p(mut self, value: f64) -> Dropout1dOpts {
         self.0.set |= sys::TT_NN_DROPOUT1D_P;
@@ -373,7 +373,7 @@ impl Dropout2dOpts {
     pub fn new() -> Dropout2dOpts {
         Self::default()
     }
-    /// Probability of a channel to be zeroed, in \[0, 1\]; default: 0.5.
+    /// Probability of zeroing a channel, in \[0, 1\]; default: 0.5.
     #[must_use]
     pub fn p(mut self, value: f64) -> Dropout2dOpts {
         self.0.set |= sys::TT_NN_DROPOUT2D_P;
@@ -413,7 +413,7 @@ impl Dropout3dOpts {
     pub fn new() -> Dropout3dOpts {
         Self::default()
     }
-    /// Probability of a channel to be zeroed, in \[0, 1\]; default: 0.5.
+    /// Probability of zeroing a channel, in \[0, 1\]; default: 0.5.
     #[must_use]
     pub fn p(mut self, value: f64) -> Dropout3dOpts {
         self.0.set |= sys::TT_NN_DROPOUT3D_P;
@@ -453,7 +453,7 @@ impl AlphaDropoutOpts {
     pub fn new() -> AlphaDropoutOpts {
         Self::default()
     }
-    /// Probability of a element to be dropped, in \[0, 1\]; default: 0.5.
+    /// Probability of dropping an element, in \[0, 1\]; default: 0.5.
     #[must_use]
     pub fn p(mut self, value: f64) -> AlphaDropoutOpts {
         self.0.set |= sys::TT_NN_ALPHA_DROPOUT_P;
@@ -493,7 +493,7 @@ impl FeatureAlphaDropoutOpts {
     pub fn new() -> FeatureAlphaDropoutOpts {
         Self::default()
     }
-    /// Probability of a channel to be dropped, in \[0, 1\]; default: 0.5.
+    /// Probability of dropping a channel, in \[0, 1\]; default: 0.5.
     #[must_use]
     pub fn p(mut self, value: f64) -> FeatureAlphaDropoutOpts {
         self.0.set |= sys::TT_NN_FEATURE_ALPHA_DROPOUT_P;
@@ -753,7 +753,7 @@ impl GaussianNllLossOpts {
         self.0.full = value as i32;
         self
     }
-    /// Smallest variance by which is divided; default: 1e-6.
+    /// Lower bound of the variances, which are divisors; default: 1e-6.
     #[must_use]
     pub fn eps(mut self, value: f64) -> GaussianNllLossOpts {
         self.0.set |= sys::TT_NN_GAUSSIAN_NLL_LOSS_EPS;
@@ -887,7 +887,7 @@ impl MarginRankingLossOpts {
     pub fn new() -> MarginRankingLossOpts {
         Self::default()
     }
-    /// By how much the inputs should differ; default: 0.0.
+    /// Difference that the inputs should have; default: 0.0.
     #[must_use]
     pub fn margin(mut self, value: f64) -> MarginRankingLossOpts {
         self.0.set |= sys::TT_NN_MARGIN_RANKING_LOSS_MARGIN;
@@ -927,7 +927,7 @@ impl TripletMarginLossOpts {
     pub fn new() -> TripletMarginLossOpts {
         Self::default()
     }
-    /// How much farther the negative should be; positive; default: 1.0.
+    /// Difference that the distances should have; positive; default: 1.0.
     #[must_use]
     pub fn margin(mut self, value: f64) -> TripletMarginLossOpts {
         self.0.set |= sys::TT_NN_TRIPLET_MARGIN_LOSS_MARGIN;
@@ -1035,7 +1035,7 @@ impl<'a> MultiMarginLossOpts<'a> {
         self.0.p = value;
         self
     }
-    /// By how much the target's score should exceed the others; default: 1.0.
+    /// Amount by which the target's score should exceed the others; default: 1.0.
     #[must_use]
     pub fn margin(mut self, value: f64) -> MultiMarginLossOpts<'a> {
         self.0.set |= sys::TT_NN_MULTI_MARGIN_LOSS_MARGIN;
@@ -1275,8 +1275,8 @@ impl EmbeddingOpts {
     pub fn new() -> EmbeddingOpts {
         Self::default()
     }
-    /// Index of a row that is initialized to 0 and gets no gradient; negative counts from the end;
-    /// default: none.
+    /// Index of a row that is initialized to 0 and receives no gradient; a negative index counts
+    /// from the end; default: none.
     #[must_use]
     pub fn padding_idx(mut self, value: i64) -> EmbeddingOpts {
         self.0.set |= sys::TT_NN_EMBEDDING_PADDING_IDX;
@@ -1434,7 +1434,7 @@ impl DropoutOpts {
     pub fn new() -> DropoutOpts {
         Self::default()
     }
-    /// Probability of an element to be zeroed, in \[0, 1\]; default: 0.5.
+    /// Probability of zeroing an element, in \[0, 1\]; default: 0.5.
     #[must_use]
     pub fn p(mut self, value: f64) -> DropoutOpts {
         self.0.set |= sys::TT_NN_DROPOUT_P;
@@ -4168,8 +4168,8 @@ impl SyncBatchNormOpts {
     }
 }
 
-/// Batch normalisation of input (N, C, …) of any number of dimensions from 2. The batch is that of
-/// this process.
+/// Batch normalization of input (N, C, …) with at least 2 dimensions. The batch is that of this
+/// process.
 ///
 /// - `num_features`: C, the number of channels
 #[doc(alias = "SyncBatchNorm")]
@@ -4178,8 +4178,8 @@ pub fn sync_batch_norm(num_features: i64) -> Result<Module> {
     unsafe { call1(|c, out| sys::tt_nn_sync_batch_norm(c, num_features, std::ptr::null(), out)) }
 }
 
-/// Batch normalisation of input (N, C, …) of any number of dimensions from 2. The batch is that of
-/// this process.
+/// Batch normalization of input (N, C, …) with at least 2 dimensions. The batch is that of this
+/// process.
 ///
 /// - `num_features`: C, the number of channels
 #[doc(alias = "SyncBatchNorm")]
@@ -4220,7 +4220,8 @@ impl CrossMapLrn2dOpts {
 }
 
 /// Divides input (N, C, H, W) by (k + alpha / size \* s)^beta, where s is the sum of the squares of
-/// the channels around each: as many on both sides, size in all, or size - 1 if size is even.
+/// the channels around each one: equally many on both sides, size in all, or size - 1 if size is
+/// even.
 ///
 /// - `size`: number of channels
 #[doc(alias = "CrossMapLRN2d")]
@@ -4230,7 +4231,8 @@ pub fn cross_map_lrn2d(size: i64) -> Result<Module> {
 }
 
 /// Divides input (N, C, H, W) by (k + alpha / size \* s)^beta, where s is the sum of the squares of
-/// the channels around each: as many on both sides, size in all, or size - 1 if size is even.
+/// the channels around each one: equally many on both sides, size in all, or size - 1 if size is
+/// even.
 ///
 /// - `size`: number of channels
 #[doc(alias = "CrossMapLRN2d")]
@@ -4271,7 +4273,7 @@ impl LocalResponseNormOpts {
 }
 
 /// Divides input (N, C, …) by (k + alpha / size \* s)^beta, where s is the sum of the squares of
-/// the size channels around each.
+/// the size channels around each one.
 ///
 /// - `size`: number of channels in a sum
 #[doc(alias = "LocalResponseNorm")]
@@ -4281,7 +4283,7 @@ pub fn local_response_norm(size: i64) -> Result<Module> {
 }
 
 /// Divides input (N, C, …) by (k + alpha / size \* s)^beta, where s is the sum of the squares of
-/// the size channels around each.
+/// the size channels around each one.
 ///
 /// - `size`: number of channels in a sum
 #[doc(alias = "LocalResponseNorm")]
@@ -4294,7 +4296,7 @@ pub fn local_response_norm_with(size: i64, opts: LocalResponseNormOpts) -> Resul
 ///
 /// - `padding`: (left, right): numbers of elements added before and after the last dimension, or
 ///   one number for all; negative numbers remove elements
-/// - `value`: what is added
+/// - `value`: value of the added elements
 #[doc(alias = "ConstantPad1d")]
 pub fn constant_pad1d(padding: &[i64], value: f64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -4308,7 +4310,7 @@ pub fn constant_pad1d(padding: &[i64], value: f64) -> Result<Module> {
 ///
 /// - `padding`: (left, right, top, bottom): numbers of elements added before and after the last
 ///   dimension, then the one before it, or one number for all; negative numbers remove elements
-/// - `value`: what is added
+/// - `value`: value of the added elements
 #[doc(alias = "ConstantPad2d")]
 pub fn constant_pad2d(padding: &[i64], value: f64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -4323,7 +4325,7 @@ pub fn constant_pad2d(padding: &[i64], value: f64) -> Result<Module> {
 /// - `padding`: (left, right, top, bottom, front, back): numbers of elements added before and after
 ///   the last dimension, then those before it, or one number for all; negative numbers remove
 ///   elements
-/// - `value`: what is added
+/// - `value`: value of the added elements
 #[doc(alias = "ConstantPad3d")]
 pub fn constant_pad3d(padding: &[i64], value: f64) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -4405,7 +4407,7 @@ pub fn reflection_pad3d(padding: &[i64]) -> Result<Module> {
     }
 }
 
-/// Pads the last dimension of the input by copies of the elements at its borders.
+/// Pads the last dimension of the input with copies of the elements at its borders.
 ///
 /// - `padding`: (left, right): numbers of elements added before and after the last dimension, or
 ///   one number for all; negative numbers remove elements
@@ -4417,7 +4419,7 @@ pub fn replication_pad1d(padding: &[i64]) -> Result<Module> {
     }
 }
 
-/// Pads the last 2 dimensions of the input by copies of the elements at its borders.
+/// Pads the last 2 dimensions of the input with copies of the elements at its borders.
 ///
 /// - `padding`: (left, right, top, bottom): numbers of elements added before and after the last
 ///   dimension, then the one before it, or one number for all; negative numbers remove elements
@@ -4429,7 +4431,7 @@ pub fn replication_pad2d(padding: &[i64]) -> Result<Module> {
     }
 }
 
-/// Pads the last 3 dimensions of the input by copies of the elements at its borders.
+/// Pads the last 3 dimensions of the input with copies of the elements at its borders.
 ///
 /// - `padding`: (left, right, top, bottom, front, back): numbers of elements added before and after
 ///   the last dimension, then those before it, or one number for all; negative numbers remove
@@ -4442,7 +4444,7 @@ pub fn replication_pad3d(padding: &[i64]) -> Result<Module> {
     }
 }
 
-/// Pads the last dimension of the input by elements of its other end, as if it were a ring.
+/// Pads the last dimension of the input with elements from its other end, as if it were a ring.
 ///
 /// - `padding`: (left, right): numbers of elements added before and after the last dimension, or
 ///   one number for all; at most the size; negative numbers remove elements
@@ -4454,7 +4456,8 @@ pub fn circular_pad1d(padding: &[i64]) -> Result<Module> {
     }
 }
 
-/// Pads the last 2 dimensions of the input by elements of its other end, as if it were a ring.
+/// Pads the last 2 dimensions of the input with elements from their other ends, as if they were
+/// rings.
 ///
 /// - `padding`: (left, right, top, bottom): numbers of elements added before and after the last
 ///   dimension, then the one before it, or one number for all; at most the size; negative numbers
@@ -4467,7 +4470,8 @@ pub fn circular_pad2d(padding: &[i64]) -> Result<Module> {
     }
 }
 
-/// Pads the last 3 dimensions of the input by elements of its other end, as if it were a ring.
+/// Pads the last 3 dimensions of the input with elements from their other ends, as if they were
+/// rings.
 ///
 /// - `padding`: (left, right, top, bottom, front, back): numbers of elements added before and after
 ///   the last dimension, then those before it, or one number for all; at most the size; negative
@@ -5280,7 +5284,7 @@ impl RnnOpts {
 
 /// An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
 /// Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
+/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the reverse direction end in _reverse; all are
 /// initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
 /// batch_sizes, int64, is the number of rows of each step of packed rows.
 ///
@@ -5294,7 +5298,7 @@ pub fn rnn(input_size: i64, hidden_size: i64) -> Result<Module> {
 
 /// An Elman network: h = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu.
 /// Returns the states of all steps and the last ones. The parameters of layer k are weight_ih_lk,
-/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the other direction end in _reverse; all are
+/// weight_hh_lk, bias_ih_lk and bias_hh_lk, those of the reverse direction end in _reverse; all are
 /// initialized uniformly in \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros.
 /// batch_sizes, int64, is the number of rows of each step of packed rows.
 ///
@@ -5377,7 +5381,7 @@ impl LstmOpts {
 /// where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
 /// bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
 /// weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-/// of the other direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
+/// of the reverse direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
 /// 1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
 /// rows of each step of packed rows.
 ///
@@ -5393,7 +5397,7 @@ pub fn lstm(input_size: i64, hidden_size: i64) -> Result<Module> {
 /// where i, f, o are sigmoids and g is a tanh of x @ weight_ih.T + bias_ih + h @ weight_hh.T +
 /// bias_hh. Returns the states of all steps and the last h and c. The parameters of layer k are
 /// weight_ih_lk, weight_hh_lk, bias_ih_lk, bias_hh_lk and, with a projection, weight_hr_lk; those
-/// of the other direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
+/// of the reverse direction end in _reverse; all are initialized uniformly in \[-k, k\] with k =
 /// 1/sqrt(hidden_size). Without h_0 and c_0 both are zeros. batch_sizes, int64, is the number of
 /// rows of each step of packed rows.
 ///
@@ -5469,9 +5473,9 @@ impl GruOpts {
 /// h_n), where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
 /// bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and
 /// the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
-/// bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in \[-k,
-/// k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of
-/// rows of each step of packed rows.
+/// bias_hh_lk, those of the reverse direction end in _reverse; all are initialized uniformly in
+/// \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the
+/// number of rows of each step of packed rows.
 ///
 /// - `input_size`: number of features of the input
 /// - `hidden_size`: number of features of the state
@@ -5485,9 +5489,9 @@ pub fn gru(input_size: i64, hidden_size: i64) -> Result<Module> {
 /// h_n), where x_r, x_z, x_n are x @ weight_ih.T + bias_ih, h_r, h_z, h_n are h @ weight_hh.T +
 /// bias_hh, r = sigmoid(x_r + h_r) and z = sigmoid(x_z + h_z). Returns the states of all steps and
 /// the last ones. The parameters of layer k are weight_ih_lk, weight_hh_lk, bias_ih_lk and
-/// bias_hh_lk, those of the other direction end in _reverse; all are initialized uniformly in \[-k,
-/// k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the number of
-/// rows of each step of packed rows.
+/// bias_hh_lk, those of the reverse direction end in _reverse; all are initialized uniformly in
+/// \[-k, k\] with k = 1/sqrt(hidden_size). Without h_0 it is zeros. batch_sizes, int64, is the
+/// number of rows of each step of packed rows.
 ///
 /// - `input_size`: number of features of the input
 /// - `hidden_size`: number of features of the state
@@ -5676,7 +5680,7 @@ pub fn gru_cell_with(input_size: i64, hidden_size: i64, opts: GruCellOpts) -> Re
 /// Divides a dimension into several.
 ///
 /// - `dim`: dimension to divide
-/// - `unflattened_size`: sizes in its place; one may be -1, which is the size that fits
+/// - `unflattened_size`: sizes in its place; one may be -1 and is inferred
 #[doc(alias = "Unflatten")]
 pub fn unflatten(dim: i64, unflattened_size: &[i64]) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -5717,7 +5721,7 @@ impl<'a> UpsampleOpts<'a> {
         self.0.mode = value as i32;
         self
     }
-    /// Whether the centres of the corner elements of input and result coincide, instead of their
+    /// Whether the centers of the corner elements of input and result coincide, instead of their
     /// edges; default: none.
     #[must_use]
     pub fn align_corners(mut self, value: bool) -> UpsampleOpts<'a> {
@@ -5755,14 +5759,14 @@ impl<'a> UpsampleOpts<'a> {
     }
 }
 
-/// Resizes the dimensions behind the first two to size or by scale_factor.
+/// Resizes the dimensions after the first two to size or by scale_factor.
 #[doc(alias = "Upsample")]
 pub fn upsample() -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_upsample(c, std::ptr::null(), out)) }
 }
 
-/// Resizes the dimensions behind the first two to size or by scale_factor.
+/// Resizes the dimensions after the first two to size or by scale_factor.
 #[doc(alias = "Upsample")]
 pub fn upsample_with(opts: UpsampleOpts) -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -5894,7 +5898,7 @@ impl CosineSimilarityOpts {
         self.0.dim = value;
         self
     }
-    /// Smallest norm by which is divided; default: 1e-8.
+    /// Lower bound of the norms, which are divisors; default: 1e-8.
     #[must_use]
     pub fn eps(mut self, value: f64) -> CosineSimilarityOpts {
         self.0.set |= sys::TT_NN_COSINE_SIMILARITY_EPS;
@@ -6142,7 +6146,7 @@ impl TransformerEncoderLayerOpts {
         self.0.activation = value as i32;
         self
     }
-    /// Added to the variance by the normalisations; default: 1e-5.
+    /// Added to the variance by the normalizations; default: 1e-5.
     #[must_use]
     pub fn layer_norm_eps(mut self, value: f64) -> TransformerEncoderLayerOpts {
         self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_LAYER_NORM_EPS;
@@ -6156,7 +6160,7 @@ impl TransformerEncoderLayerOpts {
         self.0.batch_first = value as i32;
         self
     }
-    /// Whether to normalise before attention and linear layers instead of behind them; default:
+    /// Whether to normalize before attention and linear layers instead of after them; default:
     /// false.
     #[must_use]
     pub fn norm_first(mut self, value: bool) -> TransformerEncoderLayerOpts {
@@ -6164,7 +6168,7 @@ impl TransformerEncoderLayerOpts {
         self.0.norm_first = value as i32;
         self
     }
-    /// Whether linear layers and normalisations have biases; default: true.
+    /// Whether linear layers and normalizations have biases; default: true.
     #[must_use]
     pub fn bias(mut self, value: bool) -> TransformerEncoderLayerOpts {
         self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_LAYER_BIAS;
@@ -6187,7 +6191,7 @@ impl TransformerEncoderLayerOpts {
     }
 }
 
-/// Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+/// Self-attention, then two linear layers, each added to its input and normalized (Vaswani et al.
 /// 2017). A mask is bool, true where a key is excluded, or is added to the scores. The children are
 /// self_attn, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
 ///
@@ -6202,7 +6206,7 @@ pub fn transformer_encoder_layer(d_model: i64, nhead: i64) -> Result<Module> {
     }
 }
 
-/// Self-attention, then two linear layers, each added to its input and normalised (Vaswani et al.
+/// Self-attention, then two linear layers, each added to its input and normalized (Vaswani et al.
 /// 2017). A mask is bool, true where a key is excluded, or is added to the scores. The children are
 /// self_attn, linear1, dropout, linear2, norm1, norm2, dropout1 and dropout2.
 ///
@@ -6244,7 +6248,7 @@ impl TransformerDecoderLayerOpts {
         self.0.activation = value as i32;
         self
     }
-    /// Added to the variance by the normalisations; default: 1e-5.
+    /// Added to the variance by the normalizations; default: 1e-5.
     #[must_use]
     pub fn layer_norm_eps(mut self, value: f64) -> TransformerDecoderLayerOpts {
         self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_LAYER_NORM_EPS;
@@ -6258,7 +6262,7 @@ impl TransformerDecoderLayerOpts {
         self.0.batch_first = value as i32;
         self
     }
-    /// Whether to normalise before attention and linear layers instead of behind them; default:
+    /// Whether to normalize before attention and linear layers instead of after them; default:
     /// false.
     #[must_use]
     pub fn norm_first(mut self, value: bool) -> TransformerDecoderLayerOpts {
@@ -6266,7 +6270,7 @@ impl TransformerDecoderLayerOpts {
         self.0.norm_first = value as i32;
         self
     }
-    /// Whether linear layers and normalisations have biases; default: true.
+    /// Whether linear layers and normalizations have biases; default: true.
     #[must_use]
     pub fn bias(mut self, value: bool) -> TransformerDecoderLayerOpts {
         self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_LAYER_BIAS;
@@ -6290,7 +6294,7 @@ impl TransformerDecoderLayerOpts {
 }
 
 /// Self-attention, attention to the memory of an encoder, then two linear layers, each added to its
-/// input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+/// input and normalized (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
 /// added to the scores. The children are self_attn, multihead_attn, linear1, dropout, linear2,
 /// norm1, norm2, norm3, dropout1, dropout2 and dropout3.
 ///
@@ -6306,7 +6310,7 @@ pub fn transformer_decoder_layer(d_model: i64, nhead: i64) -> Result<Module> {
 }
 
 /// Self-attention, attention to the memory of an encoder, then two linear layers, each added to its
-/// input and normalised (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+/// input and normalized (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
 /// added to the scores. The children are self_attn, multihead_attn, linear1, dropout, linear2,
 /// norm1, norm2, norm3, dropout1, dropout2 and dropout3.
 ///

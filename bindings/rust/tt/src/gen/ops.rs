@@ -1527,8 +1527,9 @@ impl Tensor {
                 dst.raw()))
         }
     }
-    /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
-    /// elements share the gradient equally; one that equals a number has it alone.
+    /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where
+    /// self equals a bound that is a tensor, both share the gradient equally; where it equals a
+    /// number, self receives all of it.
     ///
     /// - `min`: lower bounds, or one number
     #[inline]
@@ -1557,8 +1558,9 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_clamp_min_into(c, self.raw(), min.raw(), dst.raw())) }
     }
-    /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Equal
-    /// elements share the gradient equally; one that equals a number has it alone.
+    /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where
+    /// self equals a bound that is a tensor, both share the gradient equally; where it equals a
+    /// number, self receives all of it.
     ///
     /// - `min`: lower bounds, or one number
     #[doc(alias = "clamp_min")]
@@ -1607,8 +1609,9 @@ impl Tensor {
                 dst.raw()) })
         }
     }
-    /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
-    /// elements share the gradient equally; one that equals a number has it alone.
+    /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
+    /// equals a bound that is a tensor, both share the gradient equally; where it equals a number,
+    /// self receives all of it.
     ///
     /// - `max`: upper bounds, or one number
     #[inline]
@@ -1637,8 +1640,9 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_clamp_max_into(c, self.raw(), max.raw(), dst.raw())) }
     }
-    /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Equal
-    /// elements share the gradient equally; one that equals a number has it alone.
+    /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
+    /// equals a bound that is a tensor, both share the gradient equally; where it equals a number,
+    /// self receives all of it.
     ///
     /// - `max`: upper bounds, or one number
     #[doc(alias = "clamp_max")]
@@ -1688,7 +1692,7 @@ impl Tensor {
         }
     }
     /// Computes the elementwise maximum with broadcasting; where one element is nan, the result is
-    /// the other one. Where both are equal, self has the gradient.
+    /// the other one. Where both are equal, self receives the gradient.
     #[inline]
     pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1705,7 +1709,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_fmax_into(c, self.raw(), other.raw(), dst.raw())) }
     }
     /// Computes the elementwise minimum with broadcasting; where one element is nan, the result is
-    /// the other one. Where both are equal, self has the gradient.
+    /// the other one. Where both are equal, self receives the gradient.
     #[inline]
     pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1724,7 +1728,7 @@ impl Tensor {
     /// Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
     /// count as negative.
     ///
-    /// - `other`: tensor or number whose signs are taken
+    /// - `other`: tensor or number that gives the signs
     #[inline]
     pub fn copysign(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1753,7 +1757,7 @@ impl Tensor {
     /// Gives each element of self the sign of other, elementwise with broadcasting; -0.0 and -nan
     /// count as negative.
     ///
-    /// - `other`: tensor or number whose signs are taken
+    /// - `other`: tensor or number that gives the signs
     #[doc(alias = "copysign")]
     #[inline]
     pub fn copysign_scalar(&self, other: impl Into<Scalar>) -> Result<Tensor> {
@@ -1801,7 +1805,8 @@ impl Tensor {
                 dst.raw()) })
         }
     }
-    /// Computes sqrt(self^2 + other^2), elementwise with broadcasting, without overflow in between.
+    /// Computes sqrt(self^2 + other^2), elementwise with broadcasting, without intermediate
+    /// overflow.
     #[inline]
     pub fn hypot(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1827,8 +1832,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_hypot_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes log(exp(self) + exp(other)), elementwise with broadcasting, without overflow in
-    /// between.
+    /// Computes log(exp(self) + exp(other)), elementwise with broadcasting, without intermediate
+    /// overflow.
     #[inline]
     pub fn logaddexp(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1845,7 +1850,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_logaddexp_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes log2(2^self + 2^other), elementwise with broadcasting, without overflow in between.
+    /// Computes log2(2^self + 2^other), elementwise with broadcasting, without intermediate
+    /// overflow.
     #[inline]
     pub fn logaddexp2(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1892,8 +1898,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_heaviside_into(c, self.raw(), values.raw(), dst.raw())) }
     }
-    /// Gives the number next to self, among those of the dtype, in the direction of other,
-    /// elementwise with broadcasting. The gradient is that of self.
+    /// Returns the next representable number after self in the direction of other, elementwise with
+    /// broadcasting. The gradient passes to self.
     #[inline]
     pub fn nextafter(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -2003,7 +2009,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_ldexp_into(c, self.raw(), other.raw(), dst.raw())) }
     }
     /// Splits each element into mantissa \* 2^exponent with 0.5 \<= |mantissa| \< 1 and an int32
-    /// exponent. 0, infinities and nan are their own mantissas.
+    /// exponent. The mantissa of 0, infinities and nan is the element itself.
     #[inline]
     pub fn frexp(&self) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -3773,7 +3779,7 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_isclose(c, self.raw(), other.raw(), &opts.0, o0)) }
     }
-    /// Tests for each element whether it is among test_elements. nan is among none.
+    /// Tests whether each element is in test_elements. nan equals nothing.
     ///
     /// - `test_elements`: tensor of any shape
     #[inline]
@@ -3820,7 +3826,7 @@ impl Tensor {
 
 /// # Complex numbers
 impl Tensor {
-    /// Makes complex numbers of their real and imaginary parts, elementwise with broadcasting.
+    /// Makes complex numbers from their real and imaginary parts, elementwise with broadcasting.
     ///
     /// - `real`: real parts
     /// - `imag`: imaginary parts, of the dtype of real
@@ -3887,8 +3893,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_angle_into(c, self.raw(), dst.raw())) }
     }
-    /// Computes the complex conjugate; a real tensor is returned as it is. Unlike in PyTorch, the
-    /// result of a complex tensor is no view.
+    /// Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the
+    /// result for a complex tensor is a copy, not a view.
     #[inline]
     pub fn conj(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -3922,27 +3928,27 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_conj_physical_into(c, self.raw(), dst.raw())) }
     }
-    /// Returns self: no tensor of tt has a conjugation that is still to be done.
+    /// Returns self: tt conjugates at once and never defers it.
     #[inline]
     pub fn resolve_conj(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_resolve_conj(c, self.raw(), o0)) }
     }
-    /// Returns self: no tensor of tt has a negation that is still to be done.
+    /// Returns self: tt negates at once and never defers it.
     #[inline]
     pub fn resolve_neg(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_resolve_neg(c, self.raw(), o0)) }
     }
-    /// Returns a view of complex numbers as pairs of real ones: a new last dimension holds the real
-    /// and the imaginary part.
+    /// Returns a view of complex numbers as pairs of real numbers: a new last dimension holds the
+    /// real and the imaginary part.
     #[inline]
     pub fn view_as_real(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_view_as_real(c, self.raw(), o0)) }
     }
-    /// Returns a view of pairs of real numbers as complex ones. The last dimension holds the parts:
-    /// it must have size 2 and stride 1, and the other strides must be even.
+    /// Returns a view of pairs of real numbers as complex numbers. The last dimension holds the
+    /// parts: it must have size 2 and stride 1, and the other strides must be even.
     #[inline]
     pub fn view_as_complex(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4432,8 +4438,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_fft_ifft_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes the discrete Fourier transform of real numbers along a dimension: its first n / 2 +
-    /// 1 elements, of which the others are the conjugates.
+    /// Computes the first n / 2 + 1 elements of the discrete Fourier transform of real numbers
+    /// along a dimension; the others are their conjugates.
     #[inline]
     pub fn fft_rfft(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4637,8 +4643,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_fft_ifft2_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes the discrete Fourier transform of real numbers along two dimensions, of the last
-    /// one only the first n / 2 + 1 elements.
+    /// Computes the discrete Fourier transform of real numbers along two dimensions. The last
+    /// dimension of the result holds only the first n / 2 + 1 elements.
     #[inline]
     pub fn fft_rfft2(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4672,8 +4678,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_fft_rfft2_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, of
-    /// the last one only given by the first n / 2 + 1 elements.
+    /// Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions,
+    /// given by the first n / 2 + 1 elements of the last one.
     #[inline]
     pub fn fft_irfft2(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4708,7 +4714,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_fft_irfft2_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the discrete Fourier transform of a signal with Hermitian symmetry along two
-    /// dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+    /// dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
     #[inline]
     pub fn fft_hfft2(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4743,7 +4749,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_fft_hfft2_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the inverse of fft_hfft2: the inverse transform of real numbers along two
-    /// dimensions, of the last one only the first n / 2 + 1 elements.
+    /// dimensions. The last dimension of the result holds only the first n / 2 + 1 elements.
     #[inline]
     pub fn fft_ihfft2(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4845,8 +4851,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_fft_ifftn_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes the discrete Fourier transform of real numbers along several dimensions, of the
-    /// last one only the first n / 2 + 1 elements.
+    /// Computes the discrete Fourier transform of real numbers along several dimensions. The last
+    /// dimension of the result holds only the first n / 2 + 1 elements.
     #[inline]
     pub fn fft_rfftn(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4881,7 +4887,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_fft_rfftn_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the inverse of fft_rfftn: real numbers from their spectrum along several
-    /// dimensions, of the last one only given by the first n / 2 + 1 elements.
+    /// dimensions, given by the first n / 2 + 1 elements of the last one.
     #[inline]
     pub fn fft_irfftn(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4916,7 +4922,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_fft_irfftn_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
-    /// dimensions, of the last one only given by the first n / 2 + 1 elements. The result is real.
+    /// dimensions, given by the first n / 2 + 1 elements of the last one. The result is real.
     #[inline]
     pub fn fft_hfftn(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -4951,7 +4957,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_fft_hfftn_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the inverse of fft_hfftn: the inverse transform of real numbers along several
-    /// dimensions, of the last one only the first n / 2 + 1 elements.
+    /// dimensions. The last dimension of the result holds only the first n / 2 + 1 elements.
     #[inline]
     pub fn fft_ihfftn(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5026,8 +5032,8 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_stft(c, self.raw(), n_fft, &opts.0, o0)) }
     }
-    /// Computes the inverse of stft: the signal that fits best, by least squares, to the spectra of
-    /// its frames.
+    /// Computes the inverse of stft: the least-squares estimate of a signal from the spectra of its
+    /// frames.
     ///
     /// - `input`: spectra of shape (frequencies, frames) or (batch, frequencies, frames)
     /// - `n_fft`: length of the transform of a frame
@@ -5072,7 +5078,7 @@ impl Tensor {
     /// their elements.
     ///
     /// - `input`: (N, C \* kernel, L) or (C \* kernel, L), where kernel is the number of elements
-    ///   and L that of the windows
+    ///   of a window and L the number of windows
     /// - `output_size`: rows and columns of the image, or one number for both
     /// - `kernel_size`: rows and columns of a window, or one number for both; likewise for the
     ///   arguments below
@@ -5212,7 +5218,7 @@ impl Tensor {
     ///
     /// - `dim`: dimension to index
     /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
-    /// - `source`: values to add: the shape of self, with the length of index in dim
+    /// - `source`: values to add: the shape of self, with size len(index) in dim
     #[inline]
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -5567,7 +5573,7 @@ impl Tensor {
     ///
     /// - `dim`: dimension to index
     /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
-    /// - `source`: values to write: the shape of self, with the length of index in dim
+    /// - `source`: values to write: the shape of self, with size len(index) in dim
     #[inline]
     pub fn index_copy(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -6002,7 +6008,7 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_masked_scatter_(c, self.raw(), mask.raw(), source.raw())) }
     }
-    /// Returns the indices of the nonzero elements. It is nonzero by NumPy's name.
+    /// Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
     #[inline]
     pub fn argwhere(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -6124,7 +6130,7 @@ impl Tensor {
     ///
     /// - `dim`: dimension to index
     /// - `index`: 1-D or 0-D integer tensor of positions in \[0, self.shape\[dim\])
-    /// - `source`: values to combine: the shape of self, with the length of index in dim
+    /// - `source`: values to combine: the shape of self, with size len(index) in dim
     /// - `reduce`: how values are combined
     #[inline]
     pub fn index_reduce(&self, dim: i64, index: &Tensor, source: &Tensor, reduce: IndexReduce)
@@ -6243,8 +6249,8 @@ impl Tensor {
         unsafe { call(|c| sys::tt_nuclear_norm_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and
-    /// U in one matrix. pivots\[i\] counts from 1: row i was exchanged with that one. info is 0, or
-    /// the first position, from 1, of a zero on the diagonal of U.
+    /// U in one matrix. Row i was exchanged with row pivots\[i\], which counts from 1. info is 0,
+    /// or the first position, from 1, of a zero on the diagonal of U.
     ///
     /// - `input`: (…, m, n)
     #[inline]
@@ -6298,7 +6304,7 @@ impl Tensor {
         }
     }
     /// Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and
-    /// U in one matrix. pivots\[i\] counts from 1: row i was exchanged with that one.
+    /// U in one matrix. Row i was exchanged with row pivots\[i\], which counts from 1.
     ///
     /// - `input`: (…, m, n)
     #[inline]
@@ -6726,7 +6732,7 @@ impl Tensor {
         unsafe { call1(|c, o0| sys::tt_det(c, self.raw(), o0)) }
     }
     /// Computes the sign and the logarithm of the absolute value of the determinants of matrices.
-    /// The sign of a complex one is a number of absolute value 1; that of 0 is 0.
+    /// The sign of a complex determinant is a number of absolute value 1; the sign of 0 is 0.
     ///
     /// - `input`: (…, n, n)
     #[inline]
@@ -6776,7 +6782,7 @@ impl Tensor {
             call(|c| sys::tt_slogdet_into(c, self.raw(), dst_sign.raw(), dst_logabsdet.raw()))
         }
     }
-    /// Computes the logarithms of the determinants of matrices; nan for a negative one.
+    /// Computes the logarithms of the determinants of matrices; nan for a negative determinant.
     ///
     /// - `input`: (…, n, n)
     #[inline]
@@ -7287,7 +7293,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_linalg_eigvalsh_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no
-    /// order. Eigenvectors have norm 1.
+    /// particular order. Eigenvectors have norm 1.
     ///
     /// - `input`: (…, n, n)
     #[inline]
@@ -7314,7 +7320,7 @@ impl Tensor {
                 dst_eigenvectors.raw()))
         }
     }
-    /// Computes the eigenvalues of square matrices: complex numbers, in no order.
+    /// Computes the eigenvalues of square matrices: complex numbers, in no particular order.
     ///
     /// - `input`: (…, n, n)
     #[inline]
@@ -7609,7 +7615,7 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_linalg_matrix_norm_str_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Computes the condition numbers of matrices, ||A|| \* ||A^-1||; inf for a singular one.
+    /// Computes the condition numbers of matrices, ||A|| \* ||A^-1||; inf for a singular matrix.
     ///
     /// - `input`: (…, m, n); (…, n, n) unless p is 2, -2 or absent
     #[inline]
@@ -7646,7 +7652,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_linalg_cond_into(c, self.raw(), &opts.0, dst.raw())) }
     }
     /// Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a
-    /// singular one.
+    /// singular matrix.
     ///
     /// - `input`: (…, n, n)
     /// - `p`: the norm
@@ -7756,7 +7762,7 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_pinverse(c, self.raw(), &opts.0, o0)) }
     }
-    /// Computes the X of smallest norm that minimises || A @ X - other ||.
+    /// Computes the X of smallest norm that minimizes || A @ X - other ||.
     ///
     /// - `input`: A, (…, m, n)
     /// - `other`: (…, m, k)
@@ -8573,11 +8579,11 @@ impl Tensor {
             call1(|c, o0| sys::tt_multi_margin_loss(c, self.raw(), target.raw(), &opts.0, o0))
         }
     }
-    /// Sums max(0, 1 - input\[t\] + input\[c\]) over all targets t and all classes c that are none,
-    /// divides it by the number of classes, and reduces it.
+    /// Sums max(0, 1 - input\[t\] + input\[c\]) over all targets t and all classes c that are not
+    /// targets, divides it by the number of classes, and reduces it.
     ///
     /// - `input`: scores: (N, C) or (C)
-    /// - `target`: classes of each row, which end before the first -1; has the shape of input
+    /// - `target`: classes of each row, up to the first -1; has the shape of input
     #[inline]
     pub fn multilabel_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -9945,12 +9951,12 @@ impl Tensor {
 
 /// # Quant
 impl Tensor {
-    /// Rounds input to the numbers that integers with this scale and zero point stand for:
+    /// Rounds input to the numbers that integers with this scale and zero point represent:
     /// (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) \* scale. The
     /// gradient passes where the integer is not clamped.
     ///
-    /// - `scale`: difference of two neighbouring numbers, positive
-    /// - `zero_point`: integer that stands for 0, in \[quant_min, quant_max\]
+    /// - `scale`: difference between neighbouring numbers, positive
+    /// - `zero_point`: integer that represents 0, in \[quant_min, quant_max\]
     /// - `quant_min`: smallest integer
     /// - `quant_max`: largest integer
     #[inline]
@@ -9965,8 +9971,8 @@ impl Tensor {
     /// Like fake_quantize_per_tensor_affine, with scale and zero point as tensors of one element.
     /// They get no gradient.
     ///
-    /// - `scale`: difference of two neighbouring numbers, one element
-    /// - `zero_point`: integer that stands for 0, one element
+    /// - `scale`: difference between neighbouring numbers, one element
+    /// - `zero_point`: integer that represents 0, one element
     /// - `quant_min`: smallest integer
     /// - `quant_max`: largest integer
     #[doc(alias = "fake_quantize_per_tensor_affine")]
@@ -9996,11 +10002,11 @@ impl Tensor {
                 zero_point.raw(), axis, quant_min, quant_max, o0))
         }
     }
-    /// Quantises input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
+    /// Quantizes input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
     /// Halves round to even.
     ///
-    /// - `scale`: difference of two neighbouring numbers, positive
-    /// - `zero_point`: integer that stands for 0, in \[quant_min, quant_max\]
+    /// - `scale`: difference between neighbouring numbers, positive
+    /// - `zero_point`: integer that represents 0, in \[quant_min, quant_max\]
     /// - `quant_min`: smallest integer
     /// - `quant_max`: largest integer
     /// - `dtype`: integer dtype of the result, which must hold quant_min and quant_max
@@ -10013,12 +10019,12 @@ impl Tensor {
                 quant_max, dtype as i32, o0))
         }
     }
-    /// Computes the float32 numbers that integers stand for: (input - zero_point) \* scale.
+    /// Computes the float32 numbers that integers represent: (input - zero_point) \* scale.
     ///
-    /// - `scale`: difference of two neighbouring numbers, positive
-    /// - `zero_point`: integer that stands for 0, in \[quant_min, quant_max\]
-    /// - `quant_min`: smallest integer, which does not change the result
-    /// - `quant_max`: largest integer, which does not change the result
+    /// - `scale`: difference between neighbouring numbers, positive
+    /// - `zero_point`: integer that represents 0, in \[quant_min, quant_max\]
+    /// - `quant_min`: smallest integer, accepted for compatibility
+    /// - `quant_max`: largest integer, accepted for compatibility
     /// - `dtype`: dtype of input
     #[inline]
     pub fn dequantize_per_tensor(&self, scale: f64, zero_point: i64, quant_min: i64, quant_max: i64,
@@ -10051,8 +10057,8 @@ impl Tensor {
     /// - `scales`: (input.shape\[axis\])
     /// - `zero_points`: (input.shape\[axis\]); none: 0
     /// - `axis`: dimension of the channels
-    /// - `quant_min`: smallest integer, which does not change the result
-    /// - `quant_max`: largest integer, which does not change the result
+    /// - `quant_min`: smallest integer, accepted for compatibility
+    /// - `quant_max`: largest integer, accepted for compatibility
     /// - `dtype`: dtype of input
     #[inline]
     pub fn dequantize_per_channel(&self, scales: &Tensor, zero_points: Option<&Tensor>, axis: i64,
@@ -10074,7 +10080,7 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_int_mm(c, self.raw(), mat2.raw(), o0)) }
     }
-    /// Computes linear of quantised input and weight in integers, as float32: the sum over in of
+    /// Computes linear of quantized input and weight in integers, as float32: the sum over in of
     /// (input - input_zero_point) \* weight, times input_scale \* weight_scale, plus bias.
     ///
     /// - `input`: (…, in), int8 or uint8
@@ -10101,11 +10107,11 @@ impl Tensor {
                 input_zero_point.raw(), weight.raw(), weight_scale.raw(), &opts.0, o0))
         }
     }
-    /// Computes conv2d of quantised input and weight in integers, as float32. Padding stands for 0.
+    /// Computes conv2d of quantized input and weight in integers, as float32. Padding counts as 0.
     ///
     /// - `input`: (N, C, H, W), int8 or uint8
     /// - `input_scale`: scale of input, positive
-    /// - `input_zero_point`: integer of the dtype of input that stands for 0
+    /// - `input_zero_point`: integer of the dtype of input that represents 0
     /// - `weight`: (out, C / groups, kh, kw), int8 with zero point 0
     /// - `weight_scale`: one element, or (out)
     #[inline]
@@ -12398,10 +12404,10 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_vander(c, self.raw(), &opts.0, o0)) }
     }
-    /// Returns the maxima of the elements up to each along dim, and their indices: the last ones of
-    /// equal elements. nan counts as the maximum.
+    /// Returns the cumulative maxima along dim and their indices; among equal elements the last is
+    /// taken. nan counts as the maximum.
     ///
-    /// - `dim`: dimension to walk along
+    /// - `dim`: dimension to scan along
     #[inline]
     pub fn cummax(&self, dim: i64) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -12424,10 +12430,10 @@ impl Tensor {
             call(|c| sys::tt_cummax_into(c, self.raw(), dim, dst_values.raw(), dst_indices.raw()))
         }
     }
-    /// Returns the minima of the elements up to each along dim, and their indices: the last ones of
-    /// equal elements. nan counts as the minimum.
+    /// Returns the cumulative minima along dim and their indices; among equal elements the last is
+    /// taken. nan counts as the minimum.
     ///
-    /// - `dim`: dimension to walk along
+    /// - `dim`: dimension to scan along
     #[inline]
     pub fn cummin(&self, dim: i64) -> Result<(Tensor, Tensor)> {
         let mut o1 = std::ptr::null_mut();
@@ -12450,9 +12456,9 @@ impl Tensor {
             call(|c| sys::tt_cummin_into(c, self.raw(), dim, dst_values.raw(), dst_indices.raw()))
         }
     }
-    /// Computes log(sum(exp(x))) of the elements up to each along dim, without overflow.
+    /// Computes the cumulative log(sum(exp(x))) along dim, without overflow.
     ///
-    /// - `dim`: dimension to walk along
+    /// - `dim`: dimension to scan along
     #[inline]
     pub fn logcumsumexp(&self, dim: i64) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -12470,7 +12476,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_logcumsumexp_into(c, self.raw(), dim, dst.raw())) }
     }
     /// Estimates the derivative of a function along each dimension from its values at equal
-    /// distances: by central differences, at the borders by one-sided ones.
+    /// distances: by central differences, and by one-sided differences at the borders.
     ///
     /// - `input`: values of the function
     #[inline]
@@ -12490,7 +12496,7 @@ impl Tensor {
         }
     }
     /// Estimates the derivative of a function along each dimension from its values at given points:
-    /// by differences of second order, at the borders by one-sided ones.
+    /// by differences of second order, and by one-sided differences at the borders.
     ///
     /// - `input`: values of the function
     /// - `spacing`: the points along each listed dimension, 1-D
@@ -13312,8 +13318,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_histc_into(c, self.raw(), &opts.0, dst.raw())) }
     }
-    /// Counts the elements in bins of equal width, or adds up their weights. A bin has its left
-    /// edge, the last one both. Elements outside the range are not counted.
+    /// Counts the elements in bins of equal width, or adds up their weights. A bin includes its
+    /// left edge; the last bin includes both. Elements outside the range are not counted.
     ///
     /// - `bins`: number of bins, at least 1
     #[inline]
@@ -13365,8 +13371,8 @@ impl Tensor {
                 dst_bin_edges.raw()))
         }
     }
-    /// Counts the elements in bins with the given edges, or adds up their weights. A bin has its
-    /// left edge, the last one both. Elements outside the edges are not counted.
+    /// Counts the elements in bins with the given edges, or adds up their weights. A bin includes
+    /// its left edge; the last bin includes both. Elements outside the edges are not counted.
     ///
     /// - `bins`: ascending edges, 1-D, of the dtype of self
     #[inline]
@@ -13530,7 +13536,7 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_erfinv_into(c, self.raw(), dst.raw())) }
     }
-    /// Computes exp(x^2) \* erfc(x), elementwise, without overflow or underflow in between.
+    /// Computes exp(x^2) \* erfc(x), elementwise, without intermediate overflow or underflow.
     #[inline]
     pub fn erfcx(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -13833,7 +13839,7 @@ impl Tensor {
                 _ => sys::tt_xlog1py_scalar_into(c, self.raw(), &other.raw(), dst.raw()) })
         }
     }
-    /// Computes the regularised lower incomplete Gamma function P(self, other), elementwise with
+    /// Computes the regularized lower incomplete Gamma function P(self, other), elementwise with
     /// broadcasting. self has no gradient.
     ///
     /// - `input`: shape parameter a, not negative
@@ -13863,7 +13869,7 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_igamma_into(c, self.raw(), other.raw(), dst.raw())) }
     }
-    /// Computes the regularised upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
+    /// Computes the regularized upper incomplete Gamma function Q(self, other) = 1 - igamma(self,
     /// other), elementwise with broadcasting. self has no gradient.
     ///
     /// - `input`: shape parameter a, not negative
@@ -16098,9 +16104,9 @@ pub unsafe fn fft_rfftfreq_with_into(n: i64, d: f64, opts: FftRfftfreqOpts, dst:
     unsafe { call(|c| sys::tt_fft_rfftfreq_into(c, n, d, &opts.0, dst.raw())) }
 }
 /// Computes the product of two or more matrices, in the order with the fewest multiplications.
-/// The first and the last one may be vectors: a row and a column.
+/// The first may be a vector, taken as a row, and the last a vector, taken as a column.
 ///
-/// - `tensors`: 2 to 256 matrices with fitting sizes
+/// - `tensors`: 2 to 256 matrices whose sizes match
 #[inline]
 pub fn linalg_multi_dot(tensors: &[impl Borrow<Tensor>]) -> Result<Tensor> {
     let tensors = raw_list(tensors);
@@ -16144,7 +16150,7 @@ pub fn einsum(equation: &str, operands: &[impl Borrow<Tensor>]) -> Result<Tensor
 }
 /// Computes the product of several matrices in the order that needs the fewest multiplications.
 ///
-/// - `matrices`: 1 to 256 matrices with fitting sizes
+/// - `matrices`: 1 to 256 matrices whose sizes match
 #[inline]
 pub fn chain_matmul(matrices: &[impl Borrow<Tensor>]) -> Result<Tensor> {
     let matrices = raw_list(matrices);

@@ -1748,8 +1748,7 @@ impl FftFftOpts {
         self.0.dim = value;
         self
     }
-    /// What a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n); forward:
-    /// 1 / n; default: "backward".
+    /// Factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftFftOpts {
         self.0.set |= sys::TT_FFT_FFT_NORM;
@@ -1780,8 +1779,7 @@ impl FftIfftOpts {
         self.0.dim = value;
         self
     }
-    /// What a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-    /// forward: 1; default: "backward".
+    /// Factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIfftOpts {
         self.0.set |= sys::TT_FFT_IFFT_NORM;
@@ -1812,8 +1810,7 @@ impl FftRfftOpts {
         self.0.dim = value;
         self
     }
-    /// What a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n); forward:
-    /// 1 / n; default: "backward".
+    /// Factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftRfftOpts {
         self.0.set |= sys::TT_FFT_RFFT_NORM;
@@ -1844,8 +1841,7 @@ impl FftIrfftOpts {
         self.0.dim = value;
         self
     }
-    /// What a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-    /// forward: 1; default: "backward".
+    /// Factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIrfftOpts {
         self.0.set |= sys::TT_FFT_IRFFT_NORM;
@@ -1876,8 +1872,7 @@ impl FftHfftOpts {
         self.0.dim = value;
         self
     }
-    /// What a transform with the sign - is multiplied by: backward: 1; ortho: 1 / sqrt(n); forward:
-    /// 1 / n; default: "backward".
+    /// Factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftHfftOpts {
         self.0.set |= sys::TT_FFT_HFFT_NORM;
@@ -1908,8 +1903,7 @@ impl FftIhfftOpts {
         self.0.dim = value;
         self
     }
-    /// What a transform with the sign + is multiplied by: backward: 1 / n; ortho: 1 / sqrt(n);
-    /// forward: 1; default: "backward".
+    /// Factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIhfftOpts {
         self.0.set |= sys::TT_FFT_IHFFT_NORM;
@@ -1943,8 +1937,8 @@ impl<'a> FftFft2Opts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+    /// N; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftFft2Opts<'a> {
         self.0.set |= sys::TT_FFT_FFT2_NORM;
@@ -1978,8 +1972,8 @@ impl<'a> FftIfft2Opts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+    /// 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIfft2Opts<'a> {
         self.0.set |= sys::TT_FFT_IFFT2_NORM;
@@ -2013,8 +2007,8 @@ impl<'a> FftRfft2Opts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+    /// N; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftRfft2Opts<'a> {
         self.0.set |= sys::TT_FFT_RFFT2_NORM;
@@ -2048,8 +2042,8 @@ impl<'a> FftIrfft2Opts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+    /// 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIrfft2Opts<'a> {
         self.0.set |= sys::TT_FFT_IRFFT2_NORM;
@@ -2083,8 +2077,8 @@ impl<'a> FftHfft2Opts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+    /// N; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftHfft2Opts<'a> {
         self.0.set |= sys::TT_FFT_HFFT2_NORM;
@@ -2118,8 +2112,8 @@ impl<'a> FftIhfft2Opts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+    /// 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIhfft2Opts<'a> {
         self.0.set |= sys::TT_FFT_IHFFT2_NORM;
@@ -2145,7 +2139,7 @@ impl<'a> FftFftnOpts<'a> {
         self.0.n_s = value.len() as i64;
         self
     }
-    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    /// Dimensions to transform; default: the last ones, one for each entry of s; all without s.
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> FftFftnOpts<'a> {
         self.0.set |= sys::TT_FFT_FFTN_DIM;
@@ -2153,8 +2147,8 @@ impl<'a> FftFftnOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+    /// N; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftFftnOpts<'a> {
         self.0.set |= sys::TT_FFT_FFTN_NORM;
@@ -2180,7 +2174,7 @@ impl<'a> FftIfftnOpts<'a> {
         self.0.n_s = value.len() as i64;
         self
     }
-    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    /// Dimensions to transform; default: the last ones, one for each entry of s; all without s.
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> FftIfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_IFFTN_DIM;
@@ -2188,8 +2182,8 @@ impl<'a> FftIfftnOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+    /// 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_IFFTN_NORM;
@@ -2215,7 +2209,7 @@ impl<'a> FftRfftnOpts<'a> {
         self.0.n_s = value.len() as i64;
         self
     }
-    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    /// Dimensions to transform; default: the last ones, one for each entry of s; all without s.
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> FftRfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_RFFTN_DIM;
@@ -2223,8 +2217,8 @@ impl<'a> FftRfftnOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+    /// N; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftRfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_RFFTN_NORM;
@@ -2250,7 +2244,7 @@ impl<'a> FftIrfftnOpts<'a> {
         self.0.n_s = value.len() as i64;
         self
     }
-    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    /// Dimensions to transform; default: the last ones, one for each entry of s; all without s.
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> FftIrfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_IRFFTN_DIM;
@@ -2258,8 +2252,8 @@ impl<'a> FftIrfftnOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+    /// 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIrfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_IRFFTN_NORM;
@@ -2285,7 +2279,7 @@ impl<'a> FftHfftnOpts<'a> {
         self.0.n_s = value.len() as i64;
         self
     }
-    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    /// Dimensions to transform; default: the last ones, one for each entry of s; all without s.
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> FftHfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_HFFTN_DIM;
@@ -2293,8 +2287,8 @@ impl<'a> FftHfftnOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign - is multiplied by, for N elements in all: backward: 1;
-    /// ortho: 1 / sqrt(N); forward: 1 / N; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1 /
+    /// N; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftHfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_HFFTN_NORM;
@@ -2320,7 +2314,7 @@ impl<'a> FftIhfftnOpts<'a> {
         self.0.n_s = value.len() as i64;
         self
     }
-    /// Dimensions to transform; default: the last ones, as many as s has entries; without s all.
+    /// Dimensions to transform; default: the last ones, one for each entry of s; all without s.
     #[must_use]
     pub fn dim(mut self, value: &'a [i64]) -> FftIhfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_IHFFTN_DIM;
@@ -2328,8 +2322,8 @@ impl<'a> FftIhfftnOpts<'a> {
         self.0.n_dim = value.len() as i64;
         self
     }
-    /// What a transform with the sign + is multiplied by, for N elements in all: backward: 1 / N;
-    /// ortho: 1 / sqrt(N); forward: 1; default: "backward".
+    /// Factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N); forward:
+    /// 1; default: "backward".
     #[must_use]
     pub fn norm(mut self, value: FftNorm) -> FftIhfftnOpts<'a> {
         self.0.set |= sys::TT_FFT_IHFFTN_NORM;
@@ -2459,7 +2453,7 @@ impl<'a> StftOpts<'a> {
         self.0.center = value as i32;
         self
     }
-    /// What these elements are; default: "reflect".
+    /// How these elements are filled; default: "reflect".
     #[must_use]
     pub fn pad_mode(mut self, value: Padding) -> StftOpts<'a> {
         self.0.set |= sys::TT_STFT_PAD_MODE;
@@ -2551,7 +2545,7 @@ impl<'a> IstftOpts<'a> {
         self.0.onesided = value as i32;
         self
     }
-    /// Length of the signal; default: what the frames cover.
+    /// Length of the signal; default: the length that the frames cover.
     #[must_use]
     pub fn length(mut self, value: i64) -> IstftOpts<'a> {
         self.0.set |= sys::TT_ISTFT_LENGTH;
@@ -2643,15 +2637,15 @@ impl GridSampleOpts {
     pub fn new() -> GridSampleOpts {
         Self::default()
     }
-    /// Bilinear, also of three dimensions; nearest; bicubic: of two; default: "bilinear".
+    /// Bilinear: also for three dimensions; nearest; bicubic: for two only; default: "bilinear".
     #[must_use]
     pub fn mode(mut self, value: GridMode) -> GridSampleOpts {
         self.0.set |= sys::TT_GRID_SAMPLE_MODE;
         self.0.mode = value as i32;
         self
     }
-    /// Zeros: elements beyond the border are 0; border: they are the nearest ones; reflection: they
-    /// are reflected at the border; default: "zeros".
+    /// Value of elements beyond the border. zeros: 0; border: the nearest element; reflection: the
+    /// element reflected at the border; default: "zeros".
     #[must_use]
     pub fn padding_mode(mut self, value: GridPadding) -> GridSampleOpts {
         self.0.set |= sys::TT_GRID_SAMPLE_PADDING_MODE;
@@ -2869,7 +2863,7 @@ impl NonzeroStaticOpts {
     pub fn new() -> NonzeroStaticOpts {
         Self::default()
     }
-    /// What fills the rows for which there is no nonzero element; default: -1.
+    /// Value of the rows that are left when the nonzero elements run out; default: -1.
     #[must_use]
     pub fn fill_value(mut self, value: i64) -> NonzeroStaticOpts {
         self.0.set |= sys::TT_NONZERO_STATIC_FILL_VALUE;
@@ -6850,14 +6844,14 @@ impl<'a> DiffOpts<'a> {
     pub fn new() -> DiffOpts<'a> {
         Self::default()
     }
-    /// Values put before self along dim; default: none.
+    /// Values prepended to self along dim; default: none.
     #[must_use]
     pub fn prepend(mut self, value: &'a Tensor) -> DiffOpts<'a> {
         self.0.set |= sys::TT_DIFF_PREPEND;
         self.0.prepend = value.raw();
         self
     }
-    /// Values put behind self along dim; default: none.
+    /// Values appended to self along dim; default: none.
     #[must_use]
     pub fn append(mut self, value: &'a Tensor) -> DiffOpts<'a> {
         self.0.set |= sys::TT_DIFF_APPEND;
@@ -6874,7 +6868,7 @@ impl TrapezoidOpts {
     pub fn new() -> TrapezoidOpts {
         Self::default()
     }
-    /// Distance of the points, without x; default: 1.
+    /// Distance between the points, without x; default: 1.
     #[must_use]
     pub fn dx(mut self, value: impl Into<Scalar>) -> TrapezoidOpts {
         self.0.set |= sys::TT_TRAPEZOID_DX;
@@ -6898,7 +6892,7 @@ impl CumulativeTrapezoidOpts {
     pub fn new() -> CumulativeTrapezoidOpts {
         Self::default()
     }
-    /// Distance of the points, without x; default: 1.
+    /// Distance between the points, without x; default: 1.
     #[must_use]
     pub fn dx(mut self, value: impl Into<Scalar>) -> CumulativeTrapezoidOpts {
         self.0.set |= sys::TT_CUMULATIVE_TRAPEZOID_DX;
@@ -6946,7 +6940,7 @@ impl<'a> GradientOpts<'a> {
     pub fn new() -> GradientOpts<'a> {
         Self::default()
     }
-    /// Distance of neighbours; default: 1.
+    /// Distance between neighbours; default: 1.
     #[must_use]
     pub fn spacing(mut self, value: impl Into<Scalar>) -> GradientOpts<'a> {
         self.0.set |= sys::TT_GRADIENT_SPACING;
@@ -7344,7 +7338,7 @@ impl QuantileOpts {
         self.0.keepdim = value as i32;
         self
     }
-    /// What is taken between two elements; default: "linear".
+    /// How a quantile between two elements is computed; default: "linear".
     #[must_use]
     pub fn interpolation(mut self, value: Quantile) -> QuantileOpts {
         self.0.set |= sys::TT_QUANTILE_INTERPOLATION;
@@ -7375,7 +7369,7 @@ impl QuantileScalarOpts {
         self.0.keepdim = value as i32;
         self
     }
-    /// What is taken between two elements; default: "linear".
+    /// How a quantile between two elements is computed; default: "linear".
     #[must_use]
     pub fn interpolation(mut self, value: Quantile) -> QuantileScalarOpts {
         self.0.set |= sys::TT_QUANTILE_SCALAR_INTERPOLATION;
@@ -7406,7 +7400,7 @@ impl NanquantileOpts {
         self.0.keepdim = value as i32;
         self
     }
-    /// What is taken between two elements; default: "linear".
+    /// How a quantile between two elements is computed; default: "linear".
     #[must_use]
     pub fn interpolation(mut self, value: Quantile) -> NanquantileOpts {
         self.0.set |= sys::TT_NANQUANTILE_INTERPOLATION;
@@ -7437,7 +7431,7 @@ impl NanquantileScalarOpts {
         self.0.keepdim = value as i32;
         self
     }
-    /// What is taken between two elements; default: "linear".
+    /// How a quantile between two elements is computed; default: "linear".
     #[must_use]
     pub fn interpolation(mut self, value: Quantile) -> NanquantileScalarOpts {
         self.0.set |= sys::TT_NANQUANTILE_SCALAR_INTERPOLATION;
@@ -7492,7 +7486,7 @@ impl<'a> BincountOpts<'a> {
         self.0.weights = value.raw();
         self
     }
-    /// Least length of the result; default: 0.
+    /// Smallest length of the result; default: 0.
     #[must_use]
     pub fn minlength(mut self, value: i64) -> BincountOpts<'a> {
         self.0.set |= sys::TT_BINCOUNT_MINLENGTH;

@@ -260,7 +260,7 @@ impl Interpolation {
     }
 }
 
-/// What the elements beyond the border are.
+/// How elements beyond the border are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -284,7 +284,7 @@ impl Padding {
     }
 }
 
-/// How values are combined with those that they meet.
+/// How values are combined with those at the same position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -349,7 +349,7 @@ impl CdistMode {
     }
 }
 
-/// How values are combined with those that they meet.
+/// How values are combined with those at the same position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -375,7 +375,7 @@ impl ScatterReduce {
     }
 }
 
-/// How values are combined with those that they meet.
+/// How values are combined with those at the same position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -399,7 +399,7 @@ impl IndexReduce {
     }
 }
 
-/// What is taken between two elements.
+/// How a quantile between two elements is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -467,7 +467,7 @@ impl Anneal {
     }
 }
 
-/// What the elements beyond the border of a convolution are.
+/// How the padding of a convolution is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -513,7 +513,7 @@ impl AutoPadding {
     }
 }
 
-/// What an Elman network applies to the sum of its products.
+/// The activation of an Elman network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -555,7 +555,7 @@ impl GridMode {
     }
 }
 
-/// What the elements beyond the border are.
+/// How elements beyond the border are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -708,7 +708,7 @@ impl Triangle {
     }
 }
 
-/// What a layer of a transformer applies between its linear layers.
+/// The activation between the linear layers of a transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
