@@ -35,14 +35,18 @@ void Verifier::check_value(int32_t i) const {
   if (v.out >= 0 &&
       (v.node < 0 || v.out >= g_.nodes[v.node].outs.size() || g_.nodes[v.node].outs[v.out] != i))
     fail(code_, "value {} is not result {} of node {}", i, v.out, v.node);
+  const auto overflows = [&] {
+    fail(code_, "value {}: {} with strides {} overflows", i, v.sizes.span(), v.strides.span());
+  };
   int64_t low = 0, high = item_size(v.dtype);
   for (int64_t d = 0; d < v.ndim(); d++) {
     int64_t reach;
     if (v.sizes[d] == 0) return;
     if (__builtin_mul_overflow(v.sizes[d] - 1, v.strides[d], &reach) ||
-        __builtin_mul_overflow(reach, item_size(v.dtype), &reach) ||
-        __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
-      fail(code_, "value {}: {} with strides {} overflows", i, v.sizes.span(), v.strides.span());
+        __builtin_mul_overflow(reach, item_size(v.dtype), &reach))
+      overflows();
+    int64_t& bound = reach < 0 ? low : high;
+    if (__builtin_add_overflow(bound, reach, &bound)) overflows();
   }
   if (v.offset + low < 0 || v.offset > g_.storages[v.storage].bytes - high)
     fail(code_, "value {}: {} with strides {} at byte {} leaves its storage of {} bytes", i,

@@ -365,7 +365,7 @@ TEST(Heap, MemAllocFailsWithOom) {
   arena_release(a);
 }
 
-TEST(Arena, GoesWithItsLastBlock) {
+TEST(Arena, IsFreedWithItsLastBlock) {
   for (size_t bytes : {100, 100000}) {
     Host host;
     Arena* a = arena_new(&host.table);
@@ -379,7 +379,7 @@ TEST(Arena, GoesWithItsLastBlock) {
   }
 }
 
-TEST(Arena, GoesWhileAnotherThreadLives) {
+TEST(Arena, IsFreedWhileAnotherThreadLives) {
   Host host;
   Arena* a = arena_new(&host.table);
   std::atomic<int> step{0};
@@ -436,7 +436,7 @@ TEST(Arena, ReleaseRacesWithFrees) {
   }
 }
 
-TEST(Arena, ManyThreadsComeAndGo) {
+TEST(Arena, ManyThreadsStartAndEnd) {
   Host host;
   Arena* a = arena_new(&host.table);
   std::mutex lock;

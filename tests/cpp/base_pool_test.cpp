@@ -129,7 +129,7 @@ int settled(int want) {
   return threads_now();
 }
 
-TEST_F(Pools, ThreadsStartLateAndGo) {
+TEST_F(Pools, ThreadsStartOnDemandAndEnd) {
   const int before = count_threads();
   pool_set_threads(pool, 4);
   EXPECT_EQ(settled(before), before);

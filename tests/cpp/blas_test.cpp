@@ -98,7 +98,7 @@ TEST(Blas, IsCalledByOneThreadAtATime) {
   EXPECT_EQ(wrong[0] + wrong[1], 0);
 }
 
-TEST(Blas, LeavesAloneWhatItCannotServe) {
+TEST(Blas, DeclinesWhatItCannotServe) {
   std::vector<double> x(size_t(400 * 400 * 2));
   MatmulPlan p;
   matmul_build_2d(&p, TT_F64, 200, 200, 200, x.data(), 400, 2, x.data(), 200, 1,

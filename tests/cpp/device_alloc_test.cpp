@@ -180,7 +180,7 @@ TEST_F(DeviceAllocTest, OutOfMemory) {
 }
 
 // A nearly full device has no room for a segment, but for the block.
-TEST_F(DeviceAllocTest, TakesNoMoreThanNeededIfThatIsAllThereIs) {
+TEST_F(DeviceAllocTest, TakesNoMoreThanNeededWhenMemoryIsShort) {
   capacity = kMiB;
   DeviceBlock* a = device_alloc_get(pool[0], 1000);
   ASSERT_TRUE(a);

@@ -799,7 +799,7 @@ TEST(Elementwise, CopyConvertsEveryDtypeToEveryOther) {
       }
 }
 
-TEST(Elementwise, MovesNeverLookAtTheValues) {
+TEST(Elementwise, MovesKeepEveryBit) {
   // where and masked_fill keep the bits of signalling nans and of bools other than 0 and 1.
   for (int32_t t : kSet_all) {
     const int64_t n = 333;

@@ -211,7 +211,7 @@ TEST(Index, LargeNestsAreSplit) {
 }
 
 // An index may change after it was checked: an invalid one counts as 0 in every loop.
-TEST(Index, OneThatHasLeftItsRangeStandsForTheFirst) {
+TEST(Index, AnIndexOutOfRangeReadsTheFirstElement) {
   for (const Scattered& s : cases())
     for (int32_t index_dtype : {TT_I64, TT_I32}) {
       const int64_t n_a = product(s.a_size);
@@ -402,7 +402,7 @@ TEST(Index, Nonzero) {
 
 // Elements that become zero or nonzero after they were counted: as many positions are written as
 // were counted.
-TEST(Index, NonzeroOfWhatHasChanged) {
+TEST(Index, NonzeroOfAMaskThatChangedMeanwhile) {
   const int64_t n = 40000;
   const int64_t size[] = {n / 40, 40};
   for (int isa = 0; isa <= best_isa(); isa++)

@@ -124,7 +124,7 @@ void for_each(void (*test)(const Case&, int isa)) {
 }
 
 // The first test of this program: nothing has opened SLEEF.
-TEST(Sleef, IsNotOpenBeforeItIsWanted) {
+TEST(Sleef, IsOpenedAtTheFirstUse) {
   EXPECT_STREQ(sleef_state(), TT_SLEEF ? "not loaded" : "off");
   for_each([](const Case& c, int isa) {
     EXPECT_EQ(sleef_function(c.id, Isa(isa)), nullptr);

@@ -59,6 +59,6 @@ def test_learns_and_is_evaluated_bit_equal(tmp_path):
         (["--data", os.devnull], "0 rows, more than 1500 are needed"),
     ],
 )
-def test_what_is_wrong_is_named(args, text, tmp_path):
+def test_wrong_input_is_named(args, text, tmp_path):
     done = run(*args, cwd=tmp_path)
     assert done.returncode == 1 and text in done.stderr and "Traceback" not in done.stderr

@@ -321,7 +321,7 @@ def test_the_server_tests_itself(trained):
     assert float(re.fullmatch(r"accuracy (\d+\.\d) %", second).group(1)) > 90
 
 
-def test_the_server_answers_what_is_wrong_and_goes_on(trained):
+def test_the_server_answers_errors_and_continues(trained):
     data = ROOT / "examples/data/digits.csv"
     command = [PROGRAMS / "serve_digits", "--model", trained, "--address", "127.0.0.1:0"]
     environment = ENVIRONMENT | {"LD_LIBRARY_PATH": str(BUILD)}

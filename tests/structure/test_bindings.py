@@ -81,7 +81,7 @@ def page_rows(head):
     return text[text.index(head) :].partition("\n\n")[0].splitlines()[2:]
 
 
-def test_the_names_of_python_lead_somewhere():
+def test_names_of_python_resolve():
     sys.path.insert(0, str(ROOT / "bindings/python"))
     for name in sorted({row[HEAD.index("python")] for row in ROWS}):
         if name.startswith("- "):
@@ -94,7 +94,7 @@ def test_the_names_of_python_lead_somewhere():
             found = getattr(found, part)
 
 
-def test_the_names_of_rust_and_julia_are_defined():
+def test_names_of_rust_and_julia_are_defined():
     """By name alone: cargo and Julia compile the rest."""
     for language, folder, suffix in (
         ("rust", "bindings/rust/tt/src", "*.rs"),

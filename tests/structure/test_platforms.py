@@ -43,7 +43,7 @@ def elsewhere():
 
 
 @per_file(elsewhere())
-def test_system_is_asked_in_base_only(path):
+def test_system_is_named_in_base_only(path):
     if str(path.relative_to(ROOT)).startswith(SYSTEM_CALLERS):
         return
     text = path.read_text()
@@ -52,12 +52,12 @@ def test_system_is_asked_in_base_only(path):
 
 
 @per_file(elsewhere())
-def test_vector_unit_is_asked_where_it_is_listed(path):
+def test_vector_unit_is_named_in_listed_files_only(path):
     found = PROCESSOR.search(path.read_text())
     name = str(path.relative_to(ROOT))
     assert bool(found) <= (name in INTRINSICS), f"{name} asks for {found and found.group(1)}"
 
 
-def test_list_has_no_file_that_asks_no_more():
+def test_the_list_has_no_stale_file():
     for name in sorted(INTRINSICS):
         assert PROCESSOR.search((ROOT / name).read_text()), f"{name} can leave the list"

@@ -37,7 +37,7 @@ def unpack(archive, folder):
     return top
 
 
-def test_sums_are_true(packages):
+def test_checksums_are_right(packages):
     lines = packages["SHA256SUMS"].read_text().splitlines()
     assert len(lines) == len(packages) - 1 == 3
     for line in lines:

@@ -237,7 +237,7 @@ end
     thrown(() -> 2 ^ a, ArgumentError)
 end
 
-@testset "shown among others" begin
+@testset "shown in containers" begin
     @test summary(a) == "2×3 Tensor of Float64"
     @test occursin("2×3 Tensor of Float64  3-element Tensor of Float64",
         repr("text/plain", reshape([a, v], 1, 2)))

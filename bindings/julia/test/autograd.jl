@@ -86,7 +86,7 @@ end
     @test in_a_process("TT.manual_seed(2);") == in_a_process("TT.manual_seed(2);")
 end
 
-@testset "functions with gradients of their own" begin
+@testset "custom functions" begin
     seen = Ref{Any}()
     function cube_forward(c, x)
         save_for_backward(c, x)

@@ -27,7 +27,7 @@ end
     thrown(() -> register_hook(g -> g, tensor([1.0])), TT.AutogradError)
 end
 
-@testset "exceptions come out as themselves" begin
+@testset "exceptions are passed on" begin
     x = tensor([1.0, 2]; requires_grad=true)
     h = x .* 1
     register_hook(g -> throw(Odd(3)), h)
@@ -95,7 +95,7 @@ end
     @test isempty(blocks)
 end
 
-@testset "what ended callbacks held is let go" begin
+@testset "ended callbacks release what they held" begin
     collected() = (TT.ones(1); GC.gc(); GC.gc(); TT.poll(); length(TT.HELD))
     before = collected()
     function run()
@@ -113,7 +113,7 @@ end
     @test collected() == before
 end
 
-@testset "operators of one's own, profiler, trace" begin
+@testset "custom operators, profiler, trace" begin
     TT.register_op("jl_times(x: Tensor, k: Int) -> Tensor",
         (x, k) -> x .* k; backward=(grads, args, results) -> grads[1] .* args[2])
     x = tensor([1.0, 2]; requires_grad=true)

@@ -42,7 +42,7 @@ mktempdir() do folder
         @test occursin("torch.save", thrown(() -> torch_load(file), TT.FormatError).message)
     end
 
-    @testset "a training goes on" begin
+    @testset "a training resumes" begin
         function make()
             manual_seed(1)
             m = nn.Linear(3, 1)

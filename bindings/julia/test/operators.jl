@@ -219,7 +219,7 @@ smooth(x; slope=0.5) = ifelse.(x > 2, x, slope * x)
 kept = Tensor[]
 remembered(x) = (y = x .* 1; push!(kept, y.values); y)
 
-@testset "functions of one's own in dots" begin
+@testset "user-defined functions in dots" begin
     f(x) = exp(-x^2) / (1 + abs(x)) - max(x, 2) % 3
     g(x, y) = muladd(x, y, 1) + clamp(x, 1, 2) ^ 2 - 2 ^ x + inv(y) * one(x)
     @test near(f.(a), f.(A))

@@ -173,7 +173,7 @@ constexpr void (*kPixelTiles[kTileCols])(const PixelTile&) = {
 // The taps of a window at `at` that read the image [lead, end), and not the border: [tap_from,
 // tap_to) of k taps, dil apart.
 TT_INLINE int64_t tap_from(int64_t lead, int64_t at, int64_t dil) {
-  return at >= lead ? 0 : (lead - at + dil - 1) / dil;
+  return at >= lead ? 0 : ceil_div(lead - at, dil);
 }
 TT_INLINE int64_t tap_to(int64_t end, int64_t at, int64_t dil, int64_t k) {
   const int64_t n = at >= end ? 0 : (end - at - 1) / dil + 1;

@@ -103,9 +103,9 @@ template <class T, int kN> struct ConvSource {
     for (const Line* l = line; l < line + lines; l++) {
       const T** to = out + l->row;
       const int64_t first = l->c2 + shift[2];
-      const int64_t left = g.size[2] - first;  // pixels of the source from there on
-      int64_t begin = first < 0 ? -first : 0;  // the rows of the line that are no padding
-      int64_t stop = left < 0 ? 0 : left;
+      const int64_t left = g.size[2] - first;   // pixels of the source from there on
+      int64_t begin = max<int64_t>(-first, 0);  // the rows of the line that are no padding
+      int64_t stop = max<int64_t>(left, 0);
       if (step != 1) {
         begin = steps(begin);
         stop = steps(stop);

@@ -57,12 +57,9 @@ static void advance(Stream* s, int64_t run) {
 }
 
 int64_t Stream::next_block(const void** block) noexcept {
-  const auto run_length = [&] {
-    const int64_t run = p.red_size[0] - odometer.at[0];
-    return run < left ? run : left;
-  };
+  const auto run_length = [&] { return min(p.red_size[0] - odometer.at[0], left); };
   if (!left) return 0;
-  const int64_t room = kBytes / ops.item < 1024 ? kBytes / ops.item : 1024;
+  const int64_t room = min<int64_t>(kBytes / ops.item, 1024);
   int64_t run = run_length();
   if (ops.native == p.dtype && p.red_stride[0] == ops.item && (run >= room || run == left)) {
     run = run < kDirectBytes / ops.item ? run : kDirectBytes / ops.item;

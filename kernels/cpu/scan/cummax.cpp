@@ -10,7 +10,8 @@ TT_ISA_BEGIN
 
 // A later element that equals the best one replaces it, and so does every nan.
 template <class V, bool kSmallest> TT_INLINE bool replaces(V x, V best) {
-  return (kSmallest ? x <= best : x >= best) ? best == best : x != x;
+  const bool at_least_as_good = kSmallest ? x <= best : x >= best;
+  return at_least_as_good ? best == best : x != x;
 }
 template <class V, bool kSmallest>
 TT_NOINLINE int32_t extremes(const CumExtremePlan& p, int64_t begin, int64_t end) {

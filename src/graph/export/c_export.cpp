@@ -89,6 +89,7 @@ class CExporter {
   void emit_linear();
   void emit_matmul();
   void emit_conv();
+  void begin_pool(const char* function);
   void emit_pool(bool max);
   void emit_adaptive_pool();
   void emit_softmax(const char* function);
@@ -532,19 +533,13 @@ void CExporter::emit_conv() {
   body_.add(call.span());
 }
 
-void CExporter::emit_pool(bool largest) {
-  const char* function = largest ? "max_pool2d" : "avg_pool2d";
+// The call of a pooling function as far as its operands and their sizes.
+void CExporter::begin_pool(const char* function) {
   use(function);
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
   if (x.ndim() != 4) refuse("an input that is not 4-d");
-  int64_t how[8], xs[4], ys[4];
-  for (int64_t i = 0; i < 2; i++) {
-    how[i] = item("kernel_size", i, 1);
-    how[2 + i] = item("stride", i, how[i]);
-    how[4 + i] = item("padding", i, 0);
-    how[6 + i] = largest ? item("dilation", i, 1) : 1;
-  }
+  int64_t xs[4], ys[4];
   add_strides(xs, x);
   add_strides(ys, y);
   const int64_t sizes[] = {x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[2], y.sizes[3]};
@@ -558,6 +553,18 @@ void CExporter::emit_pool(bool largest) {
   add_list(body_, {ys, 4});
   body_.add(", ");
   add_list(body_, {sizes, 6});
+}
+
+void CExporter::emit_pool(bool largest) {
+  const char* function = largest ? "max_pool2d" : "avg_pool2d";
+  int64_t how[8];
+  for (int64_t i = 0; i < 2; i++) {
+    how[i] = item("kernel_size", i, 1);
+    how[2 + i] = item("stride", i, how[i]);
+    how[4 + i] = item("padding", i, 0);
+    how[6 + i] = largest ? item("dilation", i, 1) : 1;
+  }
+  begin_pool(function);
   body_.add(", ");
   add_list(body_, {how, 8});
   if (!largest) {
@@ -568,24 +575,7 @@ void CExporter::emit_pool(bool largest) {
 }
 
 void CExporter::emit_adaptive_pool() {
-  use("adaptive_avg_pool2d");
-  const IrValue& x = value(tensor("self"));
-  const IrValue& y = value(node().outs[0]);
-  if (x.ndim() != 4) refuse("an input that is not 4-d");
-  int64_t xs[4], ys[4];
-  add_strides(xs, x);
-  add_strides(ys, y);
-  const int64_t sizes[] = {x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[2], y.sizes[3]};
-  body_.add("  adaptive_avg_pool2d(");
-  add_address(body_, tensor("self"));
-  body_.add(", ");
-  add_list(body_, {xs, 4});
-  body_.add(", ");
-  add_address(body_, node().outs[0]);
-  body_.add(", ");
-  add_list(body_, {ys, 4});
-  body_.add(", ");
-  add_list(body_, {sizes, 6});
+  begin_pool("adaptive_avg_pool2d");
   body_.add(");\n");
 }
 

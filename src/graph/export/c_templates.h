@@ -106,8 +106,9 @@ static void avg_pool2d(const float *x, const long *xs, float *y, const long *ys,
               sum += x[i * xs[0] + c * xs[1] + u * xs[2] + v * xs[3]];
               inside++;
             }
+          if (padded) inside = (bottom - top) * (right - left);
           y[i * ys[0] + c * ys[1] + r * ys[2] + s * ys[3]] =
-              sum / (float)(divisor ? divisor : padded ? (bottom - top) * (right - left) : inside);
+              sum / (float)(divisor ? divisor : inside);
         }
 }
 )"},

@@ -87,9 +87,9 @@ TensorRef logspace(Call, const Scalar& start, const Scalar& end, int64_t steps, 
   const bool whole = category(dtype) < 2;  // integers: the bounds are truncated first
   check_fits(start, dtype, "start");
   check_fits(end, dtype, "end");
+  const auto bound = [&](Scalar s) { return whole ? Scalar(s.to_int()) : s; };
   TensorRef exponents =
-      op::linspace(whole ? Scalar(start.to_int()) : start, whole ? Scalar(end.to_int()) : end,
-                   steps, complex_range ? Dtype::kC128 : Dtype::kF64);
+      op::linspace(bound(start), bound(end), steps, complex_range ? Dtype::kC128 : Dtype::kF64);
   TensorRef bases = op::full({}, base, Dtype::kF64);
   TensorRef out = op::to_dtype(*op::pow(*bases, *exponents), dtype);
   const Device to = device.or_else(kCpuDevice);

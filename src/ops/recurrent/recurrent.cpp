@@ -24,7 +24,7 @@ struct Network {
   int64_t state() const { return h0->size(2); }
   int64_t hidden() const { return mode == kLstm ? c0->size(2) : state(); }
   bool projects() const { return hidden() != state(); }
-  int64_t params_of_layer() const { return (has_biases ? 4 : 2) + (projects() ? 1 : 0); }
+  int64_t params_of_layer() const { return (has_biases ? 4 : 2) + int64_t(projects()); }
 };
 
 // The parameters of one layer in one direction.

@@ -151,7 +151,7 @@ static void test_no_graph_owns_itself(void** state) {
   FAILS(tt_backward(c, sum_of(inner), NULL), TT_AUTOGRAD, "written in place");
 }
 
-static void test_grad_leaves_leaves_alone(void** state) {
+static void test_grad_does_not_touch_leaves(void** state) {
   tt_tensor *x = leaf(DATA(2, 3)), *none;
   (void)state;
   VALUES(derive(mul(x, x), x, 0), 4, 6);
@@ -782,7 +782,7 @@ int main(void) {
       SCOPED(test_backward_needs_a_scalar_or_a_gradient),
       SCOPED(test_graph_is_freed),
       SCOPED(test_no_graph_owns_itself),
-      SCOPED(test_grad_leaves_leaves_alone),
+      SCOPED(test_grad_does_not_touch_leaves),
       SCOPED(test_third_derivative),
       SCOPED(test_backward_create_graph),
       SCOPED(test_grad_of_non_leaf),

@@ -77,7 +77,7 @@ static void test_hook_sees_the_whole_gradient(void** state) {
   assert_true(on_x.calls == 1 && on_x.last == 11);
 }
 
-static void test_hooks_run_in_order_and_can_go(void** state) {
+static void test_hooks_run_in_order_and_can_be_removed(void** state) {
   tt_tensor* x;
   Seen first = {.factor = 2};
   Seen second = {.factor = 3};
@@ -405,7 +405,7 @@ static int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, 
   return 0;
 }
 
-static void test_executor_of_the_host(void** state) {
+static void test_executor_of_the_application(void** state) {
   Exec e = {0};
   Host h;
   const tt_allocator a = host_allocator(&h);
@@ -448,7 +448,7 @@ static void keep_line(void* user, int32_t level, const char* message) {
   snprintf(log->text, sizeof log->text, "%s", message);
 }
 
-static void test_logger_of_the_host(void** state) {
+static void test_logger_of_the_application(void** state) {
   Log log = {0};
   const tt_logger logger = {sizeof logger, &log, keep_line};
   const tt_runtime_opts opts = {
@@ -482,7 +482,7 @@ static void test_logger_of_the_host(void** state) {
   tt_runtime_release(rt);
 }
 
-static void test_logger_that_is_no_logger(void** state) {
+static void test_invalid_logger(void** state) {
   const tt_logger silent = {sizeof silent, NULL, NULL};
   const tt_logger old = {1, NULL, keep_line};
   tt_runtime_opts opts = {.struct_size = sizeof opts, .logger = &silent};
@@ -593,7 +593,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_hook_sees_and_replaces),
       SCOPED(test_hook_sees_the_whole_gradient),
-      SCOPED(test_hooks_run_in_order_and_can_go),
+      SCOPED(test_hooks_run_in_order_and_can_be_removed),
       SCOPED(test_drop_runs_once),
       SCOPED(test_failing_hook),
       SCOPED(test_reentrant_hook),
@@ -606,9 +606,9 @@ int main(void) {
       SCOPED(test_poll_ends_a_call),
       SCOPED(test_poll_before_callbacks),
       SCOPED(test_poll_is_dropped_once),
-      PLAIN(test_executor_of_the_host),
-      PLAIN(test_logger_of_the_host),
-      PLAIN(test_logger_that_is_no_logger),
+      PLAIN(test_executor_of_the_application),
+      PLAIN(test_logger_of_the_application),
+      PLAIN(test_invalid_logger),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,7 +195,7 @@ static void hook_or_run(Job* j) {
     tt_node_release(node);
   }
 }
-static void test_hooks_come_and_go(void** state) {
+static void test_hooks_are_added_and_removed(void** state) {
   (void)state;
   dropped = 0;
   all.leaf = leaf(DATA(1, 2));
@@ -239,7 +239,7 @@ static void change_gradients(Job* j) {
     tt_tensor_release(g);
   }
 }
-static void test_gradients_come_and_go(void** state) {
+static void test_gradients_are_set_and_removed(void** state) {
   tt_tensor* params[2];
   (void)state;
   params[0] = all.leaf = leaf(DATA(1, 2));
@@ -330,7 +330,7 @@ static void step_or_use_view(Job* j) {
     tt_node_release(node);
   }
 }
-static void test_view_of_what_is_stepped(void** state) {
+static void test_view_of_a_parameter_that_is_stepped(void** state) {
   tt_tensor* z;
   (void)state;
   all.leaf = leaf(DATA(1, 2));
@@ -382,11 +382,11 @@ int main(void) {
       SCOPED(test_one_graph),
       SCOPED(test_one_graph_freed_by_the_first),
       SCOPED(test_grad_of_one_graph),
-      SCOPED(test_hooks_come_and_go),
-      SCOPED(test_gradients_come_and_go),
+      SCOPED(test_hooks_are_added_and_removed),
+      SCOPED(test_gradients_are_set_and_removed),
       SCOPED(test_retained_gradients),
       SCOPED(test_stale_view),
-      SCOPED(test_view_of_what_is_stepped),
+      SCOPED(test_view_of_a_parameter_that_is_stepped),
       SCOPED(test_one_generator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void order(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   keep(b, indices);
 }
 
-static void test_order(void** state) {
+static void test_sort(void** state) {
   static double (*const kValues[])(void) = {wide, few, mostly_zero, special};
   static const tt_dtype kDtypes[] = {TT_F32, TT_F64, TT_I64, TT_U8};
   size_t d, k;
@@ -77,7 +77,7 @@ static void order_once(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   keep(b, values);
   keep(b, indices);
 }
-static void test_order_of_other_dtypes(void** state) {
+static void test_sort_of_other_dtypes(void** state) {
   static const tt_dtype kDtypes[] = {TT_BOOL, TT_I8, TT_I16, TT_I32, TT_F16, TT_BF16};
   size_t d;
   (void)state;
@@ -113,7 +113,7 @@ static void order_of_columns(tt_ctx* x, const tt_tensor* t, Bytes* b) {
     check_order(copy, alone, alone_at, 1);
   }
 }
-static void test_order_of_columns(void** state) {
+static void test_sort_of_columns(void** state) {
   (void)state;
   same_everywhere(order_of_columns, filled(SHAPE(kLength, 3), TT_F32, special));
   same_everywhere(order_of_columns, filled(SHAPE(2000, 40), TT_F32, few));
@@ -138,7 +138,7 @@ static void test_unique(void** state) {
 }
 
 /* Every allocation of a sort's scratch memory fails once. */
-static void test_order_without_memory(void** state) {
+static void test_sort_without_memory(void** state) {
   const tt_tensor* t = filled(SHAPE(kLength), TT_F32, wide);
   tt_status s = TT_OOM;
   int failures = 0;
@@ -395,11 +395,11 @@ static void test_products(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_order),
-      SCOPED(test_order_of_other_dtypes),
-      SCOPED(test_order_of_columns),
+      SCOPED(test_sort),
+      SCOPED(test_sort_of_other_dtypes),
+      SCOPED(test_sort_of_columns),
       SCOPED(test_unique),
-      SCOPED(test_order_without_memory),
+      SCOPED(test_sort_without_memory),
       SCOPED(test_sums),
       SCOPED(test_complex_sums),
       SCOPED(test_accuracy),

@@ -352,7 +352,7 @@ static void hostile_parameters(void** state) {
 }
 
 /* Strides beyond any memory: the defined result or an overflow error, immediately. */
-static void windows_that_reach_far(void** state) {
+static void windows_that_reach_far_beyond_the_input(void** state) {
   const int64_t far = (int64_t)1 << 62;
   const int64_t apart = 1 << 24;
   const tt_conv2d_opts steps = {
@@ -394,6 +394,6 @@ int main(void) {
                                      VARIANT(meta_and_empty),
                                      VARIANT(errors_of_shapes),
                                      VARIANT(hostile_parameters),
-                                     VARIANT(windows_that_reach_far)};
+                                     VARIANT(windows_that_reach_far_beyond_the_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -833,7 +833,7 @@ static void test_double_release_of_a_held_tensor(void** state) {
   tt_tensor_release(a);
 }
 
-static void test_release_of_what_a_scope_owns(void** state) {
+static void test_release_of_a_tensor_of_a_scope(void** state) {
   tt_tensor* t;
   (void)state;
   OK(tt_ones(c, SHAPE(3), NULL, &t));
@@ -882,7 +882,7 @@ int main(void) {
 #if TT_CHECKED
     PLAIN(test_use_after_release),
     PLAIN(test_double_release_of_a_held_tensor),
-    SCOPED(test_release_of_what_a_scope_owns),
+    SCOPED(test_release_of_a_tensor_of_a_scope),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static void bad_equations_name_the_position(void** state) {
   FAILS(tt_einsum(c, NULL, LIST(x), &y), TT_INVALID_ARG, "equation");
 }
 
-static void operands_must_fit_their_terms(void** state) {
+static void operands_must_match_their_terms(void** state) {
   tt_tensor *x = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6)), *y;
   (void)state;
   FAILS(tt_einsum(c, "ijk", LIST(x), &y), TT_SHAPE,
@@ -57,7 +57,7 @@ static void one_operand_gives_a_view(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(bad_equations_name_the_position), SCOPED(operands_must_fit_their_terms),
+      SCOPED(bad_equations_name_the_position), SCOPED(operands_must_match_their_terms),
       SCOPED(a_long_equation_is_refused), SCOPED(one_operand_gives_a_view)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static tt_batch_norm_opts training(void) {
       .set = TT_BATCH_NORM_TRAINING | TT_BATCH_NORM_MOMENTUM, .training = 1, .momentum = 0.5};
 }
 
-static void running_statistics_move(void** state) {
+static void running_statistics_are_updated(void** state) {
   const tt_batch_norm_opts o = training();
   tt_tensor* x = make(TT_F32, SHAPE(4, 2), DATA(1, 0, 3, 0, 5, 8, 7, 8));
   tt_tensor* mean = numbers(TT_F32, DATA(2, 2));
@@ -32,7 +32,7 @@ static void running_statistics_move(void** state) {
   VALUES(mean, 3, 3);
 }
 
-static void a_failing_call_moves_nothing(void** state) {
+static void a_failing_call_updates_nothing(void** state) {
   const tt_batch_norm_opts o = training();
   tt_tensor* x = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4));
   tt_tensor* mean = numbers(TT_F32, DATA(2, 2));
@@ -55,7 +55,7 @@ static void a_failing_call_moves_nothing(void** state) {
 }
 
 /* Far from zero, a variance from sums of squares would cancel. */
-static void statistics_of_far_values(void** state) {
+static void statistics_of_values_far_from_zero(void** state) {
   const tt_batch_norm_opts o = training();
   tt_tensor *x = make(TT_F32, SHAPE(4, 1), DATA(1000000, 1000001, 1000002, 1000003)), *y;
   const double scale = 1 / sqrt(1.25 + 1e-5);
@@ -201,7 +201,7 @@ static void test_gradient_of_small_windows(void** state) {
 }
 
 /* Strides beyond any memory: the elements that remain, immediately. */
-static void windows_that_reach_far(void** state) {
+static void windows_that_reach_far_beyond_the_input(void** state) {
   const int64_t far = (int64_t)1 << 62;
   const int64_t half = far / 2;
   const int64_t end = INT64_MAX;
@@ -244,12 +244,12 @@ static void windows_that_reach_far(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_gradient_of_small_windows),
-                                     SCOPED(running_statistics_move),
-                                     SCOPED(a_failing_call_moves_nothing),
-                                     SCOPED(statistics_of_far_values),
+                                     SCOPED(running_statistics_are_updated),
+                                     SCOPED(a_failing_call_updates_nothing),
+                                     SCOPED(statistics_of_values_far_from_zero),
                                      SCOPED(results_keep_channels_last),
                                      SCOPED(hostile_windows),
                                      SCOPED(hostile_sizes),
-                                     SCOPED(windows_that_reach_far)};
+                                     SCOPED(windows_that_reach_far_beyond_the_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

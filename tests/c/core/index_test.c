@@ -149,7 +149,7 @@ static void basic_items_give_views(void** state) {
   assert_int_equal(tt_tensor_is_view(get(x, ITEMS(dots()))), 1);
 }
 
-static void index_tensors_stand_where_they_were_or_in_front(void** state) {
+static void dimensions_of_index_tensors_keep_their_place_or_come_first(void** state) {
   tt_tensor* x = range(24, SHAPE(2, 3, 4));
   tt_tensor* i = ints(SHAPE(2, 1), (int64_t[]){2, 0});
   tt_tensor* j = INTS(-1, 1);
@@ -235,7 +235,7 @@ static void bad_mixed_indices(void** state) {
   FAILS(tt_index_get(c, x, ITEMS(by(NULL)), &out), TT_BAD_HANDLE, NULL);
 }
 
-static void sizes_and_steps_at_their_ends(void** state) {
+static void sizes_and_steps_at_their_limits(void** state) {
   tt_tensor *x = range(12, SHAPE(3, 4)), *out;
   const tt_eye_opts wide = {.set = TT_EYE_M, .m = INT64_MAX};
   (void)state;
@@ -281,7 +281,7 @@ static void wide_tensors_without_elements(void** state) {
 
 /* Views of one element may have more elements than any memory, and their results more than 64
    bits can count. */
-static void results_that_cannot_be_counted(void** state) {
+static void results_whose_size_overflows(void** state) {
   const tt_to_opts wide = {.set = TT_TO_DTYPE, .dtype = TT_C128};
   tt_tensor *one, *column, *row, *all, *out;
   (void)state;
@@ -322,14 +322,14 @@ int main(void) {
       SCOPED(an_operand_may_share_memory_with_what_is_written),
       SCOPED(embedding_skips_the_padding_row_in_backward),
       SCOPED(basic_items_give_views),
-      SCOPED(index_tensors_stand_where_they_were_or_in_front),
+      SCOPED(dimensions_of_index_tensors_keep_their_place_or_come_first),
       SCOPED(masks_pick_and_write),
       SCOPED(writing_through_views),
       SCOPED(gradients_of_getting_and_setting),
       SCOPED(bad_mixed_indices),
-      SCOPED(sizes_and_steps_at_their_ends),
+      SCOPED(sizes_and_steps_at_their_limits),
       SCOPED(wide_tensors_without_elements),
-      SCOPED(results_that_cannot_be_counted),
+      SCOPED(results_whose_size_overflows),
       SCOPED(meta_tensors_have_shapes_only),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void cat_promotes_and_skips_empty_vectors(void** state) {
   HAS_SHAPE(y, 0);
 }
 
-static void cat_refuses_what_does_not_fit(void** state) {
+static void cat_refuses_mismatched_shapes(void** state) {
   tt_tensor* a = make(TT_F32, SHAPE(2, 2), DATA(1, 2, 3, 4));
   tt_tensor* b = make(TT_F32, SHAPE(2, 1), DATA(5, 6));
   tt_tensor* y = a;
@@ -115,7 +115,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(cat_along_each_dimension),
       SCOPED(cat_promotes_and_skips_empty_vectors),
-      SCOPED(cat_refuses_what_does_not_fit),
+      SCOPED(cat_refuses_mismatched_shapes),
       SCOPED(gradients_flow_to_each_tensor),
       SCOPED(split_gives_views),
       SCOPED(split_into_many_parts),

@@ -174,7 +174,7 @@ static void a_seeded_ctx_draws_as_a_generator_and_apart_from_later_ctxs(void** s
   tt_runtime_release(rt);
 }
 
-static void the_state_of_a_runtime_comes_back(void** state) {
+static void the_state_of_a_runtime_can_be_restored(void** state) {
   tt_runtime* rt = runtime_of_test();
   Drawn first[kThreads], again[kThreads];
   uint64_t saved[2], now[2];
@@ -192,7 +192,7 @@ static void the_state_of_a_runtime_comes_back(void** state) {
   tt_runtime_release(rt);
 }
 
-static void what_is_no_runtime_is_a_bad_handle(void** state) {
+static void an_invalid_runtime_is_a_bad_handle(void** state) {
   tt_runtime* rt = runtime_of_test();
   tt_runtime* wrong = (tt_runtime*)c;
   uint64_t before[2], words[2] = {1, 2};
@@ -298,8 +298,8 @@ int main(void) {
       SCOPED(a_seed_gives_the_same_streams_in_creation_order),
       SCOPED(streams_are_the_documented_ones),
       SCOPED(a_seeded_ctx_draws_as_a_generator_and_apart_from_later_ctxs),
-      SCOPED(the_state_of_a_runtime_comes_back),
-      SCOPED(what_is_no_runtime_is_a_bad_handle),
+      SCOPED(the_state_of_a_runtime_can_be_restored),
+      SCOPED(an_invalid_runtime_is_a_bad_handle),
       SCOPED(runtimes_without_a_seed_differ),
       SCOPED(processes_without_a_seed_differ),
       SCOPED(processes_without_entropy_differ),

@@ -380,7 +380,7 @@ static void* host_thread(void* arg) {
   }
   return NULL;
 }
-static void test_host_threads(void** state) {
+static void test_threads_of_the_application(void** state) {
   CTX;
   tt_dataset* d = rows_dataset(c);
   tt_loader* l = loader_of(c, d, NULL, 3, 0, 0);
@@ -466,9 +466,13 @@ static void test_bad_arguments(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_order),        TEST(test_state),
-                                     TEST(test_samplers),     TEST(test_datasets),
-                                     TEST(test_callbacks),    TEST(test_reentrancy),
-                                     TEST(test_host_threads), TEST(test_bad_arguments)};
+  const struct CMUnitTest tests[] = {TEST(test_order),
+                                     TEST(test_state),
+                                     TEST(test_samplers),
+                                     TEST(test_datasets),
+                                     TEST(test_callbacks),
+                                     TEST(test_reentrancy),
+                                     TEST(test_threads_of_the_application),
+                                     TEST(test_bad_arguments)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,7 +308,7 @@ static void test_malformed_files(void** state) {
   print_message("%d malformed headers\n", (int)i);
 }
 
-static void test_lying_lengths(void** state) {
+static void test_wrong_lengths(void** state) {
   static const uint64_t kLengths[] = {
       3, 1000, 100000001, UINT64_C(1) << 40, UINT64_C(1) << 63, UINT64_MAX};
   size_t i;
@@ -435,7 +435,7 @@ int main(void) {
       SCOPED(test_bad_saves),
       SCOPED(test_no_file),
       SCOPED(test_malformed_files),
-      SCOPED(test_lying_lengths),
+      SCOPED(test_wrong_lengths),
       SCOPED(test_a_cut_file_at_every_byte),
       SCOPED(test_bad_data),
       SCOPED(test_killed_while_saving),

@@ -245,7 +245,7 @@ static void test_without_its_weight(void** state) {
   tt_module_release(m);
 }
 
-static void test_module_of_the_host(void** state) {
+static void test_module_of_the_application(void** state) {
   (void)state;
   Scale s = {0};
   tt_module *m = NULL, *twin;
@@ -639,7 +639,7 @@ int main(void) {
       SCOPED(test_shared_parameters),
       SCOPED(test_freeze_train_and_move),
       SCOPED(test_without_its_weight),
-      SCOPED(test_module_of_the_host),
+      SCOPED(test_module_of_the_application),
       SCOPED(test_layers_without_what_they_need),
       SCOPED(test_names),
       SCOPED(test_hooks),

@@ -112,7 +112,7 @@ def test_contexts_are_entered_once_each():
     assert seen == ["first", "second"]
 
 
-def test_what_cannot_be_is_an_error():
+def test_unsupported_uses_are_errors():
     sizes = iter((2, 3))
     x = tt.ones(3, requires_grad=True)
     with pytest.raises(CheckpointError, match="computed again"):
@@ -177,7 +177,7 @@ def test_random_numbers_and_early_stop_without_reentrance():
     assert len(seen) == 4
 
 
-def test_what_differs_without_reentrance_is_an_error():
+def test_a_recomputation_that_differs_is_an_error():
     x = tt.ones(3, requires_grad=True)
     sizes = iter((2, 3))
     y = checkpoint(lambda x: x[: next(sizes)].exp(), x, use_reentrant=False)

@@ -191,7 +191,7 @@ def test_random_numbers_in_vmap():
     assert different.unique().numel() == 12
 
 
-def test_what_a_sample_cannot_do():
+def test_what_vmap_refuses():
     x, kept = randn(3, 2), []
     with pytest.raises(ValueError, match="all samples share"):
         func.vmap(lambda r: tt.zeros(2, dtype=tt.float64).add_(r))(x)

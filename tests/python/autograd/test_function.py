@@ -171,7 +171,7 @@ def raises(*args):
 
 
 @pytest.mark.parametrize("where", ["forward", "backward"])
-def test_what_it_raises_comes_out_as_itself(where):
+def test_its_exceptions_are_passed_on(where):
     methods = {
         "forward": staticmethod(lambda ctx, x: x * 2),
         "backward": staticmethod(lambda ctx, g: g),

@@ -222,7 +222,7 @@ def test_hooks_on_saved_tensors_that_fail():
     tt.testing.assert_close(x.grad, x.detach().cos())
 
 
-def test_what_is_packed_is_released():
+def test_packed_tensors_are_released():
     class Box:
         pass
 

@@ -106,12 +106,12 @@ def test_datasets_give_samples_by_index():
         lambda: data.StackDataset(Squares(1), Squares(2)),
     ],
 )
-def test_datasets_refuse_what_does_not_fit(make):
+def test_datasets_refuse_wrong_arguments(make):
     with pytest.raises((AssertionError, ValueError)):
         make()
 
 
-def test_random_split_shares_out_all_samples():
+def test_random_split_distributes_all_samples():
     parts = data.random_split(Squares(10), [7, 3], generator=tt.Generator(1))
     assert [len(p) for p in parts] == [7, 3]
     assert sorted(parts[0].indices + parts[1].indices) == list(range(10))
@@ -245,7 +245,7 @@ def test_rows_of_a_tensor_dataset_are_collated_as_samples(how):
 
 
 @every_kind
-def test_streams_are_shared_out(how):
+def test_streams_are_divided_among_workers(how):
     loader = DataLoader(Stream(7), 2, **how)
     assert sorted(sum(lists(loader), [])) == list(range(7)) and len(loader) == 4
     assert list(DataLoader(Stream(3), None, **how)) == [0, 1, 2]
@@ -325,7 +325,7 @@ def test_a_sample_that_raises_stop_iteration_does_not_end_the_epoch():
         list(DataLoader(Squares(3, [1], end_early)))
 
 
-def test_what_cannot_be_pickled_is_an_error():
+def test_unpicklable_objects_are_errors():
     with pytest.raises(Exception, match="(?s)DataLoader worker process.*pickle"):
         list(DataLoader(Squares(2), 1, collate_fn=lambda b: threading.Lock(), num_workers=1))
 
@@ -394,7 +394,7 @@ def test_processes_seed_python_and_numpy():
     assert list(DataLoader(Squares(4), 1, collate_fn=draw, num_workers=2)) == first
 
 
-def test_batches_are_memory_of_their_own():
+def test_batches_own_their_memory():
     def fancy(batch):
         t = tt.tensor(batch, dtype=tt.float32, requires_grad=True)
         return {
@@ -566,7 +566,7 @@ def test_an_epoch_continues_where_it_was_saved(how, which, returned, tmp_path):
         assert other.sampler.epoch == 7
 
 
-def test_the_state_is_there_after_a_break():
+def test_the_state_survives_a_break():
     loader = DataLoader(rows(), 2, shuffle=True)
     for _ in loader:
         break
@@ -627,7 +627,7 @@ def lists_of_labels(batches):
     return [y.tolist() for _, y in batches]
 
 
-def test_what_c_cannot_load_is_loaded_in_python():
+def test_other_datasets_are_loaded_in_python():
     source = TensorDataset(tt.arange(4))
     for options in (
         {"collate_fn": own_collate},

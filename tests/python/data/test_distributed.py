@@ -582,7 +582,7 @@ print("named")
 
 
 @needs("gloo")
-def test_a_stopped_rank_is_named_and_does_not_stay(tmp_path):
+def test_a_stopped_rank_is_named_and_ended(tmp_path):
     named_by_the_others("stopped", tmp_path)
 
 
@@ -608,7 +608,7 @@ train_ddp.main()
 
 
 @needs("gloo")
-def test_training_goes_on_from_its_checkpoint_after_a_restart(tmp_path):
+def test_training_resumes_from_its_checkpoint_after_a_restart(tmp_path):
     program = tmp_path / "dying.py"
     program.write_text(DYING.format(folder=str(ROOT / "examples/python")))
     arguments = ["--epochs=3", f"--checkpoint={tmp_path}/run"]

@@ -29,7 +29,7 @@ def test_round_trip(tmp_path):
             f.get_tensor("nothing")
 
 
-def test_the_file_is_what_the_format_says(tmp_path):
+def test_the_file_follows_the_format(tmp_path):
     path = tmp_path / "a"
     save_file({"x": tt.tensor([1.0, -2.0])}, path)
     raw = path.read_bytes()

@@ -74,7 +74,7 @@ def value(event):
     return fields(one)
 
 
-def test_the_checksum_is_that_of_the_standard():
+def test_the_checksum_follows_the_standard():
     assert crc32c(b"123456789") == 0xE3069283
     assert masked_crc(b"123456789") == mask(0xE3069283)
 
@@ -129,7 +129,7 @@ def test_histograms(tmp_path):
     assert same[1:] == ((0, 0.5), (0, 3))
 
 
-def test_histograms_are_numpys(tmp_path):
+def test_histograms_equal_numpys(tmp_path):
     numpy = pytest.importorskip("numpy")
     values = tt.randn(500).double()
     with SummaryWriter(tmp_path) as writer:

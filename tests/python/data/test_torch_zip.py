@@ -25,7 +25,7 @@ def written(path, body, entries=(("version", b"3\n"), ("data/0", bytes(16))), **
     return path
 
 
-def test_what_is_written_is_read(tmp_path):
+def test_round_trip(tmp_path):
     x = tt.arange(12.0).reshape(3, 4)
     kept = {
         "model": nn.Linear(2, 2).state_dict(),
@@ -75,7 +75,7 @@ def test_what_is_written_is_read(tmp_path):
         assert list(tt.load(f, map_location="cpu")) == list(kept)
 
 
-def test_what_cannot_be_written_leaves_the_old_file(tmp_path):
+def test_a_failed_save_leaves_the_old_file(tmp_path):
     tt.save([1], tmp_path / "x.pth")
     for bad in (lambda: 0, (i for i in range(2)), open(tmp_path / "x.pth")):
         with pytest.raises(TypeError):
@@ -284,7 +284,7 @@ def test_legacy_files(tmp_path):
         tt.load(legacy_file(path, body=b"cos\nsystem\nX\x04\x00\x00\x00true\x85R."))
 
 
-def test_other_files_are_refused_with_a_word(tmp_path):
+def test_other_files_are_refused_with_a_reason(tmp_path):
     (tmp_path / "x.pkl").write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(ValueError, match="plain pickle.*pickle.load"):
         tt.load(tmp_path / "x.pkl")

@@ -88,7 +88,7 @@ def test_adaptive_log_softmax():
         nn.AdaptiveLogSoftmaxWithLoss(8, 20, [10, 5])
 
 
-def test_sync_batch_norm_takes_the_place_of_others():
+def test_sync_batch_norm_replaces_batch_norms():
     net = nn.Sequential(nn.BatchNorm2d(3), nn.Sequential(nn.BatchNorm1d(2))).eval()
     weight, mean = net[0].weight, net[0].running_mean
     made = nn.SyncBatchNorm.convert_sync_batchnorm(net)
@@ -161,7 +161,7 @@ def test_arguments_that_losses_refuse():
             make()
 
 
-def test_bags_of_a_given_table():
+def test_embedding_bag_from_pretrained():
     m = nn.EmbeddingBag.from_pretrained(tt.eye(4), mode="max")
     assert m(tt.tensor([[0, 1]])).tolist() == [[1, 1, 0, 0]] and not m.weight.requires_grad
     bounded = nn.EmbeddingBag(10, 3, mode="sum", max_norm=1.0)

@@ -75,7 +75,7 @@ def test_modes_and_freezing():
     assert not any(p.requires_grad for p in m.parameters())
 
 
-def test_copies_are_apart_but_share_what_was_shared():
+def test_copies_are_independent_but_keep_ties():
     m = Net()
     m.head.weight = m.body[0].weight
     twin = copy.deepcopy(m)
@@ -97,7 +97,7 @@ def test_hooks_of_layers():
     assert seen == ["pre"]
 
 
-def test_errors_are_pythons():
+def test_errors_are_python_exceptions():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'out_features'"):
         nn.Linear(2)
     with pytest.raises(TypeError, match="unexpected keyword argument 'bais'"):

@@ -64,7 +64,7 @@ def test_embedding_scales_rows_to_max_norm():
         F.embedding(tt.tensor([0]), weight, sparse=True)
 
 
-def test_embedding_bag_refuses_what_it_cannot_mean():
+def test_embedding_bag_refuses_contradictory_arguments():
     weight = tt.ones(3, 2)
     for match, arguments in (
         ("offsets is given", (tt.tensor([[0, 1]]), weight, tt.tensor([0]))),

@@ -86,7 +86,7 @@ def test_a_resumed_run_is_bit_equal(cls):
     assert a[0].tolist() != leaves()[0].reshape(a[0].shape).tolist()
 
 
-def test_loading_takes_away_what_is_not_there():
+def test_loading_removes_absent_state():
     a, b = leaves(), leaves()
     opt, other = tt.optim.Adam(a), tt.optim.Adam(b, amsgrad=True)
     descend(opt, a)
@@ -146,7 +146,7 @@ def test_wrong_kinds():
         tt.optim.SGD([1.0])
 
 
-def test_an_optimizer_of_ones_own():
+def test_a_custom_optimizer():
     class Sign(tt.optim.Optimizer):
         def __init__(self, params, lr):
             super().__init__(params, {"lr": lr})
@@ -380,12 +380,12 @@ def test_one_cycle_moves_beta1():
         sched.step()
 
 
-def test_no_momentum_to_cycle():
+def test_cycling_needs_a_momentum():
     with pytest.raises(ValueError):
         lrs.OneCycleLR(tt.optim.Adagrad(leaves()), max_lr=0.5, total_steps=10)
 
 
-def test_lambda_raises_its_own():
+def test_exceptions_of_lambdas_are_passed_on():
     def rate(epoch):
         if epoch == 2:
             raise LookupError("no more")
@@ -410,7 +410,7 @@ def test_closed_form():
     assert sched.last_epoch == 4 and sched.base_lrs == [1.0]
 
 
-def test_schedule_of_ones_own():
+def test_a_custom_schedule():
     class Root(lrs.LRScheduler):
         def get_lr(self):
             return [base / math.sqrt(self.last_epoch + 1) for base in self.base_lrs]
@@ -496,7 +496,7 @@ def test_state_is_live():
         opt.state[p]["unheard of"] = tt.ones(2)
 
 
-def test_groups_print_apart():
+def test_groups_are_printed_separately():
     a, b = tt.nn.Parameter(tt.ones(1)), tt.nn.Parameter(tt.ones(1))
     text = repr(optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.1))
     assert (
@@ -524,7 +524,7 @@ class Plain(optim.Optimizer):
         lambda o: lrs.SequentialLR(o, [lrs.ConstantLR(o, 0.1, 2), lrs.StepLR(o, 1)], [2]),
     ],
 )
-def test_schedules_of_optimizers_of_ones_own(make):
+def test_schedules_of_custom_optimizers(make):
     rates = []
     for kind in (Plain, optim.SGD):
         opt = kind([tt.nn.Parameter(tt.ones(1))], lr=0.3)
@@ -539,7 +539,7 @@ def test_schedules_of_optimizers_of_ones_own(make):
     assert rates[0] == rates[1]
 
 
-def test_a_cycle_in_an_optimizer_of_ones_own():
+def test_a_cycle_in_a_custom_optimizer():
     opt = Plain([tt.nn.Parameter(tt.ones(1))], betas=(0.9, 0.99))
     schedule = lrs.OneCycleLR(opt, max_lr=1.0, total_steps=10)
     assert opt.param_groups[0]["betas"] == (0.95, 0.99) and opt.param_groups[0][

@@ -151,7 +151,7 @@ def test_causal_masks_are_recognised(batch_first):
         tt.testing.assert_close(stack(x, mask=mask), want)
 
 
-def test_multi_head_attention_is_that_of_the_layer():
+def test_functional_multi_head_attention_equals_the_layer():
     tt.manual_seed(0)
     layer = nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True, kdim=4, vdim=5)
     q, k, v = tt.randn(3, 2, 6), tt.randn(4, 2, 4), tt.randn(4, 2, 5)
@@ -185,7 +185,7 @@ def test_multi_head_attention_is_that_of_the_layer():
 
 
 @pytest.mark.parametrize("sizes", [[3, 3, 3], [3], [3, 4, -1]])
-def test_batch_sizes_that_do_not_fit_the_rows_are_refused(sizes):
+def test_batch_sizes_that_do_not_match_the_rows_are_refused(sizes):
     layer = tt.nn.RNN(2, 4)
     params = list(layer.parameters())
     with pytest.raises(ValueError, match="batch_sizes"):

@@ -35,7 +35,7 @@ def test_live(name):
 
 
 @pytest.mark.parametrize("name", PYTHONS)
-def test_a_state_of_pytorchs_is_taken(name):
+def test_a_state_of_pytorch_is_loaded(name):
     optimizer, schedule = start(tt, name)
     schedule.load_state_dict(dict(EXPECTED["states"][name], _get_lr_called_within_step=False))
     assert schedule.last_epoch == EXPECTED["states"][name][
@@ -89,7 +89,7 @@ def test_other_refusals():
         lrs.CosineAnnealingWarmRestarts(start(tt, "plateau")[0], 3, last_epoch=2)
 
 
-def test_metrics_may_be_tensors_and_groups_may_come():
+def test_metrics_may_be_tensors_and_groups_may_be_added():
     optimizer, schedule = start(tt, "plateau")
     schedule = lrs.ReduceLROnPlateau(optimizer, patience=0, factor=0.5, min_lr=0.01)
     optimizer.add_param_group({"params": [tt.ones(1, requires_grad=True)], "lr": 1.0})
@@ -107,7 +107,7 @@ def test_metrics_may_be_tensors_and_groups_may_come():
         fixed.step(2)
 
 
-def test_rates_that_are_tensors_stay_so():
+def test_rates_that_are_tensors_stay_tensors():
     class Plain(tt.optim.Optimizer):
         def step(self, closure=None):
             pass
@@ -142,7 +142,7 @@ def again(s):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_copies_go_on_alike(name):
+def test_copies_continue_alike(name):
     optimizer, schedule = start(tt, name)
     again(schedule)
     copies = [copy.deepcopy((optimizer, schedule))]

@@ -36,7 +36,7 @@ def live():
 # ---- the library ----
 
 
-def test_a_library_that_is_not_there(tmp_path):
+def test_a_missing_library_is_named(tmp_path):
     found = run("import tt", TT_LIBRARY=str(tmp_path / "libtt.so"))
     assert (
         found.returncode
@@ -118,7 +118,7 @@ def test_control_c_ends_a_long_backward():
     assert found.stdout.split("\n")[:3] == ["early", "early", "True"], found.stdout + found.stderr
 
 
-def test_control_c_with_a_handler_of_ones_own():
+def test_control_c_with_a_custom_handler():
     code = """
 import os, signal, threading, tt
 seen = []
@@ -137,7 +137,7 @@ print(seen)"""
     assert found.stdout.strip() == "[1]", found.stdout + found.stderr
 
 
-def test_what_a_handler_raises_ends_a_long_call():
+def test_an_exception_of_a_handler_ends_a_long_call():
     code = """
 import signal, time, traceback, tt
 class Late(Exception):
@@ -331,7 +331,7 @@ def test_functions_and_modules_leave_nothing():
     assert live() == before and not _lib.kept and resident() - size < 2 << 20
 
 
-def test_importing_changes_nothing_of_the_host():
+def test_importing_changes_no_state_of_the_process():
     code = """
 import sys
 before = sys.unraisablehook, sys.excepthook, sys.displayhook

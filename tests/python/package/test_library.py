@@ -41,7 +41,7 @@ def test_built_in_operators_by_name():
     assert len(library.find("unbind")(tt.zeros(20, 1), 0)) == 20
 
 
-def test_an_operator_of_ones_own():
+def test_a_custom_operator():
     seen = []
 
     @library.custom_op(

@@ -153,7 +153,7 @@ def test_tensorboard_handler(tmp_path):
     assert any(e["name"] == "relu" for e in read(path))
 
 
-def test_profiles_after_another(tmp_path):
+def test_consecutive_profiles(tmp_path):
     with profile() as first:
         tt.ones(2).relu()
     with pytest.raises(RuntimeError):

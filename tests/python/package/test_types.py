@@ -236,5 +236,5 @@ def test_signatures_of_layers_and_optimizers():
         tt.nn.Linear(in_feature=3, out_features=4)
 
 
-def test_the_package_says_that_it_has_types():
+def test_the_package_is_marked_as_typed():
     assert (FOLDER / "py.typed").exists()

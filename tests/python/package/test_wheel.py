@@ -62,7 +62,7 @@ def test_the_wheel_works_alone(wheel, tmp_path):
     assert found.stdout.strip() == f"{tmp_path}/tt/libtt.so [2.0, 2.0]", found.stderr
 
 
-def test_pip_takes_it(wheel, tmp_path):
+def test_pip_installs_it(wheel, tmp_path):
     pip = [sys.executable, "-m", "pip"]
     if subprocess.run([*pip, "--version"], capture_output=True).returncode:
         pytest.skip("pip is not installed")

@@ -82,7 +82,7 @@ def test_graphs_are_released():
     assert live() == before
 
 
-def test_the_class_called_by_itself():
+def test_the_class_is_a_constructor():
     x = tt.arange(3.0)
     assert (
         tt.Tensor([1, 2]).tolist() == [1, 2]
@@ -323,7 +323,7 @@ def test_numpy_that_cannot_be_shared():
 # ---- errors ----
 
 
-def test_errors_are_of_their_natural_class():
+def test_errors_have_pythons_classes():
     x = tt.ones(2, 3)
     for error, call in (
         (ValueError, lambda: x + tt.ones(4)),
@@ -384,7 +384,7 @@ def test_integers_out_of_range():
         tt.ones(2).select(0, 2**70)
 
 
-def test_import_names_what_was_searched(tmp_path):
+def test_a_failed_import_names_the_searched_paths(tmp_path):
     env = dict(
         os.environ, TT_LIBRARY=str(tmp_path / "libtt.so"), PYTHONPATH=os.pathsep.join(sys.path)
     )
@@ -410,7 +410,7 @@ def test_import_loads_no_more_than_it_needs():
     assert run.stdout.strip() == "['tt._ops.methods']", run.stdout + run.stderr
 
 
-def test_every_name_is_there():
+def test_every_public_name_resolves():
     for name in tt.__all__:
         assert getattr(tt, name) is not None or name == "newaxis"
     for name in tt.nn.functional.__all__:
@@ -792,7 +792,7 @@ def test_hooks():
     assert pre == [1]
 
 
-def test_what_a_hook_raises_comes_out_as_itself():
+def test_exceptions_of_hooks_are_passed_on():
     class Mine(Exception):
         pass
 

@@ -322,7 +322,7 @@ def answers(name):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_answers_are_pytorchs(name):
+def test_recorded_answers_equal_pytorchs(name):
     found = answers(name)
     assert "lp" in RECORDED[name]
     for what, expected in RECORDED[name].items():

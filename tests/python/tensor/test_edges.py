@@ -140,7 +140,7 @@ def test_kl_div_of_one_number_by_batchmean():
     )
 
 
-def test_columns_beside_each_other_are_apart():
+def test_adjacent_columns_do_not_overlap():
     """x[:, 2:] += x[:, :2] and the like: all pairs of such views against NumPy; what truly overlaps
     is refused."""
     keys = [
@@ -233,7 +233,7 @@ def test_numbers_that_do_not_fit_are_no_tensor():
     assert numpy.float32(2) in tt.arange(3.0) and "a" not in ["b"]
 
 
-def test_what_changes_nothing_gives_the_tensor_itself():
+def test_conversions_that_change_nothing_return_the_tensor():
     p = tt.nn.Parameter(tt.ones(2, 2))
     assert (
         p.to("cpu") is p
@@ -287,7 +287,7 @@ def test_names_of_numpys():
     )
 
 
-def test_kinds_of_another_library_are_named_with_it():
+def test_classes_of_other_libraries_are_named_with_them():
     foreign = type("Tensor", (), {"__module__": "torch"})()
     nn = tt.nn
     attention = nn.MultiheadAttention(4, 2)

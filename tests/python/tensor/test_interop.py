@@ -74,7 +74,7 @@ def test_numpy_functions_on_tensors():
         np.sqrt(tt.ones(2, requires_grad=True))
 
 
-def test_memory_that_lives_on():
+def test_memory_outlives_its_tensor():
     a = np.ones(1000)
     ref = weakref.ref(a)
     x = tt.from_numpy(a)[10:]

@@ -64,7 +64,7 @@ def test_a_seed_repeats_the_streams_of_threads_in_the_order_in_which_they_come()
     assert not set(round_of(4)) & set(first)
 
 
-def test_a_seed_leaves_threads_that_draw_already():
+def test_a_seed_does_not_change_threads_that_draw_already():
     go, found = threading.Event(), []
 
     def work():

@@ -52,7 +52,7 @@ fn hooks_see_and_replace_gradients() -> Result<()> {
 }
 
 #[test]
-fn a_hook_may_take_itself_away() -> Result<()> {
+fn a_hook_may_remove_itself() -> Result<()> {
     let x = leaf(&[1.0]);
     let (id, data, same) = (Arc::new(AtomicI64::new(0)), vec![7; 1000], x.clone());
     let own = id.clone();
@@ -68,7 +68,7 @@ fn a_hook_may_take_itself_away() -> Result<()> {
 }
 
 #[test]
-fn panics_become_errors_and_go_on_where_wanted() -> Result<()> {
+fn panics_become_errors_and_resume_where_requested() -> Result<()> {
     let x = leaf(&[1.0]);
     x.register_hook(|_| panic!("a hook of mine"))?;
     let e = x.sum()?.backward().unwrap_err();
@@ -140,7 +140,7 @@ impl tt::Function for Scale {
 }
 
 #[test]
-fn functions_with_gradients_of_their_own() -> Result<()> {
+fn custom_functions() -> Result<()> {
     let x = leaf(&[1.0, 2.0]);
     let outs = tt::apply(Scale(5.0), &[&x], 2)?;
     assert_eq!((values(&outs[0])?, values(&outs[1])?), (vec![5.0, 10.0], vec![2.0, 3.0]));
@@ -156,7 +156,7 @@ fn functions_with_gradients_of_their_own() -> Result<()> {
 }
 
 #[test]
-fn modules_of_the_host() -> Result<()> {
+fn custom_modules() -> Result<()> {
     let residual = Module::custom("Residual", |m, x| {
         let x = x[0].as_ref().unwrap();
         assert!(!m.training() || m.num_children() == 1);

@@ -60,7 +60,7 @@ fn the_bindings_own_checks() {
 }
 
 #[test]
-fn vectors_that_no_memory_holds() {
+fn vectors_larger_than_memory() {
     for n in [1 << 46, 1 << 59] {
         let e = fails(tt::zeros(&[1]).unwrap().expand(&[n]).unwrap().to_vec::<f32>());
         assert_eq!(
@@ -71,7 +71,7 @@ fn vectors_that_no_memory_holds() {
 }
 
 #[test]
-fn results_that_cannot_be_counted() {
+fn results_whose_size_overflows() {
     let wide = |shape: &[i64]| tt::ones(&[1]).unwrap().expand(shape).unwrap();
     assert_eq!(fails(wide(&[1 << 32, 1]).add(&wide(&[1 << 32]))).status, Status::Shape);
     assert_eq!(fails(wide(&[1 << 60]).to_dtype(DType::C128)).status, Status::Shape);
@@ -81,7 +81,7 @@ fn results_that_cannot_be_counted() {
 }
 
 #[test]
-fn numbers_at_their_ends() {
+fn numbers_at_their_limits() {
     let x = tt::zeros(&[3, 4]).unwrap();
     let every = |step| x.index_get(&[Index::Slice { start: Some(1), stop: None, step }]);
     for step in [2, i64::MAX - 1, i64::MAX] {
@@ -154,7 +154,7 @@ fn autograd_and_files() {
 }
 
 #[test]
-fn a_wish_to_stop() {
+fn cancellation() {
     let cancel = tt::Cancel::new().unwrap();
     let elsewhere = cancel.clone();
     std::thread::spawn(move || elsewhere.request()).join().unwrap();

@@ -50,7 +50,7 @@ impl tt::Logger for Log {
 }
 
 #[test]
-fn own_memory_threads_and_logger() {
+fn custom_allocator_executor_and_logger() {
     static MEMORY: Memory = Memory(AtomicI64::new(0));
     static POOL: Pool = Pool(AtomicI64::new(0));
     static LOG: Log = Log(Mutex::new(Vec::new()));
@@ -72,7 +72,7 @@ fn own_memory_threads_and_logger() {
 }
 
 #[test]
-fn what_is_alive_and_what_was_called() -> Result<()> {
+fn live_objects_and_profile() -> Result<()> {
     apart(RuntimeOpts::new(), || {
         let (x, _y) = (tt::ones(&[1000])?, tt::ones(&[2])?);
         let _net = tt::nn::linear(2, 2)?;
@@ -164,7 +164,7 @@ impl tt::Operator for Twice {
 }
 
 #[test]
-fn operators_by_name_and_of_the_host() -> Result<()> {
+fn operators_by_name_and_custom_operators() -> Result<()> {
     apart(RuntimeOpts::new(), || {
         tt::register_op("times(x: Tensor, k: Int) -> Tensor", Twice)?;
         let times = Op::find("times")?;
@@ -232,7 +232,7 @@ unsafe impl tt::Backend for Ram {
 }
 
 #[test]
-fn a_device_of_the_host() -> Result<()> {
+fn a_custom_device() -> Result<()> {
     apart(RuntimeOpts::new(), || {
         let ram = tt::register_backend("ram", Ram)?;
         assert_eq!((ram.kind, "ram".parse::<Device>()?), (DeviceType::Ext, ram));

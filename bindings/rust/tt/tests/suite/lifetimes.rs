@@ -57,7 +57,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn memory_and_closures_go_exactly_once() -> Result<()> {
+fn memory_and_closures_are_dropped_exactly_once() -> Result<()> {
     let gone = Arc::new(AtomicUsize::new(0));
     let count = || Counted(gone.clone());
     let mut data = vec![1.0f32, 2.0];
@@ -153,7 +153,7 @@ fn threads_have_contexts_of_their_own() -> Result<()> {
 }
 
 #[test]
-fn what_a_call_reads_may_be_written_meanwhile() -> Result<()> {
+fn inputs_may_be_written_during_a_call() -> Result<()> {
     const N: usize = 50_000;
     let holder = |i: i64| -> Result<Module> {
         let m = tt::nn::identity()?;
