@@ -56,6 +56,27 @@ def test_reading_orders_lead_through_files_that_exist():
         assert searched in text, f"{name} has no {searched!r}"
 
 
+PATH = re.compile(
+    r"`((?:\.\./)*[\w.-]+(?:/[\w.-]+)+\.(?:cpp|h|c|cu|py|toml|txt|md|rs|jl|json|lock))`"
+)
+# what paths in pages are relative to, beside the page's folder
+PLACES = ("", "src", "kernels", "tests")
+NO_PATHS = re.compile("FAMILY|NAME|^out/")  # patterns, and files that a program writes
+WITH_PAGES = "src kernels docs tests bindings examples bench codegen".split()
+PAGES = [
+    p
+    for p in [ROOT / "README.md", *sources(*WITH_PAGES, suffixes=(".md",))]
+    if not re.search("docs/(benchmarks/|roadmap)|conformance/|/target/", str(p))
+]
+
+
+@per_file(PAGES)
+def test_paths_in_pages_exist(path):
+    bases = [path.parent, *(ROOT / place for place in PLACES)]
+    names = [name for name in PATH.findall(path.read_text()) if not NO_PATHS.search(name)]
+    assert [name for name in names if not any((base / name).exists() for base in bases)] == []
+
+
 def test_generated_files_are_current():
     run(sys.executable, ROOT / "codegen/gen.py", "--check")
 
