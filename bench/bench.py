@@ -21,7 +21,7 @@ from ab import Worker, compare  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache"
 
-# workload: (peer, gate), as the table of machine.md binds them; None: a row without a gate.
+# workload: (peer, gate); None: a row without a gate.
 LIBTORCH = {
     "add4x4": 10,
     "add_4x4": 10,

@@ -1,5 +1,6 @@
-/* What a host waits for: start_time LIBRARY loads libtt.so, makes a ctx, adds two tensors and reads
-   the sum, and prints the nanoseconds from before the load until the values are there. */
+/* The start time of an application: start_time LIBRARY loads libtt.so, makes a ctx, adds two
+   tensors and reads the sum, and prints the nanoseconds from before the load until the values are
+   there. */
 #define _POSIX_C_SOURCE 200809L
 #include "tt.h"
 

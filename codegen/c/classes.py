@@ -1,9 +1,9 @@
-"""Classes: objects that hosts construct by name, with the arguments and defaults of PyTorch
+"""Classes: objects that are constructed by name, with the arguments and defaults of PyTorch
 (src/<group>/decl/*.toml).
 
 A file declares one class per table, named as its constructor goes in C without tt_: [optim_sgd]
 makes tt_optim_sgd. Keys of a class:
-    schema      "SGD(params: Tensor![], lr: Float = 1e-3, …)": its name in host languages, arguments
+    schema      "SGD(params: Tensor![], lr: Float = 1e-3, …)": its name in the bindings, arguments
                 as an operator's
     doc, args   text of the class and of arguments
     positional  defaulted arguments that are C parameters all the same; the others form

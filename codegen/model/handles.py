@@ -1,4 +1,4 @@
-"""The handles of the C API and their names in host languages."""
+"""The handles of the C API and their names in the bindings."""
 from codegen.model.headers import Named, Pointer
 
 # C type -> (class of the bindings, prefix of its functions)

@@ -60,7 +60,7 @@ OUT_TYPES = {
     "Tensor[]",
 }  # PlainTensor: floating, but carries no gradient
 ENUM_FILE = "enums.toml"  # of the declarations
-# host-visible choices: name -> {value name: number}, and what each choice is about
+# choices that applications see: name -> {value name: number}, and what each choice is about
 ENUMS = tomllib.loads((Path(__file__).parents[2] / "src/ops/decl" / ENUM_FILE).read_text())
 ENUM_DOCS = ENUMS.pop("docs")
 checks.check_enums(ENUMS)

@@ -1,6 +1,6 @@
-"""Rows of the op-table test, tests/gen/op_rows.inc: one per operator that hosts can name. Rows of
-the hostile-argument test, tests/gen/hostile_calls.inc: one call per exported C function, its
-pointers taken from an array."""
+"""Rows of the op-table test, tests/gen/op_rows.inc: one per operator that applications can name.
+Rows of the hostile-argument test, tests/gen/hostile_calls.inc: one call per exported C function,
+its pointers taken from an array."""
 import json
 import re
 

@@ -1,4 +1,4 @@
-// DeviceChecks: conditions on values of a device that a call of the host relies on, such as indices
+// DeviceChecks: conditions on values of a device that a call relies on, such as indices
 // within bounds. The call does not wait for them: what they found is reported at the next
 // synchronisation, the first one only. Kernels must not access memory by a value that fails.
 #pragma once

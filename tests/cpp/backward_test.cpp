@@ -34,7 +34,7 @@ tt_status queue_and_fail(void* user, tt_ctx* c, const tt_tensor* leaf) {
   return TT_INTERNAL;
 }
 void no_drop(void*) {}
-// A backward inside a backward, as of a checkpoint that computes again.
+// A backward inside a backward, as a checkpoint that recomputes runs it.
 tt_status run_inner(void*, tt_ctx* c, const tt_tensor*) {
   const int64_t size = 1;
   tt_tensor *leaf = nullptr, *square = nullptr;

@@ -1,5 +1,5 @@
-"""What docs/bindings.md says of Rust exists: its paths are links that rustdoc resolves, its calls
-compile."""
+"""The names that docs/bindings.md gives for Rust exist: its paths are links that rustdoc resolves,
+its calls compile."""
 import re
 import tomllib
 

@@ -1,4 +1,4 @@
-/* The smallest host: adds two tensors. Linked statically by test_static_link.py. */
+/* The smallest application: adds two tensors. Linked statically by test_static_link.py. */
 #include "tt.h"
 
 int main(void) {

@@ -1,6 +1,5 @@
-/* Two static copies of tt in one process, one renamed: each makes its own handles and refuses the
-   other's ctx tags or not, but computes alone. Their functions are declared here by their renamed
-   symbols. */
+/* Two static copies of tt in one process, one renamed: each makes handles of its own and computes
+   independently. Their functions are declared here by their renamed symbols. */
 #include "tt_types.h"
 
 #define DECLARE(name, p)                                                                    \

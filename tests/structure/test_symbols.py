@@ -1,4 +1,4 @@
-"""What libtt.so shows and needs: exact exports, allowed undefined symbols, nothing before main,
+"""What libtt.so exports and needs: exact exports, allowed undefined symbols, nothing before main,
 little thread-local storage."""
 import re
 

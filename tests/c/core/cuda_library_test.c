@@ -1,5 +1,5 @@
-/* libtt_cuda.so as it is built: it loads everywhere; without an NVIDIA driver it says so, and the
-   process goes on. With one, a tensor goes there and back. */
+/* libtt_cuda.so as it is built: it loads everywhere. Without an NVIDIA driver it reports that, and
+   the process continues; with one, a tensor is copied there and back. */
 #include "support.h"
 
 static const char* library(void) { return getenv("TT_TEST_CUDA_LIBRARY"); }

@@ -129,7 +129,7 @@ static void one_program(tt_ctx* c) {
     OK(tt_zeros_like(c, x, NULL, &other));
     tt_tensor_release(other);
   }
-  tt_stream_release(s); /* its work goes on */
+  tt_stream_release(s); /* its work continues */
   HOLDS(product, 8, 24, 48, 80);
   tt_stream_release(own);
   tt_tensor_release(x);
@@ -308,7 +308,7 @@ static void test_pinned(void** state) {
   fake_late(0);
 }
 
-/* The error that loses a device is the one that all later calls report; the process goes on. */
+/* All later calls report the error that lost the device; the process continues. */
 static void test_lost_device(void** state) {
   CTX;
   tt_ctx* other;

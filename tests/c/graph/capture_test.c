@@ -1,4 +1,4 @@
-/* Captures: what is recorded, what a graph tells of it, what is refused. */
+/* Captures: what they record, what a graph says about it, what they refuse. */
 #include "harness.h"
 
 static const double kValues[] = {1, -2, 3, -4, 5, -6, 7, 8, -9, 10, 11, -12};
@@ -69,7 +69,8 @@ static void test_forward_and_backward(void** state) {
   tt_graph_release(g);
 }
 
-/* A write makes a new version; views of the storage are seen anew, state is told from constants. */
+/* A write makes a new version, views of the storage are recorded again, and state is distinguished
+   from constants. */
 static void test_writes_and_views(void** state) {
   tt_tensor* x = numbers(TT_F32, kValues, 4);
   tt_tensor* sum = numbers(TT_F32, kValues, 4);
@@ -129,7 +130,8 @@ static void test_refusals(void** state) {
   OK(tt_capture_begin(c, LIST(x), NULL)); /* the ctx ends it */
 }
 
-/* What the host decides by elements would be frozen: refused by the name of the call. */
+/* A decision by the values of elements would be frozen: the capture refuses it and names the
+   call. */
 static void test_reads(void** state) {
   const tt_capture_opts allowing = {.set = TT_CAPTURE_ALLOW_READS, .allow_reads = 1};
   tt_tensor* x = numbers(TT_F32, kValues, 4);
@@ -139,7 +141,7 @@ static void test_reads(void** state) {
   (void)state;
   OK(tt_capture_begin(c, LIST(x), NULL));
   FAILS(tt_item(c, sum_of(x), &first), TT_INVALID_ARG, "item: elements of a tensor are read");
-  OK(tt_exp(c, x, &y)); /* the capture goes on */
+  OK(tt_exp(c, x, &y)); /* the capture continues */
   OK(tt_capture_end(c, LIST(y), &g));
   tt_graph_release(g);
   OK(tt_item(c, sum_of(x), &first));
@@ -149,7 +151,7 @@ static void test_reads(void** state) {
   tt_graph_release(g);
 }
 
-/* Every allocation failed once: the capture ends or goes on, nothing leaks. */
+/* Each allocation fails once: the capture ends or continues, and nothing leaks. */
 static void test_out_of_memory(void** state) {
   tt_tensor* x = make(TT_F32, SHAPE(2, 3), kValues, 6);
   tt_tensor* w = make(TT_F32, SHAPE(3, 4), kValues, 12);

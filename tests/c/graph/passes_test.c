@@ -162,7 +162,8 @@ static void test_dead_and_common(void** state) {
   tt_graph_release(least);
 }
 
-/* Random numbers are drawn, read or not; equal calls that are written differ. */
+/* Random numbers are drawn whether or not they are read; equal calls whose results are written in
+   place stay separate. */
 static void test_effects_stay(void** state) {
   tt_tensor *x = ramp(6), *d, *a, *b, *total = ramp(6);
   tt_graph *g, *less;
@@ -230,7 +231,7 @@ static void test_norm_into_conv(void** state) {
   tt_graph_release(less);
 }
 
-/* Each allocation of each pass failed in turn: no graph, and g is as it was. */
+/* Each allocation of each pass fails in turn: there is no graph, and g is unchanged. */
 static void test_out_of_memory(void** state) {
   tt_tensor *x, *w, *h, *a, *y, *mean = ramp(4), *var, *dead;
   tt_graph* g;

@@ -7,7 +7,7 @@ static const double kValues[] = {1, -2, 3, -4, 5, -6, 7, 8, -9, 10, 11, -12};
 enum { kSteps = 50, kBatch = 4, kIn = 3, kHidden = 8 };
 
 typedef struct Model {
-  tt_tensor *w1, *w2, *total; /* total counts the losses: a state beside parameters */
+  tt_tensor *w1, *w2, *total; /* total is the sum of the losses: state besides the parameters */
 } Model;
 
 static tt_tensor* weights(int64_t rows, int64_t columns) {
@@ -89,7 +89,7 @@ static void copy_model(Model* b, const Model* a) {
   OK(tt_set_grad_enabled(c, before, NULL));
 }
 
-/* 50 steps, dropout drawn anew: losses and parameters are equal bit by bit, and a run allocates
+/* 50 steps with new dropout masks: losses and parameters are equal bit by bit, and a run allocates
    nothing. The arena is the test's, full of nan. */
 static void test_training_curve(void** state) {
   Model eager = new_model(), replayed = new_model();
@@ -133,7 +133,7 @@ static void test_training_curve(void** state) {
   free(arena);
 }
 
-/* A run in slices of no time: one launch each. */
+/* A run in time slices of zero: one launch each. */
 static void test_run_for(void** state) {
   Model eager = new_model(), replayed = new_model();
   tt_graph* g = captured_step(&replayed);
@@ -214,7 +214,7 @@ static void test_threads(void** state) {
   tt_runtime_release(rt);
 }
 
-/* Every allocation of a lowering failed once. */
+/* Each allocation of a lowering fails once. */
 static void test_out_of_memory(void** state) {
   Model m = new_model();
   tt_graph* g = captured_step(&m);

@@ -153,7 +153,8 @@ static double product_of(const tt_optimizer* nadam) {
   OK(tt_optim_get_state(c, nadam, 0, "mu_product", &t));
   return t ? value_of(t) : -1;
 }
-/* NAdam's number of a parameter is kept, and gone again with a checkpoint that has none. */
+/* A checkpoint holds NAdam's number of each parameter; loading one without it removes the
+   number. */
 static void test_numbers_of_an_optimizer(void** state) {
   (void)state;
   tt_tensor* x = leaf(DATA(1, 2));

@@ -798,7 +798,8 @@ static void test_lists(void** state) {
   tt_optim_release(other);
 }
 
-/* NAdam's product of momenta and ASGD's eta and mu are numbers, and go from one to the other. */
+/* NAdam's product of momenta and ASGD's eta and mu are numbers, and are part of the state that is
+   loaded. */
 static void test_numbers(void** state) {
   tt_optimizer *nadam, *asgd;
   tt_tensor* t = NULL;

@@ -1,4 +1,4 @@
-"""tt.amp: which dtypes autocast gives, its life in functions and backward, and GradScaler."""
+"""tt.amp: which dtypes autocast gives, its behaviour in functions and backward, and GradScaler."""
 import copy
 import pickle
 

@@ -1,5 +1,5 @@
-"""tt.utils.data: datasets, samplers and collating as PyTorch's; workers that fail, die or are left
-alone; epochs that continue where they were saved."""
+"""tt.utils.data: datasets, samplers and collating as PyTorch's; workers that fail, die or are
+abandoned; epochs that continue where they were saved."""
 import collections
 import gc
 import multiprocessing

@@ -360,7 +360,7 @@ def remote_calls(rank, size):
 
 
 def survivors(rank, size):
-    """The ranks that are left make a new group, and go on."""
+    """The surviving ranks make a new group and continue."""
     dist.barrier()
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -390,7 +390,7 @@ def disagreements(rank, size):
     raises(reduce(2, 3) if rank else reduce(6), *both, "[6]", "[2,3]")
     raises(reduce(3, dtype=tt.float64) if rank else reduce(3), *both, "float32", "float64")
     raises(dist.barrier if rank else reduce(3), *both, "barrier")
-    dist.all_reduce(x := tt.ones(2))  # the group is still of use
+    dist.all_reduce(x := tt.ones(2))  # the group is still usable
     assert x.tolist() == [size, size]
 
 

@@ -1,4 +1,4 @@
-"""tt.utils.tensorboard: event files, read again by a reader of the test's own: a checksum bit by
+"""tt.utils.tensorboard: event files, read back by a reader in this test: a checksum bit by
 bit, and fields by their wire types."""
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""tt.optim, tt.optim.lr_scheduler and tt.nn.utils: what the conformance cases do not ask."""
+"""tt.optim, tt.optim.lr_scheduler and tt.nn.utils: what the conformance cases do not cover."""
 import copy
 import math
 from collections import defaultdict
@@ -277,7 +277,8 @@ def model_with_statistics():
 
 
 def walk(model, average, steps=4):
-    """Changes the model and takes it in, several times; returns its parameters each time."""
+    """Changes the model and adds it to the average, several times; returns its parameters each
+    time."""
     path = []
     for _ in range(steps):
         with tt.no_grad():
@@ -482,7 +483,7 @@ def test_state_is_live():
         and type(opt.state_dict()["state"][0]) is dict
     )
     kept = copy.deepcopy(opt.state_dict())
-    opt.state = defaultdict(dict)  # as scripts start anew
+    opt.state = defaultdict(dict)  # as scripts that start again do
     assert not opt.state
     twin = optim.Adam([tt.nn.Parameter(p.detach().clone())], lr=0.1)
     twin.param_groups[0]["params"][0].grad = p.grad

@@ -1,5 +1,5 @@
-"""Schedules of learning rates against what PyTorch's do, step by step: recorded (schedules.json, by
-schedule_cases.py) and, where it is there, live."""
+"""Schedules of learning rates compared with PyTorch's, step by step: recorded (schedules.json, by
+schedule_cases.py) and, where PyTorch is installed, live."""
 import copy
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""What the pages say of Python is so: the blocks of docs/python.md run in order in one program, and
+"""The pages are right about Python: the blocks of docs/python.md run in order in one program, and
 print what the page says; the names of docs/bindings.md are there; what docs/pytorch-users.md calls
 missing is missing."""
 import re

@@ -1,5 +1,5 @@
-"""What the host does to tt and tt to the host: Ctrl-C, threads, the interpreter's lock, objects by
-the hundred thousand, libraries that are not there."""
+"""How tt and the process around it affect each other: Ctrl-C, threads, the interpreter's lock,
+objects by the hundred thousand, libraries that are not there."""
 import ctypes
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What users of PyTorch bring along: habits, idioms, corners. Expected values are PyTorch
+"""Habits and idioms of PyTorch's users, and corner cases. Expected values are PyTorch
 2.15's."""
 import copy
 import pickle

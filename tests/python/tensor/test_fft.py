@@ -1,4 +1,4 @@
-"""Fourier transforms where the op table of the C tests does not look: complex signals of every kind
+"""Fourier transforms beyond the op table of the C tests: complex signals of every kind
 of length beside numpy's, strides, derivatives, errors."""
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Decompositions where the op table of the C tests does not look: complex matrices, derivatives of
+"""Decompositions beyond the op table of the C tests: complex matrices, derivatives of
 third order, sizes, extremes."""
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Functions of one tensor where the op table of the C tests does not look: complex numbers and
+"""Functions of one tensor beyond the op table of the C tests: complex numbers and
 their derivatives, dtypes, refusals."""
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-/* Gradients, hooks, nodes and functions of the host. */
+/* Gradients, hooks, nodes and functions of the application. */
 #include "program.h"
 
 /* ---- callbacks ---- */

@@ -395,7 +395,7 @@ fn what_a_backward_drops_may_run_backward() -> Result<()> {
     })?;
     let y = m.call(&x)?.sum()?;
     *loss.lock().unwrap() = Some(y.clone());
-    drop(m); // the graph has it, and lets it go amid this
+    drop(m); // the graph has it, and releases it during this
     y.backward()?;
     assert!(loss.lock().unwrap().is_none());
     Ok(())
