@@ -1459,7 +1459,7 @@ void tt_loader_release(tt_loader *l);
 
 /* ---- graphs ----
    A capture records what the ctx computes, while it runs as ever: the operators that touch memory,
-   of forward, backward and optimizers alike. A graph is such a record; it does not change, and may
+   of forward, backward and optimizers alike. A graph is such a record; only edits change it. It may
    be read and released from any thread. */
 
 /* Options of tt_capture_begin. */
@@ -1605,6 +1605,35 @@ tt_status tt_graph_optimize(tt_ctx *c, const tt_graph *g, const tt_graph_optimiz
    names the operator, for what has no counterpart in C: dtypes other than float32, integers and
    bool, random numbers, and graphs with state. name: an identifier of C */
 tt_status tt_graph_export_c(tt_ctx *c, const tt_graph *g, const char *dir, const char *name);
+
+/* Makes a copy of a graph, to edit it. */
+tt_status tt_graph_copy(tt_ctx *c, const tt_graph *g, tt_graph **out);
+
+/* Lists the nodes that read a value, in order. Whether it is an output, tt_graph_get_info tells. */
+tt_status tt_graph_users(tt_ctx *c, const tt_graph *g, int32_t value, int64_t *nodes, int64_t cap,
+                         int64_t *n);
+
+/* Edits of a graph on the CPU, by one thread. They fail if something else than the caller holds the
+   graph, such as a plan: edit a copy then. After each edit the operators behind it are asked anew
+   for their shapes, and the graph is verified; an edit that fails changes nothing. Numbers of
+   values stay valid; those of nodes behind the edit move. */
+
+/* Inserts a call of an operator before node `before` (the number of nodes: at the end). A composite
+   operator becomes several nodes. args are as tt_graph_get_arg gives them, name and pad unused;
+   numbers of any tag are accepted for numbers, missing ones at the end are the defaults. Gives the
+   values of the results. Operators that write arguments are refused. */
+tt_status tt_graph_insert(tt_ctx *c, tt_graph *g, int64_t before, const tt_op *op,
+                          const tt_graph_arg *args, int64_t n_args, int32_t *outs, int64_t cap,
+                          int64_t *n);
+
+/* Outputs, and the nodes behind the one that makes `with`, use `with` in place of `value`. */
+tt_status tt_graph_replace_uses(tt_ctx *c, tt_graph *g, int32_t value, int32_t with);
+
+/* Removes a node. Fails if something reads what it makes or writes. */
+tt_status tt_graph_remove(tt_ctx *c, tt_graph *g, int64_t node);
+
+/* Sets the values that are the outputs. */
+tt_status tt_graph_set_outputs(tt_ctx *c, tt_graph *g, const int32_t *outputs, int64_t n);
 
 /* Writes the graph to a file (.ttg) that replaces path: a safetensors file with the memory from
    outside as tensors, and operators, attributes and shapes as text in its metadata. Inputs have no

@@ -24,9 +24,9 @@ class NodeCall {
       box(a, first);
     }
   }
-  // Appends the results to outs.
-  void run(const OpInfo& op, TensorList& outs) {
-    op.call_boxed({keys_ ? keys_ : bit(kKeyCpu), &op}, values_.data(), outs);
+  // Appends the results to outs. more: keys beside those of the arguments.
+  void run(const OpInfo& op, TensorList& outs, uint64_t more = 0) {
+    op.call_boxed({(keys_ ? keys_ : bit(kKeyCpu)) | more, &op}, values_.data(), outs);
   }
 
  private:

@@ -8569,6 +8569,16 @@ extern "C" {
         opts: *const tt_graph_optimize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_c(c: *mut tt_ctx, g: *const tt_graph, dir: *const c_char,
         name: *const c_char) -> tt_status;
+    pub fn tt_graph_copy(c: *mut tt_ctx, g: *const tt_graph, out: *mut *mut tt_graph) -> tt_status;
+    pub fn tt_graph_users(c: *mut tt_ctx, g: *const tt_graph, value: i32, nodes: *mut i64, cap: i64,
+        n: *mut i64) -> tt_status;
+    pub fn tt_graph_insert(c: *mut tt_ctx, g: *mut tt_graph, before: i64, op: *const tt_op,
+        args: *const tt_graph_arg, n_args: i64, outs: *mut i32, cap: i64, n: *mut i64) -> tt_status;
+    pub fn tt_graph_replace_uses(c: *mut tt_ctx, g: *mut tt_graph, value: i32, with: i32)
+        -> tt_status;
+    pub fn tt_graph_remove(c: *mut tt_ctx, g: *mut tt_graph, node: i64) -> tt_status;
+    pub fn tt_graph_set_outputs(c: *mut tt_ctx, g: *mut tt_graph, outputs: *const i32, n: i64)
+        -> tt_status;
     pub fn tt_graph_save(c: *mut tt_ctx, g: *const tt_graph, path: *const c_char) -> tt_status;
     pub fn tt_graph_load(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_load_with(c: *mut tt_ctx, path: *const c_char, ops: *const *const tt_op, n: i64,
