@@ -1659,15 +1659,21 @@ tt_status tt_graph_emit_ops(tt_ctx *c, const tt_graph *g, const char *path, cons
 void tt_graph_retain(tt_graph *g);
 void tt_graph_release(tt_graph *g);
 /* ---- groups of processes ----
-   A backend is a library that is opened when a group needs it: "gloo" (libtt_gloo.so) or "mpi"
-   (libtt_mpi.so). Every rank of a group makes the same calls in the same order; ranks that make
-   different ones, or with other shapes or dtypes, all get an error that names two of them. A rank
-   that fails, or does not answer within the timeout of the group, gives the others TT_DISTRIBUTED,
-   which names it; the group, and those of the same tt_group_new, cannot be used any more then.
+   A backend is a library that is opened when a group needs it: "gloo" (libtt_gloo.so), "mpi"
+   (libtt_mpi.so) or "nccl" (libnccl.so.2). With "nccl", tensors on CUDA devices go by NCCL, those
+   on the CPU by gloo, or by mpi if rank and size are -1. Every rank of a group makes the same
+   calls in the same order; ranks that make different ones, or with other shapes or dtypes, all
+   get an error that names two of them. A rank that fails, or does not answer within the timeout
+   of the group, gives the others TT_DISTRIBUTED, which names it; the group, and those of the same
+   tt_group_new, cannot be used any more then.
 
    A call starts work, which runs on a thread of tt. *work is that work; if work is NULL, the call
-   waits for the end. Tensors must not be used until then. A result is bit-equal on all ranks and in
-   every run. Tensors are on the CPU; those that a call writes are contiguous. */
+   waits for the end. Tensors must not be used until then. A result is bit-equal on all ranks and
+   in every run (NCCL promises neither). Tensors are on the CPU or, with "nccl", on the CUDA
+   device that the group's first call of this kind has used; those that a call writes are
+   contiguous. For tensors on a device, to wait means that the device's current stream waits: a
+   failure of NCCL that comes later is that of the next call. NCCL does not reduce int16, products
+   of complex numbers and bits of integers. */
 
 /* How elements of several ranks become one. On bool a sum is "or", a product "and". */
 enum {
@@ -1685,7 +1691,7 @@ typedef struct tt_group_opts {
   uint64_t set;
   int64_t timeout_ms;  /* of everything that waits for another process; default 1800000 */
   const char *library; /* path of the backend's library; default: libtt_<backend>.so, beside libtt
-                          or on the path of the loader */
+                          or on the path of the loader; for "nccl" libnccl.so.2 on that path */
 } tt_group_opts;
 #define TT_GROUP_TIMEOUT_MS (UINT64_C(1) << 0)
 #define TT_GROUP_LIBRARY (UINT64_C(1) << 1)

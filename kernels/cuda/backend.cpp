@@ -98,6 +98,8 @@ class Current {
   bool changed_;
 };
 
+int32_t make_current(int32_t device) { return status_of(cudaSetDevice(device)); }
+
 cudaStream_t as_stream(void* s) { return static_cast<cudaStream_t>(s); }
 cudaEvent_t as_event(void* e) { return static_cast<cudaEvent_t>(e); }
 
@@ -350,6 +352,7 @@ constexpr DeviceBackend make_table() {
   b.graph_launch = graph_launch;
   b.graph_free = graph_free;
   b.error_text = error_text;
+  b.make_current = make_current;
   return b;
 }
 constinit DeviceBackend g_table = make_table();

@@ -36,6 +36,7 @@ bool os_random(void* out, size_t bytes) noexcept;
 // The same; falls back to a mix of clock, process id and an address.
 uint64_t os_random_seed() noexcept;
 void os_yield() noexcept;
+void os_sleep(int64_t ns) noexcept;
 TT_INLINE void cpu_pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

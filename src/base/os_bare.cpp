@@ -44,6 +44,7 @@ bool os_random(void* out, size_t bytes) noexcept { return tt_bare_random(out, by
 
 // There is one thread: nothing waits, and nothing but this thread ends.
 void os_yield() noexcept {}
+void os_sleep(int64_t) noexcept {}
 void os_barrier_all() noexcept {}
 void os_wait(uint32_t*, uint32_t) noexcept {}
 void os_wake(uint32_t*, int32_t) noexcept {}

@@ -53,6 +53,11 @@ int64_t os_now_ns() noexcept {
 
 void os_yield() noexcept { sched_yield(); }
 
+void os_sleep(int64_t ns) noexcept {
+  const timespec t = {time_t(ns / 1'000'000'000), long(ns % 1'000'000'000)};
+  nanosleep(&t, nullptr);
+}
+
 namespace {
 
 struct Start {

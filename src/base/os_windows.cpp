@@ -68,6 +68,7 @@ bool os_random(void* out, size_t bytes) noexcept {
 }
 
 void os_yield() noexcept { SwitchToThread(); }
+void os_sleep(int64_t ns) noexcept { Sleep(DWORD((ns + 999'999) / 1'000'000)); }
 
 void os_barrier_all() noexcept { FlushProcessWriteBuffers(); }
 

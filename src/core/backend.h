@@ -78,6 +78,8 @@ struct DeviceBackend {
   void (*graph_free)(int32_t device, void* graph);
   // What the last failure on the calling thread was; "" if there was none.
   const char* (*error_text)();
+  // Makes the device the calling thread's current one, for libraries that compute on that.
+  int32_t (*make_current)(int32_t device);
 };
 
 // The only symbol that a library exports. If build_id is not its own, it returns TT_ABI and sets

@@ -1,7 +1,8 @@
 // Collectives over transfers between two processes. Each one first checks that all ranks make the
 // same call (check_agreement); afterwards sizes are equal everywhere, and only transport can fail.
 // The order of every reduction follows from rank and size alone: results are bit-equal in each run.
-#include "dist/wire.h"
+#include "dist/nccl.h"
+#include "ops/gen/ops.h"
 
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct Signature {
   int32_t call, op, root, dtype;
   int32_t ndim;
   int32_t bucket;  // of data-parallel training, from 1
+  int32_t device;  // a TT_ device type
   int64_t numel;
   int64_t shape[kShownDims];
   uint64_t sequence;
@@ -54,6 +56,7 @@ Signature signature_of(const Group& g, const Job& job) {
   const Tensor* t = by_output ? job.output.get() : job.input.get();
   if (!t) return s;
   s.dtype = int32_t(t->dtype);
+  s.device = t->device.type;
   s.numel = t->numel;
   s.ndim = t->ndim;
   for (int32_t d = 0; d < t->ndim && d < kShownDims; d++) s.shape[d] = t->size(d);
@@ -101,15 +104,17 @@ void describe(char* out, int64_t cap, const Signature& s) {
     return;
   }
   const Ints shape = {s.shape, min<int64_t>(s.ndim, kShownDims)};
+  const bool cuda = s.device == TT_CUDA;
   if (s.bucket) {
     const FmtArg args[] = {call_name(call), s.bucket, fmt(Dtype(s.dtype)), shape};
     format_to(out, cap, "{} of bucket {} of gradients ({} {})", args);
   } else if (*op) {
-    const FmtArg args[] = {call_name(call), op, fmt(Dtype(s.dtype)), shape};
-    format_to(out, cap, "{} ({}) of a {} tensor {}", args);
+    const FmtArg args[] = {call_name(call), op, fmt(Dtype(s.dtype)), cuda ? "CUDA " : "", shape};
+    format_to(out, cap, "{} ({}) of a {} {}tensor {}", args);
   } else {
-    const FmtArg args[] = {call_name(call), fmt(Dtype(s.dtype)), shape, s.root};
-    format_to(out, cap, "{} of a {} tensor {} with root {}", args);
+    const FmtArg args[] = {call_name(call), fmt(Dtype(s.dtype)), cuda ? "CUDA " : "", shape,
+                           s.root};
+    format_to(out, cap, "{} of a {} {}tensor {} with root {}", args);
   }
 }
 
@@ -427,32 +432,45 @@ void scatter(Group& g, Wire& wire, const Job& job) {
 
 // ---- transfers of the application: the signature, then the elements ----
 
-int32_t user_tag(const Job& job) { return kTagUser + 2 * job.tag; }
-
-void send_tensor(Group& g, Wire& wire, const Job& job) {
+void send_tensor(Group& g, Work& w, Wire& wire) {
+  const Job& job = w.job;
   auto* s = reinterpret_cast<Signature*>(wire.memory(sizeof(Signature)));
   *s = signature_of(g, job);
   const Tensor& t = *job.input;
   const Transfers head = wire.send(job.root, s, sizeof *s, user_tag(job));
+  if (!t.is_cpu()) {
+    wire.wait(head);
+    return run_on_device(g, w, wire);
+  }
   const Transfers body = wire.send(job.root, t.data, t.numel * t.item_size(), user_tag(job) + 1);
   wire.wait(head);
   wire.wait(body);
 }
 
-void receive_tensor(Group& g, Wire& wire, const Job& job) {
+void receive_tensor(Group& g, Work& w, Wire& wire) {
+  const Job& job = w.job;
   auto* s = reinterpret_cast<Signature*>(wire.memory(sizeof(Signature)));
   wire.wait(wire.receive(job.root, s, sizeof *s, user_tag(job)));
   const Tensor& t = *job.output;
-  if (s->dtype != int32_t(t.dtype) || s->numel != t.numel) {
+  const bool same_kind = s->dtype == int32_t(t.dtype) && s->device == t.device.type;
+  if (!same_kind || s->numel != t.numel) {
     char text[300];
     const Ints theirs = {s->shape, min<int64_t>(s->ndim, kShownDims)};
-    const FmtArg args[] = {g.peer(job.root), fmt(Dtype(s->dtype)), theirs,
-                           g.peer(g.rank),   fmt(t.dtype),         t.sizes()};
+    const FmtArg args[] = {
+        g.peer(job.root), fmt(Dtype(s->dtype)), s->device == TT_CUDA ? "CUDA " : "", theirs,
+        g.peer(g.rank),   fmt(t.dtype),         t.is_cpu() ? "" : "CUDA ",           t.sizes()};
     format_to(text, int64_t(sizeof text),
-              "rank {} sends a {} tensor {}, rank {} receives into a {} tensor {}", args);
+              "rank {} sends a {} {}tensor {}, rank {} receives into a {} {}tensor {}", args);
     fail_broken(g, text);
   }
+  if (!t.is_cpu()) return run_on_device(g, w, wire);
   wire.wait(wire.receive(job.root, t.data, t.numel * t.item_size(), user_tag(job) + 1));
+}
+
+// A group of one process: what is gathered or exchanged is the input.
+void copy_alone(const Job& job) {
+  if (!job.input || !job.output || job.input.get() == job.output.get()) return;
+  op::copy_(*op::view(*job.output, job.input->sizes()), *job.input);
 }
 
 }  // namespace
@@ -463,23 +481,23 @@ void run_job(Group& g, Work& w) {
   if (g.connection) check_unbroken(g);
   Wire wire(g, w);
   if (!transfer) check_agreement(g, job, wire);
+  if (g.size == 1) return copy_alone(job);
+  const Tensor* t = job.output ? job.output.get() : job.input.get();
+  if (!transfer && t && !t->is_cpu()) return run_on_device(g, w, wire);
   switch (job.call) {
     case DistCall::kBarrier:
     case DistCall::kStop: return;
-    case DistCall::kAllReduce: return g.size > 1 ? all_reduce(g, wire, job) : void();
-    case DistCall::kReduce: return g.size > 1 ? reduce(g, wire, job) : void();
-    case DistCall::kBroadcast: {
-      const Tensor& t = *job.output;
-      if (g.size == 1) return;
-      return broadcast_tree(g, wire, t.data, t.numel * t.item_size(), job.root);
-    }
+    case DistCall::kAllReduce: return all_reduce(g, wire, job);
+    case DistCall::kReduce: return reduce(g, wire, job);
+    case DistCall::kBroadcast:
+      return broadcast_tree(g, wire, t->data, t->numel * t->item_size(), job.root);
     case DistCall::kAllGather: return all_gather(g, wire, job);
     case DistCall::kReduceScatter: return reduce_scatter(g, wire, job);
     case DistCall::kAllToAll: return all_to_all(g, wire, job);
     case DistCall::kGather: return gather(g, wire, job);
     case DistCall::kScatter: return scatter(g, wire, job);
-    case DistCall::kSend: return send_tensor(g, wire, job);
-    case DistCall::kReceive: return receive_tensor(g, wire, job);
+    case DistCall::kSend: return send_tensor(g, w, wire);
+    case DistCall::kReceive: return receive_tensor(g, w, wire);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "dist/group.h"
 
 #include "base/finalizer.h"
-#include "dist/wire.h"
+#include "dist/nccl.h"
 #include "ops/gen/ops.h"
 
 #include <string.h>
@@ -98,12 +98,17 @@ Ref<Group> new_group(const char* backend, int32_t rank, int32_t size, const char
       fail_arg(TT_INVALID_ARG, "backend",
                "backend is \"{}\": must be the name of one, such as gloo or mpi",
                backend ? backend : "");
-    const DistEngine* engine = open_engine(backend, options.library);
+    const bool is_nccl = !strcmp(backend, "nccl");
+    NcclLibrary nccl = {};
+    if (is_nccl) nccl = open_nccl(options.library);
+    const DistEngine* engine = is_nccl ? open_engine(rank < 0 || size < 0 ? "mpi" : "gloo", nullptr)
+                                       : open_engine(backend, options.library);
     const bool knows = !strcmp(engine->name, "mpi");
     if (!knows && (rank < 0 || size < 0))
       fail_arg(TT_INVALID_ARG, "rank", "rank is {} and size {}: {} needs both", rank, size,
                backend);
     connection = connect(engine, {rank, size, rendezvous ? rendezvous : "", options.timeout_ns});
+    connection->nccl = nccl;
   }
   const int32_t my_rank = connection ? connection->rank : 0;
   const int32_t my_size = connection ? connection->size : 1;
@@ -115,7 +120,12 @@ Ref<Group> new_group(const char* backend, int32_t rank, int32_t size, const char
 }
 
 const char* backend_name(const Group& g) noexcept {
-  return g.connection ? g.connection->engine->name : "";
+  if (!g.connection) return "";
+  return g.connection->nccl.opened() ? "nccl" : g.connection->engine->name;
+}
+
+bool can_use_cuda(const Group& g) noexcept {
+  return g.size == 1 || (g.connection && g.connection->nccl.opened());
 }
 
 // The record that ranks exchange in a split.
@@ -215,11 +225,30 @@ bool work_done(Work& w) noexcept {
   return w.done;
 }
 
+// Whether nobody need wait for the work on the host.
+static bool is_settled(Work& w) noexcept {
+  Lock lock(w.mutex);
+  return w.done || w.result;
+}
+
+// The current stream of the device goes on after the result.
+static void order_after(Work& w) {
+  Ref<DeviceEvent> result;
+  {
+    Lock lock(w.mutex);
+    result = w.result;
+  }
+  if (!result) return;
+  CudaDevice& d = *result->device;
+  cuda_check(d, d.backend->stream_wait(d.index, current_stream(d).handle, result->handle),
+             "waiting for an event");
+}
+
 void wait_end(Work& w, int64_t timeout_ns) {
   const int64_t begin = os_now_ns();
-  while (!work_done(w)) {
+  while (!is_settled(w)) {
     const uint32_t seen = __atomic_load_n(&w.changed, __ATOMIC_ACQUIRE);
-    if (work_done(w)) break;
+    if (is_settled(w)) break;
     const int64_t past = os_now_ns() - begin;
     if (timeout_ns >= 0 && past >= timeout_ns)
       fail(TT_DISTRIBUTED, "{} is not done after {} s", call_name(w.job.call),
@@ -227,11 +256,12 @@ void wait_end(Work& w, int64_t timeout_ns) {
     os_wait(&w.changed, seen);
     poll_if_watched(true);
   }
+  order_after(w);
 }
 
 void wait_work(Work& w, int64_t timeout_ns) {
   wait_end(w, timeout_ns);
-  if (!w.status) return;
+  if (!work_done(w) || !w.status) return;
   tls.op = call_name(w.job.call);
   fail(w.status, "{}", w.message);
 }
@@ -252,8 +282,11 @@ void call_when_done(Work& w, WorkFn fn, void* user, void (*drop)(void*)) {
 // ---- lanes ----
 
 static void delete_group(Group* g) noexcept {
-  for (Lane& l : g->lanes)
+  for (Lane& l : g->lanes) {
+    if (!g->connection || g->connection->pid == os_pid())
+      for (NcclComm* c : l.comms) free_comm(c);
     if (l.ctx) Ref<Ctx>::adopt(l.ctx).reset();
+  }
   Runtime* rt = g->rt;
   g->tag = 0;
   g->~Group();
@@ -353,20 +386,24 @@ static void start_lane(Lane& l) {
   l.started = true;
 }
 
-static int lane_of(DistCall call) {
+int lane_of(DistCall call) noexcept {
   if (call == DistCall::kSend) return 1;
   return call == DistCall::kReceive ? 2 : 0;
 }
 
 // ---- checks ----
 
-static void check_tensor(const Tensor& t, const char* arg) {
-  if (!t.is_cpu())
-    fail_arg(TT_DEVICE, arg, "{} is on {}: this backend needs tensors on the CPU", arg,
-             fmt(t.device));
+static void check_tensor(const Group& g, const Tensor& t, const char* arg) {
+  const bool on_cuda = t.device.type == TT_CUDA;
+  if (t.is_cpu() || (on_cuda && can_use_cuda(g))) return;
+  if (on_cuda)
+    fail_arg(TT_DEVICE, arg,
+             "{} is on {}: the backend \"{}\" needs tensors on the CPU, \"nccl\" takes both", arg,
+             fmt(t.device), backend_name(g));
+  fail_arg(TT_DEVICE, arg, "{} is on {}: must be on the CPU or a CUDA device", arg, fmt(t.device));
 }
-static void check_target(const Tensor& t, const char* arg, bool dense_is_enough) {
-  check_tensor(t, arg);
+static void check_target(const Group& g, const Tensor& t, const char* arg, bool dense_is_enough) {
+  check_tensor(g, t, arg);
   if (!(dense_is_enough ? t.dense() : t.contiguous()))
     fail_arg(TT_INVALID_ARG, arg, "{} of shape {} is not contiguous", arg, t.sizes());
   if (!t.storage->writable) fail_arg(TT_INVALID_ARG, arg, "{} is read-only", arg);
@@ -391,9 +428,13 @@ static void check_job(const Group& g, const Job& job) {
                        job.call == DistCall::kReduceScatter;
   if (reduces && (job.op < ReduceOp::kSum || job.op > ReduceOp::kBitXor))
     fail_arg(TT_INVALID_ARG, "op", "op is {}: there is no such reduction", int32_t(job.op));
-  if (job.output) check_target(*job.output, in_place ? "tensor" : "output", in_place);
-  if (job.input && !in_place) check_tensor(*job.input, "input");
+  if (job.output) check_target(g, *job.output, in_place ? "tensor" : "output", in_place);
+  if (job.input && !in_place) check_tensor(g, *job.input, "input");
+  if (job.input && job.output && !(job.input->device == job.output->device))
+    fail_arg(TT_DEVICE, "output", "input is on {}, output on {}: must be on one device",
+             fmt(job.input->device), fmt(job.output->device));
   if (reduces) check_reduce(job.op, job.input->dtype);
+  if (reduces && g.size > 1 && !job.input->is_cpu()) check_nccl_reduce(job.op, job.input->dtype);
   const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
   const char* root = transfer ? "peer" : "root";
   if (job.root < 0 || job.root >= g.size)
@@ -419,6 +460,16 @@ static void check_job(const Group& g, const Job& job) {
     fail_arg(TT_INVALID_ARG, "output", "input and output share memory");
 }
 
+// What the application has computed so far comes before the job.
+static void mark_ready(Work& w) {
+  const Tensor* t = w.job.output ? w.job.output.get() : w.job.input.get();
+  if (!t || t->is_cpu()) return;
+  CudaDevice& d = runtime_cuda(ctx().rt, t->device.index);
+  w.ready = new_event(d, false);
+  cuda_check(d, d.backend->event_record(d.index, w.ready->handle, current_stream(d).handle),
+             "recording an event");
+}
+
 Ref<Work> start_work(Group& g, Job job) {
   check_job(g, job);
   if (g.connection && g.connection->pid != os_pid())
@@ -435,6 +486,7 @@ Ref<Work> start_work(Group& g, Job job) {
     run(g, *w);
     return made;
   }
+  mark_ready(*w);
   Lane& l = g.lanes[lane_of(w->job.call)];
   Lock lock(l.mutex);
   start_lane(l);

@@ -8,13 +8,17 @@
 
 #include "base/os_thread.h"
 #include "core/ctx.h"
+#include "core/cuda_device.h"
 #include "core/tensor.h"
 #include "dist/engine.h"
+#include "dist/nccl_library.h"
 #include "dist/reduce.h"
 
 namespace TT_NS {
 
 struct Group;
+
+struct NcclComm;
 
 struct Connection {
   RefCount refs;
@@ -22,6 +26,7 @@ struct Connection {
   void* handle;
   int32_t rank, size;
   int32_t pid;           // of the process that connected
+  NcclLibrary nccl;      // of the backend "nccl": moves what is on CUDA devices
   int32_t last_channel;  // largest channel of a group of this process; atomic
   Mutex mutex;           // guards the fields below
   bool broken;
@@ -61,12 +66,14 @@ struct Work {
   RefCount refs;
   Job job;
   SmallVec<TensorRef, 4> scratch;  // memory of messages
+  Ref<DeviceEvent> ready;          // (tensors on CUDA) after which the job may read and write them
   Work* next;                      // in the queue of a lane
   uint32_t changed;                // incremented and woken now and then, and at the end
   Mutex mutex;                     // guards the fields below
   bool done;
   tt_status status;
-  WorkFn fn;  // called at the end; NULL: none
+  Ref<DeviceEvent> result;  // (tensors on CUDA) after which the result is there
+  WorkFn fn;                // called at the end; NULL: none
   void* user;
   void (*drop)(void*);
   char message[512];
@@ -77,6 +84,7 @@ struct Lane {
   Group* group;
   Ctx* ctx;  // owned
   OsThread thread;
+  SmallVec<NcclComm*, 1> comms;  // owned; used by the lane only
   bool started;
   const void* self;  // identifies the thread while it runs
   Mutex mutex;       // guards the fields below
@@ -87,6 +95,7 @@ struct Lane {
 };
 
 constexpr int kLanes = 3;
+int lane_of(DistCall call) noexcept;
 
 struct Group {
   uint32_t tag;
@@ -114,11 +123,12 @@ Ref<Group> new_group(const char* backend, int32_t rank, int32_t size, const char
 // A collective call: a group for each color, its ranks ordered by key. Empty for negative colors.
 Ref<Group> split_group(Group& parent, int64_t color, int64_t key);
 const char* backend_name(const Group& g) noexcept;  // "" without an engine
+bool can_use_cuda(const Group& g) noexcept;
 
 // Checks the job and starts it.
 Ref<Work> start_work(Group& g, Job job);
 // Waits until the work is done, and fails as it failed. timeout_ns < 0: no limit but that of the
-// group.
+// group. The host does not wait for devices: the current stream does.
 void wait_work(Work& w, int64_t timeout_ns);
 void wait_end(Work& w, int64_t timeout_ns);  // the same, but the work may have failed
 bool work_done(Work& w) noexcept;

@@ -121,9 +121,10 @@ bool has_room(const Reducer& r, int64_t used, int64_t bytes) {
 void add_bucket(Reducer& r, Span<const int64_t> members) {
   int64_t numel = 0;
   for (int64_t i : members) numel += r.parameters[i].leaf->numel;
+  const Tensor& first = *r.parameters[members[0]].leaf;
   Reducer::Bucket b = {};
   b.size = b.missing = members.n;
-  b.flat = op::zeros({&numel, 1}, r.parameters[members[0]].leaf->dtype, kCpuDevice);
+  b.flat = op::zeros({&numel, 1}, first.dtype, first.device);
   int64_t offset = 0;
   for (int64_t i : members) {
     Reducer::Parameter& p = r.parameters[i];
@@ -134,15 +135,19 @@ void add_bucket(Reducer& r, Span<const int64_t> members) {
   r.buckets.push_back(std::move(b));
 }
 
-// Backward reaches the last parameters first. Each bucket has one dtype.
+bool is_like(const Tensor& a, const Tensor& b) {
+  return a.dtype == b.dtype && a.device == b.device;
+}
+
+// Backward reaches the last parameters first. Each bucket has one dtype and device.
 void make_buckets(Reducer& r) {
   SmallVec<int64_t, 16> members;
   int64_t used = 0;
   for (int64_t i = r.parameters.size() - 1; i >= 0; i--) {
     const Tensor& t = *r.parameters[i].leaf;
     const int64_t bytes = t.numel * t.item_size();
-    const bool fits = !members.empty() && r.parameters[members[0]].leaf->dtype == t.dtype &&
-                      has_room(r, used, bytes);
+    const bool fits =
+        !members.empty() && is_like(*r.parameters[members[0]].leaf, t) && has_room(r, used, bytes);
     if (!members.empty() && !fits) {
       add_bucket(r, {members.data(), members.size()});
       members.clear();
@@ -157,14 +162,14 @@ void make_buckets(Reducer& r) {
 void group_buffers(Reducer& r, const StateDict& buffers) {
   for (const StateDict::Entry& e : buffers.entries) {
     int64_t i = 0;
-    while (i < r.buffers.size() && r.buffers[i].tensors[0]->dtype != e.tensor->dtype) i++;
+    while (i < r.buffers.size() && !is_like(*r.buffers[i].tensors[0], *e.tensor)) i++;
     if (i == r.buffers.size()) r.buffers.push_back({});
     r.buffers[i].tensors.push_back(TensorRef::share(e.tensor.get()));
   }
   for (Reducer::BufferGroup& b : r.buffers) {
     int64_t numel = 0;
     for (const TensorRef& t : b.tensors) numel += t->numel;
-    b.flat = op::zeros({&numel, 1}, b.tensors[0]->dtype, kCpuDevice);
+    b.flat = op::zeros({&numel, 1}, b.tensors[0]->dtype, b.tensors[0]->device);
     int64_t offset = 0;
     for (const TensorRef& t : b.tensors) {
       const TensorRef part = op::narrow(*b.flat, 0, offset, t->numel);
@@ -375,9 +380,10 @@ void check_model(const Group& g, const StateDict& parameters, const StateDict& b
   int64_t trained = 0;
   for (const StateDict* dict : {&parameters, &buffers}) {
     for (const StateDict::Entry& e : dict->entries) {
-      if (!e.tensor->is_cpu())
-        fail_arg(TT_DEVICE, "m", "{} is on {}: groups need tensors on the CPU", e.name.c_str(),
-                 fmt(e.tensor->device));
+      const Device device = e.tensor->device;
+      if (!e.tensor->is_cpu() && !(device.type == TT_CUDA && can_use_cuda(g)))
+        fail_arg(TT_DEVICE, "m", "{} is on {}: the backend \"{}\" needs tensors on the CPU",
+                 e.name.c_str(), fmt(device), backend_name(g));
       if (dict == &parameters && requires_grad(*e.tensor)) {
         trained++;
         if (g.size > 1 && !e.tensor->dense())

@@ -44,7 +44,7 @@ struct Reducer {
     int64_t size;       // parameters
     int64_t missing;    // those without a gradient yet
   };
-  // Buffers of one dtype, one behind the other.
+  // Buffers of one dtype and device, one behind the other.
   struct BufferGroup {
     TensorRef flat;
     TensorList tensors, views;

@@ -9,6 +9,8 @@ namespace TT_NS {
 enum WireTag : int32_t { kTagCheck = 0, kTagPayload = 1, kTagUser = 2 };
 constexpr int32_t kMaxUserTag = (kMaxDistTag - kTagUser) / 2 - 1;
 
+inline int32_t user_tag(const Job& job) { return kTagUser + 2 * job.tag; }
+
 // Transfers [first, first + n) of a wire: a long message is several.
 struct Transfers {
   int64_t first = 0, n = 0;

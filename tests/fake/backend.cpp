@@ -254,6 +254,7 @@ int32_t properties(int32_t, tt_device_properties* out) {
   return TT_OK;
 }
 int32_t peer_access(int32_t, int32_t) { return 1; }
+int32_t make_current(int32_t device) { return device < TT_FAKE_DEVICES ? TT_OK : TT_DEVICE; }
 thread_local const char* g_error = "";
 const char* error_text() { return g_error; }
 size_t workspace_bytes(int32_t, const void*) { return 0; }
@@ -313,7 +314,8 @@ DeviceBackend g_backend = {.build_id = kBuildId,
                            .capture_end = nullptr,
                            .graph_launch = nullptr,
                            .graph_free = nullptr,
-                           .error_text = error_text};
+                           .error_text = error_text,
+                           .make_current = make_current};
 uint64_t g_claimed = kBuildId;
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""torch.distributed's names: groups of processes over Gloo or MPI.
+"""torch.distributed's names: groups of processes over Gloo, MPI or NCCL.
 
 Every rank makes the same calls in the same order. A rank that fails, does not answer within the
 timeout or makes another call raises DistributedError on the others, which names it.
@@ -139,7 +139,7 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether libtt_nccl can be opened."""
+    """Whether NCCL can be opened: that of pip's package, or libnccl.so.2 of the loader's path."""
     return is_there("nccl")
 
 
@@ -154,12 +154,14 @@ def is_initialized() -> bool:
 
 
 def backend_of(given: str | None) -> str:
-    """The backend for tensors on the CPU: "cpu:gloo,cuda:nccl" is gloo."""
+    """The backend that is meant: "cpu:gloo,cuda:nccl" is nccl, which takes tensors of both."""
     if not given:
         started_by_mpi = "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
         return "mpi" if started_by_mpi and "MASTER_ADDR" not in os.environ else "gloo"
-    for part in given.lower().split(","):
-        device, _, name = part.rpartition(":")
+    parts = [part.rpartition(":") for part in given.lower().split(",")]
+    if any(name == "nccl" for _, _, name in parts):
+        return "nccl"
+    for device, _, name in parts:
         if device in ("", "cpu"):
             return name
     return given.lower()
@@ -178,7 +180,8 @@ def init_process_group(
 ) -> None:
     """Connects this process with the others of the default group.
 
-    backend: "gloo" or "mpi"; by default mpi under mpirun without MASTER_ADDR, else gloo.
+    backend: "gloo" or "mpi", for tensors on the CPU, or "nccl", for those on CUDA devices, too (on
+        the CPU by gloo); by default mpi under mpirun without MASTER_ADDR, else gloo.
     init_method: where the processes meet: "env://" (the default: MASTER_ADDR, MASTER_PORT),
         "tcp://host:port", "file:///path". MPI needs none.
     timeout: of everything that waits for another process; default 30 minutes.
@@ -463,7 +466,7 @@ def check_length(items: Any, g: ProcessGroup, op: str, arg: str) -> list[Tensor]
 
 def parts_of(g: ProcessGroup, tensor: Tensor) -> Tensor:
     """Memory for the tensors of all ranks."""
-    return ops.empty((g.size(), *tensor.shape), dtype=tensor.dtype)
+    return ops.empty((g.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
 
 
 def spread(whole: Tensor, items: list[Tensor]) -> None:

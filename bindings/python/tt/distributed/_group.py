@@ -5,6 +5,7 @@ import ctypes
 import os
 from ctypes import byref, c_int32, c_int64, c_void_p
 from datetime import timedelta
+from importlib.util import find_spec
 
 from .._create import frombuffer
 from .._dtypes import uint8
@@ -141,8 +142,23 @@ def bytes_of(t: Tensor) -> bytes:
     return ctypes.string_at(t.data_ptr(), t.numel()) if t.numel() else b""
 
 
+def nccl_of_pip() -> str | None:
+    """The path of the NCCL that pip has installed, None without one."""
+    try:
+        spec = find_spec("nvidia.nccl")
+    except ModuleNotFoundError:
+        return None
+    for folder in (spec and spec.submodule_search_locations) or ():
+        found = os.path.join(folder, "lib", "libnccl.so.2")
+        if os.path.exists(found):
+            return found
+    return None
+
+
 def library_of(backend: str) -> str | None:
-    """The path of a backend's library beside libtt, None if it is not there."""
+    """The path of a backend's library, None if the loader has to look for it."""
+    if backend == "nccl":
+        return nccl_of_pip()
     found = os.path.join(os.path.dirname(os.path.realpath(library_path)), f"libtt_{backend}.so")
     return found if os.path.exists(found) else None
 
@@ -150,7 +166,8 @@ def library_of(backend: str) -> str | None:
 def is_there(backend: str) -> bool:
     """Whether the library of a backend can be opened."""
     try:
-        ctypes.CDLL(library_of(backend) or f"libtt_{backend}.so")
+        name = "libnccl.so.2" if backend == "nccl" else f"libtt_{backend}.so"
+        ctypes.CDLL(library_of(backend) or name)
     except OSError:
         return False
     return True

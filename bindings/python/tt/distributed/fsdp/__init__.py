@@ -45,7 +45,7 @@ class Collect(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         unit = ctx.unit
         unit._whole = None  # everything that used the parameters has run
-        part = ops.empty(unit.flat_param.shape, dtype=grad.dtype)
+        part = ops.empty(unit.flat_param.shape, dtype=grad.dtype, device=grad.device)
         reduce_scatter_tensor(part, grad.contiguous(), ReduceOp.AVG, unit.process_group)
         return part, None
 
@@ -110,13 +110,15 @@ class FullyShardedDataParallel(Module):
             flat = ops.cat([p.detach().flatten() for p in own.values()])
             self._numel = flat.numel()
             length = -(-self._numel // size)
-            flat = ops.cat([flat, ops.zeros(length * size - self._numel, dtype=flat.dtype)])
+            flat = ops.cat(
+                [flat, ops.zeros(length * size - self._numel, dtype=flat.dtype, device=flat.device)]
+            )
             self.process_group.start("tt_group_broadcast", flat, 0, wait=True)
             for b in self.module.buffers():
                 self.process_group.start("tt_group_broadcast", b.detach(), 0, wait=True)
             for name, p in own.items():  # one number in the form of the parameter
                 p.requires_grad_(False)
-                p.data = ops.zeros((), dtype=p.dtype).expand(p.shape)
+                p.data = ops.zeros((), dtype=p.dtype, device=p.device).expand(p.shape)
         self.flat_param = Parameter(flat[rank * length : (rank + 1) * length].clone())
 
     # ---- the whole parameters ----
@@ -125,7 +127,9 @@ class FullyShardedDataParallel(Module):
         """The flat parameter of all ranks."""
         if self._whole is None:
             shard = self.flat_param.detach()
-            whole = ops.empty(shard.numel() * self.process_group.size(), dtype=shard.dtype)
+            whole = ops.empty(
+                shard.numel() * self.process_group.size(), dtype=shard.dtype, device=shard.device
+            )
             all_gather_into_tensor(whole, shard, self.process_group)
             self._whole = whole
         return self._whole
@@ -228,7 +232,7 @@ class FullyShardedDataParallel(Module):
                 length, rank = unit.flat_param.numel(), unit.process_group.rank()
                 flat = ops.cat(parts)
                 missing = length * unit.process_group.size() - flat.numel()
-                flat = ops.cat([flat, ops.zeros(missing, dtype=flat.dtype)])
+                flat = ops.cat([flat, ops.zeros(missing, dtype=flat.dtype, device=flat.device)])
                 unit.flat_param.copy_(flat[rank * length : (rank + 1) * length])
             for name, b in self.named_buffers():
                 b.copy_(state[plain_name(name)])

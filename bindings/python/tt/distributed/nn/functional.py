@@ -63,7 +63,9 @@ class AllGather(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Any) -> Tensor:
         ctx.group = group
-        whole = ops.empty((checked(group, "all_gather").size(), *x.shape), dtype=x.dtype)
+        whole = ops.empty(
+            (checked(group, "all_gather").size(), *x.shape), dtype=x.dtype, device=x.device
+        )
         all_gather_into_tensor(whole, x.contiguous(), group)
         return whole
 
@@ -78,7 +80,7 @@ class ReduceScatter(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Any) -> Tensor:
         ctx.group = group
-        part = ops.empty(x.shape[1:], dtype=x.dtype)
+        part = ops.empty(x.shape[1:], dtype=x.dtype, device=x.device)
         reduce_scatter_tensor(part, x.contiguous(), ReduceOp.SUM, group)
         return part
 
@@ -93,7 +95,7 @@ class AllToAll(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Any) -> Tensor:
         ctx.group = group
-        out = ops.empty(x.shape, dtype=x.dtype)
+        out = ops.empty(x.shape, dtype=x.dtype, device=x.device)
         plain_all_to_all(out, x.contiguous(), group=group)
         return out
 
