@@ -1,5 +1,6 @@
 """Groups of 2 to 4 processes on this machine: this file, run by the launcher with the name of a
 scenario, is the program of each process."""
+import copy
 import gc
 import os
 import signal
@@ -148,6 +149,48 @@ def data_parallel(rank, size):
     raises(lambda: DDP(tt.nn.Linear(2 + rank, 1)), *both, "weight (float32 [1,3])")
     raises(lambda: DDP(tt.nn.Sequential(*[tt.nn.Linear(1, 1)] * 1, *other(rank))), *both, "4 and 0")
     raises(lambda: DDP(tt.nn.Linear(1, 1), find_unused_parameters=bool(rank)), *both, "options")
+
+
+class Gpt(tt.nn.Module):
+    """One block over tokens and positions, without dropout."""
+
+    def __init__(self, vocabulary, length, width):
+        super().__init__()
+        nn = tt.nn
+        self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.block = nn.TransformerEncoderLayer(width, 2, 32, 0.0, batch_first=True)
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(self, x):
+        n = x.shape[1]
+        mask = tt.nn.Transformer.generate_square_subsequent_mask(n)
+        h = self.tokens(x) + self.places(tt.arange(n))
+        return self.head(self.block(h, src_mask=mask, is_causal=True))
+
+
+def accumulated_gpt(rank, size):
+    """Gradients that a GPT adds up over parts of its batch are those of the joint batch."""
+    parts, each, length = 3, 2, 8
+    tt.manual_seed(3)
+    model = Gpt(11, length, 16)
+    joint = copy.deepcopy(model)
+    ddp = DDP(model, bucket_cap_mb=0.001)
+    tokens = tt.randint(0, 11, (parts, each * size, length + 1))
+
+    def loss_of(m, x):
+        logits = m(x[:, :-1])
+        return tt.nn.functional.cross_entropy(logits.flatten(0, 1), x[:, 1:].flatten()) / parts
+
+    for k in range(parts):
+        mine = tokens[k, each * rank : each * (rank + 1)]
+        if k + 1 < parts:
+            with ddp.no_sync():
+                loss_of(ddp, mine).backward()
+        else:
+            loss_of(ddp, mine).backward()
+        loss_of(joint, tokens[k]).backward()
+    for (name, p), q in zip(model.named_parameters(), joint.parameters()):
+        assert tt.allclose(p.grad, q.grad, rtol=1e-3, atol=1e-5), name
 
 
 def other(rank):
@@ -425,7 +468,7 @@ def restarted(rank, size):
 SCENARIOS = [
     data_parallel, unused_parameters, ddp_options, collectives, transfers_and_groups,
     disagreements, killed, stopped, restarted, sharded_optimizer, sharded_parameters, remote_calls,
-    survivors,
+    survivors, accumulated_gpt,
 ]  # fmt: skip
 
 
@@ -500,6 +543,11 @@ def test_transfers_and_groups():
 @needs("gloo")
 def test_gradients_are_those_of_the_joint_batch():
     succeeds(launch("data_parallel", 2), "data_parallel", range(2))
+
+
+@needs("gloo")
+def test_gradients_of_a_gpt_add_up_to_those_of_the_joint_batch():
+    succeeds(launch("accumulated_gpt", 2), "accumulated_gpt", range(2))
 
 
 @needs("gloo")

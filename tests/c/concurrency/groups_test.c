@@ -1,0 +1,219 @@
+/* A group of two ranks in one process, each a thread with a ctx of its own, over Gloo: the threads
+   of groups and of data-parallel training beside those of the application. Also run under
+   ThreadSanitizer. */
+#include "harness.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+enum { kRanks = 2, kLength = 3000, kRounds = 5 };
+
+typedef struct Rank {
+  pthread_t thread;
+  tt_runtime* rt;
+  const char* place; /* where the ranks meet */
+  int32_t rank;
+  tt_group* group;
+  tt_status status;
+  const char* what;
+} Rank;
+
+#define TRY(call)       \
+  do {                  \
+    r->status = (call); \
+    if (r->status) {    \
+      r->what = #call;  \
+      return;           \
+    }                   \
+  } while (0)
+/* A condition on results; its failure ends the rank. */
+#define EXPECT(condition)      \
+  do {                         \
+    if (!(condition)) {        \
+      r->status = TT_INTERNAL; \
+      r->what = #condition;    \
+      return;                  \
+    }                          \
+  } while (0)
+
+typedef void (*RankFn)(Rank* r, tt_ctx* x);
+static RankFn rank_fn;
+
+static void join_group(Rank* r, tt_ctx* x) {
+  const tt_group_opts o = {.set = TT_GROUP_TIMEOUT_MS | TT_GROUP_LIBRARY,
+                           .timeout_ms = 60000,
+                           .library = getenv("TT_TEST_GLOO_LIBRARY")};
+  TRY(tt_group_new(x, "gloo", r->rank, kRanks, r->place, &o, &r->group));
+  rank_fn(r, x);
+}
+
+static void* run_rank(void* arg) {
+  Rank* r = arg;
+  tt_ctx* x;
+  r->status = tt_ctx_new(r->rt, &x);
+  if (r->status) return NULL;
+  tt_scope_push(x);
+  join_group(r, x);
+  if (r->status) print_error("rank %d: %s: %s\n", r->rank, r->what, tt_ctx_error(x)->message);
+  tt_scope_pop(x, NULL, 0);
+  tt_group_release(r->group);
+  tt_ctx_release(x);
+  return NULL;
+}
+
+static void run_ranks(RankFn fn) {
+  Rank ranks[kRanks] = {{0}};
+  char folder[] = "/tmp/tt_groups_XXXXXX", place[100], left[100];
+  tt_runtime* rt;
+  int failed = 0;
+  assert_non_null(mkdtemp(folder));
+  snprintf(place, sizeof place, "file://%s/meeting", folder);
+  OK(tt_ctx_runtime(c, &rt));
+  rank_fn = fn;
+  for (int32_t i = 0; i < kRanks; i++) {
+    ranks[i] = (Rank){.rt = rt, .place = place, .rank = i};
+    assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+  }
+  for (int i = 0; i < kRanks; i++) {
+    pthread_join(ranks[i].thread, NULL);
+    failed |= ranks[i].status;
+  }
+  tt_runtime_release(rt);
+  snprintf(left, sizeof left, "rm -rf %s", folder);
+  assert_int_equal(system(left), 0);
+  assert_int_equal(failed, 0);
+}
+
+static tt_status filled(tt_ctx* x, int64_t n, double value, tt_tensor** out) {
+  return tt_full_f64(x, &n, 1, value, NULL, out);
+}
+static double first_of(tt_ctx* x, const tt_tensor* t) {
+  tt_tensor* sum;
+  double value = -1;
+  if (tt_sum(x, t, NULL, &sum) || tt_item_f64(x, sum, &value)) return -1;
+  return value / (double)tt_tensor_numel(t);
+}
+
+static void count_call(void* user, tt_status status) {
+  if (status == TT_OK) __atomic_fetch_add((int*)user, 1, __ATOMIC_ACQ_REL);
+}
+
+/* ---- collectives ---- */
+
+static void collect(Rank* r, tt_ctx* x) {
+  tt_tensor *a, *b, *whole;
+  tt_work* work[kRounds];
+  tt_tensor* many[kRounds];
+  int calls = 0;
+  for (int i = 0; i < kRounds; i++) {
+    TRY(filled(x, kLength, r->rank + 1.0, &many[i]));
+    TRY(tt_group_all_reduce(x, r->group, many[i], TT_REDUCE_SUM, &work[i]));
+    TRY(tt_work_on_done(x, work[i], count_call, &calls, NULL));
+  }
+  TRY(filled(x, 7, r->rank + 1.0, &a));
+  TRY(tt_mul_f64(x, a, 2, &b)); /* the application computes meanwhile */
+  for (int i = 0; i < kRounds; i++) {
+    TRY(tt_work_wait(x, work[i], -1));
+    tt_work_release(work[i]);
+    EXPECT(first_of(x, many[i]) == 3);
+  }
+  TRY(tt_group_barrier(x, r->group, NULL));
+  EXPECT(__atomic_load_n(&calls, __ATOMIC_ACQUIRE) == kRounds);
+  TRY(tt_group_broadcast(x, r->group, b, 1, NULL));
+  EXPECT(first_of(x, b) == 4);
+  TRY(filled(x, 14, 0, &whole));
+  TRY(tt_group_all_gather(x, r->group, a, whole, NULL));
+  EXPECT(first_of(x, whole) == 1.5);
+  if (r->rank) {
+    TRY(tt_group_send(x, r->group, a, 0, 5, NULL));
+  } else {
+    TRY(tt_group_recv(x, r->group, a, 1, 5, NULL));
+    EXPECT(first_of(x, a) == 2);
+  }
+  tt_group* alone;
+  TRY(tt_group_split(x, r->group, r->rank, 0, &alone));
+  TRY(tt_group_all_reduce(x, alone, a, TT_REDUCE_SUM, NULL));
+  EXPECT(tt_group_size(alone) == 1 && first_of(x, a) == 2);
+  tt_group_release(alone);
+}
+static void test_collectives(void** state) {
+  (void)state;
+  run_ranks(collect);
+}
+
+static void disagree(Rank* r, tt_ctx* x) {
+  tt_tensor* t;
+  TRY(filled(x, 3 + r->rank, 1, &t));
+  EXPECT(tt_group_all_reduce(x, r->group, t, TT_REDUCE_SUM, NULL) == TT_DISTRIBUTED);
+  EXPECT(strstr(tt_ctx_error(x)->message, "rank 0") && strstr(tt_ctx_error(x)->message, "[4]"));
+  EXPECT(first_of(x, t) == 1);
+  TRY(filled(x, 3, 1, &t));
+  TRY(tt_group_all_reduce(x, r->group, t, TT_REDUCE_SUM, NULL));
+  EXPECT(first_of(x, t) == 2);
+}
+static void test_ranks_that_disagree(void** state) {
+  (void)state;
+  run_ranks(disagree);
+}
+
+/* ---- data-parallel training ---- */
+
+static tt_status add_layer(tt_ctx* x, tt_module* net, tt_module* layer) {
+  const tt_status status = tt_module_append(x, net, layer);
+  tt_module_release(layer);
+  return status;
+}
+
+/* y = sum(w2 · (w1 x)): the gradients follow from the inputs by hand. */
+static void train(Rank* r, tt_ctx* x) {
+  tt_module *net, *layer;
+  tt_tensor *parameters[2], *in, *y, *loss, *grad;
+  tt_ddp* ddp;
+  const tt_nn_linear_opts o = {.set = TT_NN_LINEAR_BIAS, .bias = 0};
+  const tt_ddp_opts small = {.set = TT_DDP_BUCKET_BYTES, .bucket_bytes = 64};
+  int64_t n = 0;
+  TRY(tt_nn_sequential(x, &net));
+  TRY(tt_nn_linear(x, 4, 3, &o, &layer));
+  TRY(add_layer(x, net, layer));
+  TRY(tt_nn_linear(x, 3, 1, &o, &layer));
+  TRY(add_layer(x, net, layer));
+  TRY(tt_ddp_new(x, net, r->group, &small, &ddp));
+  TRY(tt_module_parameters(x, net, parameters, 2, &n));
+  EXPECT(n == 2);
+  for (int i = 0; i < kRounds; i++) {
+    const float values[4] = {(float)(r->rank + i), 1, 2, 3};
+    const int64_t shape[2] = {1, 4};
+    tt_tensor *w1, *mean, *hidden;
+    TRY(tt_tensor_from_data(x, values, TT_F32, shape, 2, &in));
+    TRY(tt_module_call(x, net, in, &y));
+    TRY(tt_sum(x, y, NULL, &loss));
+    TRY(tt_backward(x, loss, NULL));
+    /* d/dw2 is the mean over the ranks of w1 x */
+    TRY(tt_tensor_grad(x, parameters[1], &grad));
+    TRY(tt_detach(x, parameters[0], &w1));
+    const float middle[4] = {0.5f + (float)i, 1, 2, 3};
+    TRY(tt_tensor_from_data(x, middle, TT_F32, shape, 2, &mean));
+    TRY(tt_linear(x, mean, w1, NULL, &hidden));
+    float got[3], want[3];
+    TRY(tt_tensor_read(x, grad, got, sizeof got));
+    TRY(tt_tensor_read(x, hidden, want, sizeof want));
+    for (int k = 0; k < 3; k++) EXPECT(fabsf(got[k] - want[k]) < 1e-5f);
+    TRY(tt_module_zero_grad(x, net));
+  }
+  tt_ddp_release(ddp);
+  tt_module_release(net);
+}
+static void test_data_parallel_training(void** state) {
+  (void)state;
+  run_ranks(train);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_collectives),
+      SCOPED(test_ranks_that_disagree),
+      SCOPED(test_data_parallel_training),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
