@@ -134,8 +134,8 @@ def is_gloo_available() -> bool:
 
 
 def is_mpi_available() -> bool:
-    """Whether libtt_mpi can be opened."""
-    return is_there("mpi")
+    """Whether libtt_mpi or libtt_mpich can be opened."""
+    return is_there("mpi") or is_there("mpich")
 
 
 def is_nccl_available() -> bool:
@@ -153,8 +153,20 @@ def is_initialized() -> bool:
     return group.WORLD is not None
 
 
+def mpi_of_launcher() -> str:
+    """The library for the MPI that has started this process: MPICH's may be one of its own."""
+    by_mpich = "PMI_SIZE" in os.environ and "OMPI_COMM_WORLD_SIZE" not in os.environ
+    return "mpich" if by_mpich and is_there("mpich") else "mpi"
+
+
 def backend_of(given: str | None) -> str:
-    """The backend that is meant: "cpu:gloo,cuda:nccl" is nccl, which takes tensors of both."""
+    """The library that is meant: "cpu:gloo,cuda:nccl" is nccl, which takes tensors of both."""
+    name = backend_named(given)
+    return mpi_of_launcher() if name == "mpi" else name
+
+
+def backend_named(given: str | None) -> str:
+    """The backend that is meant."""
     if not given:
         started_by_mpi = "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
         return "mpi" if started_by_mpi and "MASTER_ADDR" not in os.environ else "gloo"

@@ -25,7 +25,7 @@ def place_of(
 ) -> tuple[int, int, str]:
     """The world size, the rank and the place of a rendezvous."""
     method = init_method or "env://"
-    if backend == "mpi":
+    if backend in ("mpi", "mpich"):
         return world_size, rank, ""
     size, place = number(world_size, SIZES, 1), number(rank, RANKS, 0)
     if size < 1 or place >= size:
