@@ -209,9 +209,10 @@ static TensorRef pointwise_weight(const Conv& c, const Tensor& input, const Tens
 
 // ---- interleaved: few channels, many images ----
 
+// A layout for the vectors of CPUs.
 static bool is_interleaved(const Conv& c, ConvMode mode) {
-  return !c.last && !c.weight_last && !c.complex && c.compute == Dtype::kF32 &&
-         conv_interleaves(c.s, mode);
+  return c.device.type != TT_CUDA && !c.last && !c.weight_last && !c.complex &&
+         c.compute == Dtype::kF32 && conv_interleaves(c.s, mode);
 }
 // Converts images of this size to the interleaved layout; NULL lead and full mean no border.
 static TensorRef interleave(const Conv& c, const Tensor& t, const int64_t* size,

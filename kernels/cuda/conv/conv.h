@@ -1,0 +1,101 @@
+// What the kernels of convolutions share: their arguments, and the elements that a result reads.
+//   forward  y(o) = sum over taps k and channels of x(o * stride - pad + k * dil) * w(k)
+//   data     x(i) = sum over taps k and channels of y((i + pad - k * dil) / stride) * w(k), where
+//            the division leaves no rest
+// Sources are channels-last arrays of f32, f64 or i64; x may have padded rows.
+#pragma once
+
+#include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/nest.h"
+#include "plan/conv_build.h"
+
+namespace TT_NS {
+namespace {
+
+struct ConvArguments {
+  ConvShape s;
+  ConvMode mode;
+  const char* src;
+  const char* weight;
+  int64_t w_co, w_ci, w_k[kConvDims];
+  const char* bias;
+  char* dst;
+  bool planes;         // dst has channels first
+  int64_t row, pixel;  // elements of src from row to row, from pixel to pixel
+  int64_t shift;       // pixels of a padded row before the first one of x
+  int64_t taps;
+  int64_t pixels;       // of dst
+  int64_t cols, depth;  // channels of a group of dst, and of src
+  int64_t tiles_m, tiles_n;
+};
+
+// A pixel of dst: where its image is in src, and its first tap.
+struct ConvPixel {
+  int64_t image;  // elements; < 0: none
+  int32_t at[kConvDims];
+};
+
+__device__ __forceinline__ ConvPixel conv_pixel(const ConvShape& s, ConvMode mode, int64_t image,
+                                                int64_t number) {
+  const int64_t* grid = mode == kConvForward ? s.y : s.x;
+  ConvPixel p;
+#pragma unroll
+  for (int d = kConvDims - 1; d >= 0; d--) {
+    const int64_t rest = quotient(number, grid[d]);
+    const int64_t o = number - rest * grid[d];
+    number = rest;
+    p.at[d] = int32_t(mode == kConvForward ? o * s.stride[d] - s.pad[d] : o + s.pad[d]);
+  }
+  p.image = number * image;
+  return p;
+}
+
+struct ConvTap {
+  int32_t k[kConvDims];
+};
+__device__ __forceinline__ ConvTap conv_tap(const ConvShape& s, int64_t number) {
+  ConvTap t;
+#pragma unroll
+  for (int d = kConvDims - 1; d >= 0; d--) {
+    const int64_t rest = quotient(number, s.k[d]);
+    t.k[d] = int32_t(number - rest * s.k[d]);
+    number = rest;
+  }
+  return t;
+}
+
+// The element of src that a pixel reads at a tap, before its channel; -1: none.
+__device__ __forceinline__ int64_t conv_source(const ConvShape& s, ConvMode mode,
+                                               const ConvPixel& p, const ConvTap& t, int64_t row,
+                                               int64_t pixel, int64_t shift) {
+  if (p.image < 0) return -1;
+  int64_t i[kConvDims];
+#pragma unroll
+  for (int d = 0; d < kConvDims; d++) {
+    const int32_t step = t.k[d] * int32_t(s.dil[d]);
+    if (mode == kConvForward) {
+      i[d] = p.at[d] + step;
+      if (i[d] < 0 || i[d] >= s.x[d]) return -1;
+    } else {
+      const int32_t from = p.at[d] - step;
+      const int32_t stride = int32_t(s.stride[d]);
+      if (from < 0 || from % stride != 0) return -1;
+      i[d] = from / stride;
+      if (i[d] >= s.y[d]) return -1;
+    }
+  }
+  const int64_t rows = mode == kConvForward ? s.x[1] : s.y[1];
+  return p.image + (i[0] * rows + i[1]) * row + (i[2] + shift) * pixel;
+}
+
+// The element of the weight at a tap; `col` and `channel` of the group.
+__device__ __forceinline__ int64_t conv_weight_at(const ConvArguments& p, int64_t group,
+                                                  int64_t col, int64_t channel, const ConvTap& t) {
+  const bool forward = p.mode == kConvForward;
+  const int64_t co = group * p.s.co + (forward ? col : channel);
+  const int64_t ci = forward ? channel : col;
+  return co * p.w_co + ci * p.w_ci + t.k[0] * p.w_k[0] + t.k[1] * p.w_k[1] + t.k[2] * p.w_k[2];
+}
+
+}  // namespace
+}  // namespace TT_NS

@@ -1,0 +1,210 @@
+// resize and resize_backward: a table of the two elements that each result reads along each
+// dimension, then a thread for each result; in the backward for each element of x, which adds the
+// gradients of the results that read it in their order.
+#include "kernels/cuda/convert.h"
+#include "kernels/cuda/nest.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/functors/math.h"
+#include "plan/resize_plan.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int kThreads = 256;
+
+// The elements that a result reads, and the weight of the second.
+template <class T> struct Tap {
+  int32_t low, high;
+  T weight;
+};
+
+struct ResizeArguments {
+  ResizePlan p;
+  char* table;  // Tap<T>[out 0 + out 1]
+};
+template <class T>
+__device__ __forceinline__ const Tap<T>* taps_of(const ResizeArguments& a, int d) {
+  return reinterpret_cast<const Tap<T>*>(a.table) + (d ? a.p.out[0] : 0);
+}
+
+// floor(x), at most n - 1, for x >= 0.
+TT_FN int32_t floor_index(double x, int64_t n) {
+  const double at = double(float(x));
+  return at < double(n) ? int32_t(at) : int32_t(n - 1);
+}
+// The element of x that result o copies, in the modes that are not linear. It is computed in T, as
+// in PyTorch.
+template <class T> TT_FN int32_t nearest(const ResizePlan& p, int d, int64_t o) {
+  const int64_t in = p.in[d];
+  if (p.mode == kResizeNearest && p.out[d] == in) return int32_t(o);
+  if (p.mode == kResizeNearest && p.out[d] == 2 * in) return int32_t(o / 2);
+  const T position = p.mode == kResizeNearestExact ? T(o) + T(0.5) : T(o);
+  return floor_index(double(T(p.scale[d]) * position), in);
+}
+// The position in x of result o of the linear mode.
+TT_FN double linear_position(const ResizePlan& p, int d, int64_t o) {
+  if (p.out[d] == p.in[d]) return double(o);
+  const double at = p.align ? p.scale[d] * double(o) : p.scale[d] * (double(o) + 0.5) - 0.5;
+  const double last = double(p.in[d] - 1);
+  if (at < 0) return 0;
+  return at > last ? last : at;
+}
+
+template <class T> __global__ void __launch_bounds__(kThreads)
+    fill_taps(const __grid_constant__ ResizeArguments a) {
+  const ResizePlan& p = a.p;
+  for (int64_t i = first_item(); i < p.out[0] + p.out[1]; i += item_step()) {
+    const int d = i >= p.out[0];
+    const int64_t o = d ? i - p.out[0] : i;
+    Tap<T> tap;
+    if (p.mode != kResizeLinear) {
+      tap.low = tap.high = nearest<T>(p, d, o);
+      tap.weight = 0;
+    } else {
+      const double at = linear_position(p, d, o);
+      tap.low = int32_t(at);
+      tap.high = tap.low + (tap.low < p.in[d] - 1);
+      tap.weight = T(at - double(tap.low));
+    }
+    reinterpret_cast<Tap<T>*>(a.table)[i] = tap;
+  }
+}
+
+// Where number i of images of `size` is, and the number of an element of the other images in the
+// same plane.
+struct Place {
+  int64_t plane, channel, row, column;  // plane: an image if channels are last
+};
+__device__ __forceinline__ Place place_of(const ResizePlan& p, const int64_t (&size)[2],
+                                          int64_t i) {
+  Place at;
+  at.channel = 0;
+  if (p.channels_last) {
+    const int64_t rest = quotient(i, p.c);
+    at.channel = i - rest * p.c;
+    i = rest;
+  }
+  const int64_t rows = quotient(i, size[1]);
+  at.column = i - rows * size[1];
+  at.plane = quotient(rows, size[0]);
+  at.row = rows - at.plane * size[0];
+  return at;
+}
+__device__ __forceinline__ int64_t number_of(const ResizePlan& p, const int64_t (&size)[2],
+                                             const Place& at, int64_t row, int64_t column) {
+  const int64_t pixel = (at.plane * size[0] + row) * size[1] + column;
+  return p.channels_last ? pixel * p.c + at.channel : pixel;
+}
+
+// a (1 - w) + b w
+TT_FN float between(float a, float b, float w) { return ::fmaf(b, w, a * (1 - w)); }
+TT_FN double between(double a, double b, double w) { return ::fma(b, w, a * (1 - w)); }
+
+template <class T> __global__ void __launch_bounds__(kThreads)
+    resize_images(const __grid_constant__ ResizeArguments a) {
+  const ResizePlan& p = a.p;
+  const int64_t item = item_size(p.dtype);
+  const int64_t results = p.n * p.c * p.out[0] * p.out[1];
+  for (int64_t i = first_item(); i < results; i += item_step()) {
+    const Place at = place_of(p, p.out, i);
+    const Tap<T> row = taps_of<T>(a, 0)[at.row];
+    const Tap<T> column = taps_of<T>(a, 1)[at.column];
+    const auto x = [&](int64_t r, int64_t c) {
+      return load_element<T>(p.x + number_of(p, p.in, at, r, c) * item, p.dtype);
+    };
+    T y = x(row.low, column.low);
+    if (p.mode == kResizeLinear) {
+      y = between(y, x(row.low, column.high), column.weight);
+      const T below = between(x(row.high, column.low), x(row.high, column.high), column.weight);
+      y = between(y, below, row.weight);
+    }
+    store_element(p.y + i * item, p.dtype, y);
+  }
+}
+
+// The results that read element i: [first, end). Their elements ascend.
+struct Range {
+  int64_t first, end;
+};
+template <class T>
+__device__ __forceinline__ Range readers_of(const Tap<T>* taps, int64_t n, int64_t i) {
+  Range r;
+  int64_t low = 0;
+  int64_t high = n;
+  while (low < high) {  // the first whose higher element is not before i
+    const int64_t middle = (low + high) / 2;
+    if (taps[middle].high < i) low = middle + 1;
+    else high = middle;
+  }
+  r.first = low;
+  high = n;
+  while (low < high) {  // the first whose lower element is behind i
+    const int64_t middle = (low + high) / 2;
+    if (taps[middle].low <= i) low = middle + 1;
+    else high = middle;
+  }
+  r.end = low;
+  return r;
+}
+template <class T> __device__ __forceinline__ T weight_of(const Tap<T>& tap, int64_t i) {
+  return (tap.low == i ? T(1) - tap.weight : T(0)) + (tap.high == i ? tap.weight : T(0));
+}
+
+template <class T> __global__ void __launch_bounds__(kThreads)
+    add_gradients(const __grid_constant__ ResizeArguments a) {
+  const ResizePlan& p = a.p;
+  const int64_t elements = p.n * p.c * p.in[0] * p.in[1];
+  const T* g = reinterpret_cast<const T*>(p.x);
+  for (int64_t i = first_item(); i < elements; i += item_step()) {
+    const Place at = place_of(p, p.in, i);
+    const Tap<T>* rows = taps_of<T>(a, 0);
+    const Tap<T>* columns = taps_of<T>(a, 1);
+    const Range r = readers_of(rows, p.out[0], at.row);
+    const Range c = readers_of(columns, p.out[1], at.column);
+    T sum = 0;
+    for (int64_t o = r.first; o < r.end; o++) {
+      const T h = weight_of(rows[o], at.row);
+      for (int64_t j = c.first; j < c.end; j++)
+        sum += h * weight_of(columns[j], at.column) * g[number_of(p, p.out, at, o, j)];
+    }
+    reinterpret_cast<T*>(p.y)[i] = sum;
+  }
+}
+
+template <class T>
+int32_t launch_resize(const ResizePlan& p, bool backward, void* stream, void* workspace) {
+  const ResizeArguments a = {p, static_cast<char*>(workspace)};
+  const int64_t* const size = backward ? p.in : p.out;
+  const int64_t items = p.n * p.c * size[0] * size[1];
+  if (items == 0) return TT_OK;
+  const int32_t status =
+      device::launch(fill_taps<T>, grid_of(p.out[0] + p.out[1], kThreads), kThreads, 0, stream, a);
+  if (status != TT_OK) return status;
+  auto kernel = backward ? add_gradients<T> : resize_images<T>;
+  return device::launch(kernel, grid_of(items, kThreads), kThreads, 0, stream, a);
+}
+int32_t run_resize(const void* plan, bool backward, void* stream, void* workspace) {
+  const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
+  if (p.dtype == TT_F64) return launch_resize<double>(p, backward, stream, workspace);
+  return launch_resize<float>(p, backward, stream, workspace);
+}
+size_t table_bytes(const void* plan) {
+  const ResizePlan& p = *static_cast<const ResizePlan*>(plan);
+  return size_t(p.out[0] + p.out[1]) * sizeof(Tap<double>);
+}
+
+}  // namespace
+
+namespace cuda {
+
+int32_t resize(const void* plan, void* stream, void* workspace) {
+  return run_resize(plan, false, stream, workspace);
+}
+int32_t resize_backward(const void* plan, void* stream, void* workspace) {
+  return run_resize(plan, true, stream, workspace);
+}
+size_t resize_workspace(const void* plan) { return table_bytes(plan); }
+size_t resize_backward_workspace(const void* plan) { return table_bytes(plan); }
+
+}  // namespace cuda
+}  // namespace TT_NS
