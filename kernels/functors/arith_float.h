@@ -134,7 +134,10 @@ struct Addcdiv : Scaled {  // a + alpha * b / c
 // ---- integers ----
 
 template <class T> TT_FN Unsigned<T> magnitude(T a) {
-  return a < 0 ? Unsigned<T>(0) - Unsigned<T>(a) : Unsigned<T>(a);
+  if constexpr (T(-1) < T(0)) {
+    if (a < 0) return Unsigned<T>(0) - Unsigned<T>(a);
+  }
+  return Unsigned<T>(a);
 }
 template <class T> TT_FN Unsigned<T> common_divisor(T a, T b) {  // Euclid's
   Unsigned<T> x = magnitude(a);
