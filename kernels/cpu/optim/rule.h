@@ -1,58 +1,12 @@
-// What the kernels of steps share: a step of an optimizer over all its tensors. An item is a
-// parameter p with gradient g and up to kOptimStates states s, all of n elements; a Rule updates
-// them one vector at a time.
+// A step of an optimizer over all its tensors. An item is a parameter with its gradient and states,
+// all of n elements; a rule (kernels/functors/optim.h) updates them one vector at a time.
 #pragma once
 
 #include "kernels/cpu/simd/loop.h"
 #include "kernels/cpu/simd/row_primitives.h"
-#include "plan/optim_plan.h"
+#include "kernels/functors/optim.h"
 
 TT_ISA_BEGIN
-
-// Pointers to a run of elements of all arrays.
-template <class T> struct Run {
-  T* p;
-  const T* g;
-  T* s[kOptimStates];
-};
-
-// What the rules share: the sign of the gradient, the weight decay, which states exist, and which
-// are fresh: not initialised, to be read as 0.
-template <class T> struct Rule {
-  using V = Vec<T>;
-  V sign, weight_decay;
-  bool decays, nesterov, has[kOptimStates], fresh[kOptimStates];
-
-  TT_INLINE Rule(const OptimItem& item, double decay) {
-    sign = splat(T(item.flags & kOptimMaximize ? -1 : 1));
-    weight_decay = splat(T(decay));
-    decays = decay != 0;
-    nesterov = item.flags & kOptimNesterov;
-    for (int k = 0; k < kOptimStates; k++) {
-      has[k] = item.state[k];
-      fresh[k] = item.fresh >> k & 1;
-    }
-  }
-  TT_INLINE V grad(const Run<T>& r, V p) const {
-    const V g = sign * load(r.g);
-    return decays ? vfma(p, weight_decay, g) : g;
-  }
-  TT_INLINE V state(const Run<T>& r, int k) const { return fresh[k] ? V{} : load(r.s[k]); }
-};
-
-// An exponential moving average to which each gradient contributes `share` in [0, 1].
-template <class T> struct Average {
-  using V = Vec<T>;
-  V share;
-  bool near_g;
-
-  TT_INLINE explicit Average(double s) : share(splat(T(s))), near_g(s >= 0.5) {}
-  // m + share (g - m), computed from the nearer end, so that it is exactly g if share is 1.
-  TT_INLINE V operator()(V m, V g) const {
-    const V d = g - m;
-    return near_g ? vfma(d, share - splat(T(1)), g) : vfma(d, share, m);
-  }
-};
 
 // Updates n elements; the rest at the end is a padded vector.
 template <class T, class R> TT_INLINE void run_rule(const R& rule, const Run<T>& all, int64_t n) {

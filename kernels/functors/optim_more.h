@@ -1,0 +1,189 @@
+// The rules that fewer programs use: Adadelta, Adamax, NAdam, RAdam, ASGD, Rprop and Lion.
+#pragma once
+
+#include "kernels/functors/optim.h"
+
+TT_FUNCTORS_BEGIN
+
+// The formulas of the rules are those of plan/optim_plan.h.
+template <class T> TT_FN Vec<T> sign_of(Vec<T> x) {  // of nan: 0
+  const Vec<T> zero = {};
+  const Vec<T> if_not_positive = x < zero ? splat(T(-1)) : zero;
+  return x > zero ? splat(T(1)) : if_not_positive;
+}
+
+template <class T> struct Adadelta : Rule<T> {
+  using typename Rule<T>::V;
+  V lr, rho, square_share, eps;
+
+  TT_FN explicit Adadelta(const OptimItem& item)
+      : Rule<T>(item, item.factors.adadelta.weight_decay),
+        lr(splat(T(item.factors.adadelta.lr))),
+        rho(splat(T(item.factors.adadelta.rho))),
+        square_share(splat(T(item.factors.adadelta.square_share))),
+        eps(splat(T(item.factors.adadelta.eps))) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    const V p = load(r.p);
+    const V g = this->grad(r, p);
+    const V s = vfma(this->state(r, 0), rho, V(g * g * square_share));
+    V a = this->state(r, 1);
+    const V d = vsqrt(V(a + eps)) / vsqrt(V(s + eps)) * g;
+    a = vfma(a, rho, V(d * d * square_share));
+    store(r.s[0], s);
+    store(r.s[1], a);
+    store(r.p, V(p - lr * d));
+  }
+};
+
+template <class T> struct Adamax : Rule<T> {
+  using typename Rule<T>::V;
+  V step_size, beta2, eps;
+  Average<T> average;
+
+  TT_FN explicit Adamax(const OptimItem& item)
+      : Rule<T>(item, item.factors.adamax.weight_decay),
+        step_size(splat(T(item.factors.adamax.step_size))),
+        beta2(splat(T(item.factors.adamax.beta2))),
+        eps(splat(T(item.factors.adamax.eps))),
+        average(item.factors.adamax.m_share) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    const V p = load(r.p);
+    const V g = this->grad(r, p);
+    const V m = average(this->state(r, 0), g);
+    const V old = this->state(r, 1) * beta2;
+    const V size = V(g < V{} ? -g : g) + eps;
+    V u = old > size ? old : size;
+    u = old == old ? u : old;  // nan stays
+    store(r.s[0], m);
+    store(r.s[1], u);
+    store(r.p, V(p - step_size * m / u));
+  }
+};
+
+template <class T> struct Nadam : Rule<T> {
+  using typename Rule<T>::V;
+  V g_size, m_size, beta2, v_share, root_scale, eps, shrink;
+  Average<T> average;
+
+  TT_FN explicit Nadam(const OptimItem& item)
+      : Rule<T>(item, item.factors.nadam.weight_decay),
+        g_size(splat(T(item.factors.nadam.g_size))),
+        m_size(splat(T(item.factors.nadam.m_size))),
+        beta2(splat(T(item.factors.nadam.beta2))),
+        v_share(splat(T(1 - item.factors.nadam.beta2))),
+        root_scale(splat(T(item.factors.nadam.root_scale))),
+        eps(splat(T(item.factors.nadam.eps))),
+        shrink(splat(T(item.factors.nadam.shrink))),
+        average(item.factors.nadam.m_share) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    V p = load(r.p);
+    const V g = this->grad(r, p);
+    p = p * shrink;
+    const V m = average(this->state(r, 0), g);
+    const V v = vfma(this->state(r, 1), beta2, V(g * g * v_share));
+    store(r.s[0], m);
+    store(r.s[1], v);
+    const V size = vfma(vsqrt(v), root_scale, eps);
+    store(r.p, V(p - g_size * g / size - m_size * m / size));
+  }
+};
+
+template <class T> struct Radam : Rule<T> {
+  using typename Rule<T>::V;
+  V step_size, beta2, v_share, eps, shrink;
+  Average<T> average;
+  bool rectified;
+
+  TT_FN explicit Radam(const OptimItem& item)
+      : Rule<T>(item, item.factors.radam.weight_decay),
+        step_size(splat(T(item.factors.radam.step_size))),
+        beta2(splat(T(item.factors.radam.beta2))),
+        v_share(splat(T(1 - item.factors.radam.beta2))),
+        eps(splat(T(item.factors.radam.eps))),
+        shrink(splat(T(item.factors.radam.shrink))),
+        average(item.factors.radam.m_share),
+        rectified(item.flags & kOptimRectified) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    V p = load(r.p);
+    const V g = this->grad(r, p);
+    p = p * shrink;
+    const V m = average(this->state(r, 0), g);
+    const V v = vfma(this->state(r, 1), beta2, V(g * g * v_share));
+    store(r.s[0], m);
+    store(r.s[1], v);
+    V d = step_size * m;
+    if (rectified) d = d / (vsqrt(v) + eps);
+    store(r.p, V(p - d));
+  }
+};
+
+template <class T> struct Asgd : Rule<T> {
+  using typename Rule<T>::V;
+  V eta, mu, shrink;
+  bool restarts;
+
+  TT_FN explicit Asgd(const OptimItem& item)
+      : Rule<T>(item, item.factors.asgd.weight_decay),
+        eta(splat(T(item.factors.asgd.eta))),
+        mu(splat(T(item.factors.asgd.mu))),
+        shrink(splat(T(item.factors.asgd.shrink))),
+        restarts(item.factors.asgd.mu == 1) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    V p = load(r.p);
+    const V g = this->grad(r, p);
+    p = p * shrink - eta * g;
+    store(r.p, p);
+    const V a = this->state(r, 0);
+    store(r.s[0], restarts ? p : vfma(V(p - a), mu, a));
+  }
+};
+
+template <class T> struct Rprop : Rule<T> {
+  using typename Rule<T>::V;
+  V first, minus, plus, min_step, max_step;
+
+  TT_FN explicit Rprop(const OptimItem& item)
+      : Rule<T>(item, 0),
+        first(splat(T(item.factors.rprop.first))),
+        minus(splat(T(item.factors.rprop.minus))),
+        plus(splat(T(item.factors.rprop.plus))),
+        min_step(splat(T(item.factors.rprop.min_step))),
+        max_step(splat(T(item.factors.rprop.max_step))) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    const V zero = {};
+    const V p = load(r.p);
+    V g = this->grad(r, p);
+    const V agreement = g * this->state(r, 0);  // negative: the sign has changed
+    V size = this->fresh[1] ? first : load(r.s[1]);
+    const V unless_plus = agreement < zero ? minus : splat(T(1));
+    size = size * (agreement > zero ? plus : unless_plus);
+    size = size < min_step ? min_step : size;
+    size = size > max_step ? max_step : size;
+    g = agreement < zero ? zero : g;
+    store(r.s[0], g);
+    store(r.s[1], size);
+    store(r.p, V(p - sign_of<T>(g) * size));
+  }
+};
+
+template <class T> struct Lion : Rule<T> {
+  using typename Rule<T>::V;
+  V lr, shrink;
+  Average<T> near, far;
+
+  TT_FN explicit Lion(const OptimItem& item)
+      : Rule<T>(item, 0),
+        lr(splat(T(item.factors.lion.lr))),
+        shrink(splat(T(item.factors.lion.shrink))),
+        near(item.factors.lion.near_share),
+        far(item.factors.lion.far_share) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    const V p = load(r.p);
+    const V g = this->grad(r, p);
+    const V m = this->state(r, 0);
+    store(r.p, V(p * shrink - lr * sign_of<T>(near(m, g))));
+    store(r.s[0], far(m, g));
+  }
+};
+
+TT_FUNCTORS_END
