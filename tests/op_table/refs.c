@@ -12,7 +12,7 @@ typedef struct Reference {
   double (*binary)(double, double);
   double (*elementwise)(const Inputs* in, const double* operands);
   int (*whole)(const Inputs* in, Array* outs); /* returns the number of results */
-  int exact;                                   /* bit-equal on every ISA and device */
+  int exact;                                   /* 0, kExact or kExactSum */
 } Reference;
 
 /* ---- memory ---- */

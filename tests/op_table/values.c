@@ -2,6 +2,7 @@
    and statistics. */
 #include "checks.h"
 
+#include <float.h>
 #include <math.h>
 
 /* ---- the reference ---- */
@@ -119,4 +120,37 @@ void check_values(const Sample* s, tt_dtype d, int* exact) {
   done(&t, status);
   if (is_random(s->row)) check_drawn(&t, outs[0]);
   else check_reference(&t, outs, n, is_integer(d), exact);
+}
+
+/* The unit roundoff of the dtype that sums of d are computed in, and that of d if it is less. */
+static double roundoff(tt_dtype d) {
+  if (d == TT_F64) return DBL_EPSILON / 2;
+  return is_integer(d) ? 0 : FLT_EPSILON / 2;
+}
+static double last_rounding(tt_dtype d) {
+  if (d == TT_BF16) return 0x1p-7;
+  return d == TT_F16 ? 0x1p-10 : 0;
+}
+void check_sums(const Sample* s, const tt_tensor* got, const tt_tensor* want) {
+  const tt_dtype dtype = tt_tensor_dtype(want);
+  const int64_t n = tt_tensor_numel(want);
+  Array bound[kMaxOuts];
+  Inputs in = inputs_of(s);
+  Array* x = &in.tensors[0];
+  int exact;
+  for (int64_t i = 0; i < x->n; i++) x->data[i] = fabs(x->data[i]);
+  reference(&in, bound, &exact);
+  check_shape(s, got, tt_tensor_shape(want), (int)tt_tensor_ndim(want));
+  const double summands = n ? ceil((double)x->n / (double)n) : 0;
+  double* is = values_of(got);
+  double* should = values_of(want);
+  for (int64_t i = 0; i < n; i++) {
+    const double allowed =
+        summands * roundoff(dtype) * bound[0].data[i] + last_rounding(dtype) * fabs(should[i]);
+    const int both_nan = isnan(is[i]) && isnan(should[i]);
+    if (is[i] == should[i] || both_nan || fabs(is[i] - should[i]) <= allowed) continue;
+    lost(s, "sum", is[i], should[i]);
+  }
+  free(is);
+  free(should);
 }

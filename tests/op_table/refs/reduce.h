@@ -415,8 +415,8 @@ static int ref_trace(const Inputs* in, Array* out) {
 }
 
 static const Reference kReduce[] = {
-    {"sum", .whole = ref_sum, .exact = 1},
-    {"mean", .whole = ref_mean, .exact = 1},
+    {"sum", .whole = ref_sum, .exact = kExactSum},
+    {"mean", .whole = ref_mean, .exact = kExactSum},
     {"prod", .whole = ref_prod},
     {"any", .whole = ref_any, .exact = 1},
     {"all", .whole = ref_all, .exact = 1},
@@ -431,8 +431,8 @@ static const Reference kReduce[] = {
     {"var", .whole = ref_var},
     {"std", .whole = ref_std},
     {"norm", .whole = ref_norm},
-    {"sum_to_size", .whole = ref_sum_to_size, .exact = 1},
-    {"trace", .whole = ref_trace, .exact = 1},
+    {"sum_to_size", .whole = ref_sum_to_size, .exact = kExactSum},
+    {"trace", .whole = ref_trace, .exact = kExactSum},
     {"count_nonzero", .whole = ref_count_nonzero, .exact = 1},
     {"aminmax", .whole = ref_aminmax, .exact = 1},
     {"std_mean", .whole = ref_std_mean},
