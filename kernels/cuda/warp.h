@@ -23,6 +23,19 @@ template <class P> __device__ __forceinline__ P shuffle_down(const P& value, uns
   return result;
 }
 
+// The value of another lane.
+template <class P> __device__ __forceinline__ P shuffle_from(const P& value, int lane) {
+  static_assert(sizeof(P) % 4 == 0);
+  constexpr int kWords = int(sizeof(P) / 4);
+  uint32_t words[kWords];
+  __builtin_memcpy(words, &value, sizeof value);
+#pragma unroll
+  for (int i = 0; i < kWords; i++) words[i] = __shfl_sync(kAllLanes, words[i], lane);
+  P result;
+  __builtin_memcpy(static_cast<void*>(&result), words, sizeof result);
+  return result;
+}
+
 // Lane 0 gets the combination of all lanes, as a tree: combine(lower, higher).
 template <class P, class Combine>
 __device__ __forceinline__ P combine_warp(P value, const Combine& combine) {

@@ -128,7 +128,7 @@ __global__ void reads_absent_lane(int* out) {
 }
 __global__ void nothing(int*) {}
 struct Large {
-  char bytes[5000];
+  char bytes[33000];
 };
 __global__ void large_argument(Large, int*) {}
 
@@ -216,7 +216,7 @@ const Case kCases[] = {
      "more than 227 kB", "more than 227 kB"},
     {"too_large_argument",
      [](int* out) { return launch(large_argument, 1, 1, 0, nullptr, Large{}, out); },
-     "more than 4096 bytes", "more than 4096 bytes", "more than 4096 bytes"},
+     "more than 32764 bytes", "more than 32764 bytes", "more than 32764 bytes"},
 };
 
 int run_case(const Case& c) {

@@ -46,8 +46,9 @@ void check_same(const Sample* s, const tt_tensor* a, const tt_tensor* b, double 
 /* Values in a dtype: against the reference, or, for random operators, against their known range
    and statistics. *exact is set by reference(). */
 void check_values(const Sample* s, tt_dtype d, int* exact);
-/* Sums of another order than `want`, those of the CPU: they differ by at most n u sum |x|, the bound
-   of the error of any order of n summands, and, in float16 and bfloat16, by a last rounding. */
+/* Sums of another order than `want`, those of the CPU: they differ by at most n u sum |x|, the
+   bound of the error of any order of n summands, and, in float16 and bfloat16, by a last
+   rounding. */
 void check_sums(const Sample* s, const tt_tensor* got, const tt_tensor* want);
 /* First and second derivatives against finite differences. */
 void check_derivatives(const Sample* s);

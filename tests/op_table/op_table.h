@@ -80,10 +80,11 @@ typedef struct Inputs {
   int n_items;
   int integral; /* the tensors have an integer dtype */
 } Inputs;
-/* kExact: bit-equal on every ISA and device. kExactSum: a sum over elements or their mean, bit-equal
-   on every ISA; devices with kernels of their own add in another order. */
+/* kExact: bit-equal on every ISA and device. kExactSum: a sum over elements or their mean,
+   bit-equal on every ISA; devices with kernels of their own add in another order. */
 enum { kExact = 1, kExactSum = 2 };
-/* Fills outs and returns their number; -1: the operator has no reference. *exact: 0 or one of these.
+/* Fills outs and returns their number; -1: the operator has no reference. *exact: 0 or one of
+   these.
  */
 int reference(const Inputs* in, Array* outs, int* exact);
 void* scratch(size_t bytes); /* zeroed; freed by scratch_clear */

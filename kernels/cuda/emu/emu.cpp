@@ -26,7 +26,7 @@ namespace {
 
 constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535, kMaxBlockZ = 64;
-constexpr size_t kMaxArguments = 4096;
+constexpr size_t kMaxArguments = 32764;
 constexpr size_t kMaxStatic = 48 * 1024, kMaxShared = 227 * 1024;
 constexpr size_t kRedzone = 64;
 constexpr unsigned char kUnset = 0xff, kCanary = 0xa5;
@@ -134,7 +134,7 @@ const char* Scheduler::refusal() const {
   if (b.z > kMaxBlockZ) return "more than 64 threads in z";
   if (g.x > kMaxGridX || g.y > kMaxGridYZ || g.z > kMaxGridYZ) return "too many blocks";
   if (launch_->shared_bytes > kMaxShared) return "more than 227 kB of shared memory";
-  if (launch_->argument_bytes > kMaxArguments) return "more than 4096 bytes of arguments";
+  if (launch_->argument_bytes > kMaxArguments) return "more than 32764 bytes of arguments";
   return nullptr;
 }
 

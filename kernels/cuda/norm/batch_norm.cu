@@ -1,0 +1,199 @@
+// batch_norm and its backward.
+//   x, g, y: (outer, channels, inner)
+//   channel_sums, forward   mean, rstd and variance of each channel: out [3][channels]
+//   channel_sums, backward  sum of g and sum of g (x - mean) rstd: out [2][channels]
+//   channel_affine          y, or dx, from them
+// Two sums for each channel and chunk of positions go to workspace [2][n_chunks][channels]: mean
+// and squared deviations, or the sums of g and g (x - mean).
+#include "kernels/cuda/norm/column_sums.h"
+#include "kernels/cuda/rows.h"
+#include "plan/norm_plan.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct ChannelArguments {
+  ColumnShape s;
+  ChannelSumPlan p;
+  void* parts;  // [2][n_chunks][channels] of the compute type
+};
+
+template <class S> __global__ void __launch_bounds__(kRowShared)
+    channel_parts(const __grid_constant__ ChannelArguments a) {
+  using T = Compute<S>;
+  TT_SHARED(TwoSums<T>, shared, kRowShared);
+  const ChannelSumPlan& p = a.p;
+  const S* const x = reinterpret_cast<const S*>(p.x);
+  const S* const g = reinterpret_cast<const S*>(p.g);
+  for_columns(a.s, [&](const ColumnWork& w) {
+    TwoSums<T> part = {0, 0};
+    if (g) {
+      const T mean = w.inside ? reinterpret_cast<const T*>(p.mean)[w.column] : T(0);
+      w.each([&](int64_t at, int64_t) {
+        const T gv = number_of(g[at]);
+        part.a += gv;
+        part.b += gv * (number_of(x[at]) - mean);
+      });
+      part = w.total(part, shared);
+    } else {
+      w.each([&](int64_t at, int64_t) { part.a += number_of(x[at]); });
+      const T mean = w.total(part, shared).a / T(w.to - w.from);
+      part = {0, 0};
+      w.each([&](int64_t at, int64_t) {
+        const T d = number_of(x[at]) - mean;
+        part.b += d * d;
+      });
+      part = {mean, w.total(part, shared).b};
+    }
+    if (!w.leads()) return;
+    T* const parts = static_cast<T*>(a.parts) + w.chunk * p.channels + w.column;
+    parts[0] = part.a;
+    parts[a.s.n_chunks * p.channels] = part.b;
+  });
+}
+
+// Means and squared deviations are combined after Chan, Golub, LeVeque (1983).
+template <class T> __global__ void __launch_bounds__(kThreads)
+    join_channels(const __grid_constant__ ChannelArguments a) {
+  const int64_t c = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  const ChannelSumPlan& p = a.p;
+  if (c >= p.channels) return;
+  const T* const first = static_cast<const T*>(a.parts) + c;
+  const T* const second = first + a.s.n_chunks * p.channels;
+  T* const out = reinterpret_cast<T*>(p.out) + c;
+  if (p.g) {
+    double sum = 0, products = 0;
+    for (int64_t k = 0; k < a.s.n_chunks; k++) {
+      sum += double(first[k * p.channels]);
+      products += double(second[k * p.channels]);
+    }
+    out[0] = T(sum);
+    out[p.channels] = T(products * double(reinterpret_cast<const T*>(p.rstd)[c]));
+    return;
+  }
+  double mean = 0, squares = 0, n = 0;
+  for (int64_t k = 0; k < a.s.n_chunks; k++) {
+    const int64_t from = k * a.s.chunk;
+    const double m = double(a.s.positions - from < a.s.chunk ? a.s.positions - from : a.s.chunk);
+    const double all = n + m;
+    const double delta = double(first[k * p.channels]) - mean;
+    mean += delta * (m / all);
+    squares += double(second[k * p.channels]) + delta * delta * (n * m / all);
+    n = all;
+  }
+  const double variance = squares / n;
+  out[0] = T(mean);
+  out[p.channels] = T(1 / math::sqrt(variance + p.eps));
+  out[2 * p.channels] = T(variance);
+}
+
+// ---- channel_affine: y = (x - mean) a + (g - g_mean) b + shift ----
+// Forward: g is NULL. Backward: with sums, x and g count; without (statistics are constants), only
+// g.
+
+template <class T> struct Coefficients {
+  T mean, a, g_mean, b, shift;
+
+  __device__ __forceinline__ Coefficients(const ChannelAffinePlan& p, int64_t c) {
+    const int64_t at = c * item_size(p.weight_dtype);
+    const T w = p.weight ? load_element<T>(p.weight + at, p.weight_dtype) : T(1);
+    const T rstd = reinterpret_cast<const T*>(p.rstd)[c];
+    mean = reinterpret_cast<const T*>(p.mean)[c];
+    a = rstd * w;
+    b = g_mean = 0;
+    shift = p.bias ? load_element<T>(p.bias + at, p.weight_dtype) : T(0);
+    if (!p.g) return;
+    b = a;
+    a = 0;
+    if (!p.sums) return;
+    const T n = T(p.outer) * T(p.inner);
+    const T* const sums = reinterpret_cast<const T*>(p.sums);
+    g_mean = sums[c] / n;
+    a = -b * rstd * (sums[p.channels + c] / n);
+  }
+};
+
+struct AffineArguments {
+  ChannelAffinePlan p;
+  bool small;
+  Divisor inner, channels;  // where elements have 31 bits
+};
+
+// Elements [i, i + kN) are in one channel, or inner is 1.
+template <class S, int kN> __global__ void __launch_bounds__(kThreads)
+    affine(const __grid_constant__ AffineArguments arguments) {
+  using T = Compute<S>;
+  const ChannelAffinePlan& p = arguments.p;
+  const int64_t n = p.outer * p.channels * p.inner;
+  const int64_t i = (int64_t(blockIdx.x) * kThreads + threadIdx.x) * kN;
+  if (i >= n) return;
+  int64_t c;
+  if (arguments.small) {
+    const uint32_t plane = arguments.inner.divide(uint32_t(i));
+    c = plane - arguments.channels.divide(plane) * uint32_t(p.channels);
+  } else {
+    c = i / p.inner % p.channels;
+  }
+  using Numbers = Pack<S, kN>;
+  Numbers x = {}, g = {};
+  if (!p.g || p.sums) x = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(p.x) + i);
+  if (p.g) g = *reinterpret_cast<const Numbers*>(reinterpret_cast<const S*>(p.g) + i);
+  Numbers y;
+#pragma unroll
+  for (int j = 0; j < kN; j++) {
+    const Coefficients<T> k(p, p.inner == 1 ? c + j : c);
+    const T of_g = (number_of(g.v[j]) - k.g_mean) * k.b;
+    const T rest = p.g ? of_g : k.shift;
+    const bool uses_x = !p.g || p.sums;
+    y.v[j] = stored_as<S>(uses_x ? (number_of(x.v[j]) - k.mean) * k.a + rest : rest);
+  }
+  *reinterpret_cast<Numbers*>(reinterpret_cast<S*>(p.y) + i) = y;
+}
+
+}  // namespace
+
+namespace cuda {
+
+int32_t channel_sums(const void* plan, void* stream, void* workspace) {
+  const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
+  if (p.channels == 0) return TT_OK;
+  const ColumnLaunch l = column_launch(p.channels, p.outer, p.inner);
+  const ChannelArguments a = {l.s, p, workspace};
+  const int32_t status = with_floating(p.dtype, [&](auto s) {
+    return device::launch(channel_parts<decltype(s)>, l.grid, l.block, 0, stream, a);
+  });
+  if (status != TT_OK) return status;
+  const auto join = p.dtype == TT_F64 ? join_channels<double> : join_channels<float>;
+  return device::launch(join, blocks_for(p.channels, kThreads, 1), kThreads, 0, stream, a);
+}
+size_t channel_sums_workspace(const void* plan) {
+  const ChannelSumPlan& p = *static_cast<const ChannelSumPlan*>(plan);
+  const ColumnShape s = column_launch(p.channels, p.outer, p.inner).s;
+  return size_t(2 * s.n_chunks * p.channels * (p.dtype == TT_F64 ? 8 : 4));
+}
+
+int32_t channel_affine(const void* plan, void* stream, void*) {
+  const ChannelAffinePlan& p = *static_cast<const ChannelAffinePlan*>(plan);
+  const int64_t n = p.outer * p.channels * p.inner;
+  if (n == 0) return TT_OK;
+  AffineArguments a = {};
+  a.p = p;
+  a.small = n < int64_t(1) << 31;
+  if (a.small) {
+    a.inner.set(uint32_t(p.inner));
+    a.channels.set(uint32_t(p.channels));
+  }
+  return with_floating(p.dtype, [&](auto s) {
+    using S = decltype(s);
+    constexpr int kN = kPackOf<S>;
+    const bool aligned = is_aligned(p.x) && is_aligned(p.g) && is_aligned(p.y);
+    const bool packs = aligned && (p.inner == 1 ? p.channels : p.inner) % kN == 0;
+    const auto kernel = packs ? affine<S, kN> : affine<S, 1>;
+    return device::launch(kernel, blocks_for(n, kThreads, packs ? kN : 1), kThreads, 0, stream, a);
+  });
+}
+
+}  // namespace cuda
+}  // namespace TT_NS

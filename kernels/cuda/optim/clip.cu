@@ -1,0 +1,153 @@
+// clip_norm and clip_scale: the norm over all gradients, and their scaling by it. clip_unscale:
+// their scaling by max_norm; total: 1 if an element was not finite.
+// A block writes the sum of its elements to workspace, [units][pieces]; one block joins them.
+#include "kernels/cuda/optim/items.h"
+#include "kernels/cuda/rows.h"
+
+namespace TT_NS {
+namespace {
+
+constexpr int64_t kPieces = kOptimUnit / kItemPiece;
+
+struct ClipArguments {
+  double norm_type, max_norm;
+  int32_t total_dtype;
+  char* total;
+  double* partial;
+  int64_t n_partial;
+};
+using ClipItems = ItemList<ClipItem>;
+
+// How sums are combined: the sum, or the largest, nan if there is one.
+struct Join {
+  bool largest;
+  __device__ __forceinline__ double operator()(double x, double y) const {
+    if (!largest) return x + y;
+    return y > x || y != y ? y : x;
+  }
+};
+// In thread 0.
+__device__ __forceinline__ double joined(double value, double* shared, const Join& join) {
+  value = combine_warp(value, join);
+  if (threadIdx.x % kWarp == 0) shared[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  if (threadIdx.x < kWarp) {
+    value = shared[threadIdx.x % (kItemThreads / kWarp)];
+    for (int half = kItemThreads / kWarp / 2; half > 0; half /= 2) {
+      const double other = shuffle_down(value, unsigned(half));
+      value = join(value, other);
+    }
+  }
+  return value;
+}
+__device__ __forceinline__ Join join_of(const ClipArguments& a) {
+  return {a.norm_type == __builtin_inf()};
+}
+
+__device__ __forceinline__ double power_of(double x, double p) {
+  x = math::fabs(x);
+  if (p == 2) return x * x;
+  return p == 1 || p == __builtin_inf() ? x : math::pow(x, p);
+}
+__global__ void __launch_bounds__(kItemThreads)
+    norm_parts(const __grid_constant__ ClipItems list, const __grid_constant__ ClipArguments a) {
+  TT_SHARED(double, shared, kItemThreads / kWarp);
+  const Join join = join_of(a);
+  for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t unit) {
+    double sum = 0;
+    for (int64_t i = from + threadIdx.x; i < to; i += kItemThreads) {
+      const double x = load_element<double>(item.grad + i * item_size(item.dtype), item.dtype);
+      sum = join(sum, power_of(x, a.norm_type));
+    }
+    sum = joined(sum, shared, join);
+    if (threadIdx.x == 0) a.partial[unit * kPieces + blockIdx.x % kPieces] = sum;
+  });
+}
+
+// One block.
+template <bool kUnscale> __global__ void __launch_bounds__(kItemThreads)
+    join_parts(const __grid_constant__ ClipArguments a) {
+  TT_SHARED(double, shared, kItemThreads / kWarp);
+  const Join join = kUnscale ? Join{true} : join_of(a);
+  double all = 0;
+  for (int64_t i = threadIdx.x; i < a.n_partial; i += kItemThreads) all = join(all, a.partial[i]);
+  all = joined(all, shared, join);
+  if (threadIdx.x != 0) return;
+  if (!kUnscale && a.norm_type == 2) all = math::sqrt(all);
+  else if (!kUnscale && !join.largest && a.norm_type != 1) all = math::pow(all, 1 / a.norm_type);
+  store_element(a.total, a.total_dtype, all);
+}
+
+template <class T> __device__ __forceinline__ void scale_part(const ClipItem& item, double factor,
+                                                              int64_t from, int64_t to) {
+  for (int64_t i = from + threadIdx.x; i < to; i += kItemThreads) {
+    char* const at = item.grad + i * item_size(item.dtype);
+    store_element(at, item.dtype, load_element<T>(at, item.dtype) * T(factor));
+  }
+}
+__global__ void __launch_bounds__(kItemThreads)
+    scale_parts(const __grid_constant__ ClipItems list, const __grid_constant__ ClipArguments a) {
+  const double factor = a.max_norm / (load_element<double>(a.total, a.total_dtype) + 1e-6);
+  if (factor >= 1) return;
+  for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t) {
+    if (item.dtype == TT_F64) scale_part<double>(item, factor, from, to);
+    else scale_part<float>(item, factor, from, to);
+  });
+}
+__global__ void __launch_bounds__(kItemThreads)
+    unscale_parts(const __grid_constant__ ClipItems list, const __grid_constant__ ClipArguments a) {
+  TT_SHARED(double, shared, kItemThreads / kWarp);
+  for_item(list, [&](const ClipItem& item, int64_t from, int64_t to, int64_t unit) {
+    double found = 0;
+    for (int64_t i = from + threadIdx.x; i < to; i += kItemThreads) {
+      const double x = load_element<double>(item.grad + i * item_size(item.dtype), item.dtype);
+      if (x - x != 0) found = 1;
+    }
+    found = joined(found, shared, Join{true});
+    if (threadIdx.x == 0) a.partial[unit * kPieces + blockIdx.x % kPieces] = found;
+    if (item.dtype == TT_F64) scale_part<double>(item, a.max_norm, from, to);
+    else scale_part<float>(item, a.max_norm, from, to);
+  });
+}
+
+ClipArguments arguments_of(const ClipPlan& p, void* workspace) {
+  return {p.norm_type,          p.max_norm, p.total_dtype, p.total, static_cast<double*>(workspace),
+          p.n_partial * kPieces};
+}
+int32_t over_items(void (*kernel)(ClipItems, ClipArguments), const ClipPlan& p,
+                   const ClipArguments& a, void* stream) {
+  return launch_items(p.items, p.n_items, [&](const ClipItems& list, unsigned grid) {
+    return device::launch(kernel, grid, kItemThreads, 0, stream, list, a);
+  });
+}
+size_t parts_bytes(const void* plan) {
+  return size_t(static_cast<const ClipPlan*>(plan)->n_partial * kPieces * 8);
+}
+
+}  // namespace
+
+namespace cuda {
+
+int32_t clip_norm(const void* plan, void* stream, void* workspace) {
+  const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
+  const ClipArguments a = arguments_of(p, workspace);
+  if (const int32_t status = over_items(norm_parts, p, a, stream)) return status;
+  return device::launch(join_parts<false>, 1, kItemThreads, 0, stream, a);
+}
+size_t clip_norm_workspace(const void* plan) { return parts_bytes(plan); }
+
+int32_t clip_scale(const void* plan, void* stream, void*) {
+  const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
+  return over_items(scale_parts, p, arguments_of(p, nullptr), stream);
+}
+
+int32_t clip_unscale(const void* plan, void* stream, void* workspace) {
+  const ClipPlan& p = *static_cast<const ClipPlan*>(plan);
+  const ClipArguments a = arguments_of(p, workspace);
+  if (const int32_t status = over_items(unscale_parts, p, a, stream)) return status;
+  return device::launch(join_parts<true>, 1, kItemThreads, 0, stream, a);
+}
+size_t clip_unscale_workspace(const void* plan) { return parts_bytes(plan); }
+
+}  // namespace cuda
+}  // namespace TT_NS

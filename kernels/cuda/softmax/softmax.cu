@@ -1,0 +1,105 @@
+// softmax, log_softmax and their backwards, along any dimension of a contiguous array.
+//   a, b, out: (outer, dim, inner). Forward: a is x; backward: a is the gradient, b is y
+// A row is read once where it fits in shared memory, else twice.
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/softmax/online_sum.h"
+#include "plan/softmax_plan.h"
+
+namespace TT_NS {
+namespace {
+
+struct SoftmaxArguments {
+  RowGeometry g;
+  const char* a;
+  const char* b;
+  char* out;
+};
+
+template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
+    softmax_forward(const __grid_constant__ SoftmaxArguments a) {
+  using T = Compute<S>;
+  TT_SHARED(OnlineSum<T>, shared, kRowShared);
+  TT_SHARED_DYNAMIC(char, kept_rows);
+  for_rows(a.g, [&](const Row& r) {
+    const S* const x = reinterpret_cast<const S*>(a.a) + r.at;
+    S* const out = reinterpret_cast<S*>(a.out) + r.at;
+    S* const kept = r.kept<S>(kept_rows);
+    OnlineSum<T> part = OnlineSum<T>::empty();
+    read_row(r, Rows<S, 1>{{x}, a.g.inner, {kept}}, [&]<int kN>(int64_t, const T(&v)[1][kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) part.add(v[0][j]);
+    });
+    const OnlineSum<T> all = online_total(r, part, shared);
+    const T last = kLog ? math::log(all.sum) : T(1) / all.sum;
+    const Rows<S, 1> again = {{kept ? kept : x}, kept ? 1 : a.g.inner, {nullptr}};
+    write_row(r, again, out, a.g.inner, [&]<int kN>(int64_t, const T(&v)[1][kN], T(&y)[kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++) {
+        const T d = v[0][j] - all.top;
+        y[j] = kLog ? d - last : math::exp(d) * last;
+      }
+    });
+  });
+}
+
+// softmax: dx = y (g - sum(g y)); log_softmax: dx = g - exp(y) sum(g).
+template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads)
+    softmax_backwards(const __grid_constant__ SoftmaxArguments a) {
+  using T = Compute<S>;
+  TT_SHARED(T, shared, kRowShared);
+  TT_SHARED_DYNAMIC(char, kept_rows);
+  for_rows(a.g, [&](const Row& r) {
+    const S* const g = reinterpret_cast<const S*>(a.a) + r.at;
+    const S* const y = reinterpret_cast<const S*>(a.b) + r.at;
+    S* const out = reinterpret_cast<S*>(a.out) + r.at;
+    S* const kept = r.kept<S>(kept_rows);
+    S* const kept_y = kept ? kept + a.g.kept / 2 / int(sizeof(S)) : nullptr;
+    T part = 0;
+    read_row(r, Rows<S, 2>{{g, y}, a.g.inner, {kept, kept_y}},
+             [&]<int kN>(int64_t, const T(&v)[2][kN]) {
+#pragma unroll
+               for (int j = 0; j < kN; j++) part += kLog ? v[0][j] : v[0][j] * v[1][j];
+             });
+    const T sum = r.combined(part, shared, [](T p, T q) { return p + q; });
+    const Rows<S, 2> again = {
+        {kept ? kept : g, kept ? kept_y : y}, kept ? 1 : a.g.inner, {nullptr, nullptr}};
+    write_row(r, again, out, a.g.inner, [&]<int kN>(int64_t, const T(&v)[2][kN], T(&dx)[kN]) {
+#pragma unroll
+      for (int j = 0; j < kN; j++)
+        dx[j] = kLog ? v[0][j] - math::exp(v[1][j]) * sum : v[1][j] * (v[0][j] - sum);
+    });
+  });
+}
+
+template <bool kLog, bool kBackward> int32_t run_softmax(const void* plan, void* stream) {
+  const SoftmaxPlan& p = *static_cast<const SoftmaxPlan*>(plan);
+  if (p.outer * p.dim * p.inner == 0) return TT_OK;
+  return with_floating(p.dtype, [&](auto s) {
+    using S = decltype(s);
+    const bool aligned = is_aligned(p.a) && is_aligned(p.b) && is_aligned(p.out);
+    const RowLaunch l = row_launch(p.outer, p.dim, p.inner, sizeof(S), aligned, kBackward ? 2 : 1);
+    const SoftmaxArguments a = {l.g, p.a, p.b, p.out};
+    const auto kernel = kBackward ? softmax_backwards<S, kLog> : softmax_forward<S, kLog>;
+    return device::launch(kernel, l.grid, l.block, l.shared_bytes, stream, a);
+  });
+}
+
+}  // namespace
+
+namespace cuda {
+
+int32_t softmax(const void* plan, void* stream, void*) {
+  return run_softmax<false, false>(plan, stream);
+}
+int32_t log_softmax(const void* plan, void* stream, void*) {
+  return run_softmax<true, false>(plan, stream);
+}
+int32_t softmax_backward(const void* plan, void* stream, void*) {
+  return run_softmax<false, true>(plan, stream);
+}
+int32_t log_softmax_backward(const void* plan, void* stream, void*) {
+  return run_softmax<true, true>(plan, stream);
+}
+
+}  // namespace cuda
+}  // namespace TT_NS
