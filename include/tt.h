@@ -546,6 +546,22 @@ int32_t tt_tensor_is_leaf(const tt_tensor *t);
    from such a leaf. */
 int32_t tt_tensor_requires_grad(const tt_tensor *t);
 
+/* What the functions above tell of a tensor. */
+typedef struct tt_tensor_info {
+  int64_t numel;
+  void *data; /* NULL without data, on the meta device */
+  tt_dtype dtype;
+  int32_t ndim;
+  tt_device device;
+  int32_t is_contiguous, is_writable, requires_grad; /* 0 or 1 */
+  int64_t shape[8];                                  /* sizes of the first dimensions */
+  int64_t strides[8];
+} tt_tensor_info;
+
+/* Describes a tensor in one call, for languages in which a call costs more than what it does. What
+   is no tensor gives zeros. */
+void tt_tensor_get_info(const tt_tensor *t, tt_tensor_info *out);
+
 /* Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay valid.
    A view of a tensor without a gradient becomes a tensor of its own.
    A graph that needs the leaf in its former shape, dtype or device fails with TT_AUTOGRAD in
@@ -1192,14 +1208,16 @@ tt_status tt_optim_add_param_group(tt_ctx *c, tt_optimizer *opt, tt_tensor *cons
                                    int64_t n);
 
 /* Updates every parameter that has a gradient, all or none: everything is checked before anything
-   is written. */
+   is written. LBFGS needs tt_optim_step_closure. */
 tt_status tt_optim_step(tt_ctx *c, tt_optimizer *opt);
 
 /* Sets *loss (owned). */
 typedef tt_status (*tt_optim_closure)(void *user, tt_ctx *ctx, tt_tensor **loss);
 
 /* Calls a callback that clears the gradients, computes the loss and runs backward, then updates the
-   parameters. Gradients are recorded during the callback. Returns the loss. */
+   parameters. Gradients are recorded during the callback. Returns the loss. LBFGS calls it several
+   times and returns the first loss; its state is that of parameter 0: numbers, the vectors d and
+   prev_flat_grad, and the lists old_dirs.0 …, old_stps.0 …, ro.0 … */
 tt_status tt_optim_step_closure(tt_ctx *c, tt_optimizer *opt, tt_optim_closure fn, void *user,
                                 void (*drop)(void *user), tt_tensor **loss);
 

@@ -44,6 +44,7 @@ enum { TT_LEASTSQUARES_GELSY = 0, TT_LEASTSQUARES_GELS = 1, TT_LEASTSQUARES_GELS
 enum { TT_QRMODE_REDUCED = 0, TT_QRMODE_COMPLETE = 1, TT_QRMODE_R = 2 };
 enum { TT_TRIANGLE_L = 0, TT_TRIANGLE_U = 1 };
 enum { TT_ACTIVATION_RELU = 0, TT_ACTIVATION_GELU = 1 };
+enum { TT_LINESEARCH_NONE = 0, TT_LINESEARCH_STRONG_WOLFE = 1 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.

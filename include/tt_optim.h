@@ -358,6 +358,42 @@ typedef struct tt_optim_lion_opts {
 tt_status tt_optim_lion(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
                         const tt_optim_lion_opts *opts, tt_optimizer **out);
 
+/* The limited-memory BFGS method (Liu and Nocedal 1989). Each step needs a closure, which
+   computes the loss and its gradients, and calls it several times in up to max_iter iterations.
+   All parameters are in one group. If a step fails, parameters and state are as before.
+     params: parameters to optimize: leaf tensors of a floating-point dtype
+     lr: learning rate: the first length of each iteration's step
+     max_iter: iterations per step
+     max_eval: calls of the closure per step; default: 1.25 * max_iter
+     tolerance_grad: a step ends when no element of the gradient is larger
+     tolerance_change: a step ends when parameters or loss change by less
+     history_size: number of updates from which the Hessian is estimated
+     line_search_fn: none: each iteration goes lr along its direction; strong_wolfe: as far as
+       the strong Wolfe conditions ask
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_lbfgs_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate: the first length of each iteration's step; default: 1 */
+  int64_t max_iter; /* iterations per step; default: 20 */
+  int64_t max_eval; /* calls of the closure per step; default: 1.25 * max_iter */
+  double tolerance_grad; /* a step ends when no element of the gradient is larger; default: 1e-7 */
+  double tolerance_change; /* a step ends when parameters or loss change by less; default: 1e-9 */
+  int64_t history_size; /* number of updates from which the Hessian is estimated; default: 100 */
+  int32_t line_search_fn; /* none: each iteration goes lr along its direction; strong_wolfe: as far
+                             as the strong Wolfe conditions ask; default: "none" */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_lbfgs_opts;
+#define TT_OPTIM_LBFGS_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_LBFGS_MAX_ITER (UINT64_C(1) << 1)
+#define TT_OPTIM_LBFGS_MAX_EVAL (UINT64_C(1) << 2)
+#define TT_OPTIM_LBFGS_TOLERANCE_GRAD (UINT64_C(1) << 3)
+#define TT_OPTIM_LBFGS_TOLERANCE_CHANGE (UINT64_C(1) << 4)
+#define TT_OPTIM_LBFGS_HISTORY_SIZE (UINT64_C(1) << 5)
+#define TT_OPTIM_LBFGS_LINE_SEARCH_FN (UINT64_C(1) << 6)
+#define TT_OPTIM_LBFGS_MAXIMIZE (UINT64_C(1) << 7)
+tt_status tt_optim_lbfgs(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_lbfgs_opts *opts, tt_optimizer **out);
+
 /* Multiplies the learning rate of each group by gamma every step_size steps.
      optimizer: optimizer whose learning rates are scheduled
      step_size: number of steps between two decays

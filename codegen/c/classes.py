@@ -145,8 +145,11 @@ def values(cls):
                 cls.get("names")[a.name], ast.literal_eval(a.default), ("first", "second")
             ):
                 yield name, standard, False, f"a.{a.name}.{part}"
-        elif a.type in ("Float", "Int", "Bool"):
+        elif a.enum or a.type in ("Float", "Int", "Bool"):
             yield a.name, cpp_default(a), flag, f"double(a.{a.name})"
+        elif a.type == "Int?":  # nan: the constructor computes it
+            nan = '__builtin_nan("")'
+            yield a.name, nan, flag, f"a.{a.name}.has ? double(a.{a.name}.value) : {nan}"
         else:
             raise DeclError(f"{cls.name}: {a.name} is no number")
     for name, value in cls.get("constants", {}).items():

@@ -246,9 +246,13 @@ def absent_arguments(root, classes):
 
 def generate(groups, root):
     own, extended = by_hand(root, "nn")
-    _, extended_schedules = by_hand(root, "optim")
+    own_optimizers, extended_schedules = by_hand(root, "optim")
     layers = [cls for cls in groups["nn"] if cls.host not in own]
-    optimizers = [cls for cls in groups["optim"] if cls.common.get("values")]
+    optimizers = [
+        cls
+        for cls in groups["optim"]
+        if cls.common.get("values") and cls.host not in own_optimizers
+    ]
     schedules = [cls for cls in groups["optim"] if not cls.common.get("values")]
     absent = absent_arguments(root, optimizers)
     tensor = "    from {0}_tensor import Tensor\n    from {0}_types import device, dtype"

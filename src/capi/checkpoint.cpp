@@ -150,6 +150,7 @@ void load_optimizer(Optimizer& o, const StateDict& all) {
     for (double& x : p.number) x = __builtin_nan("");
     for (TensorRef& t : p.state) t.reset();
   }
+  o.solved.reset();
   for (StateDict::Entry& e : tensors->entries) load_tensor(o, e.name.c_str(), *e.tensor);
   for (StateDict::Entry& e : numbers->entries) load_number(o, e.name.c_str(), number_of(e));
 }
@@ -179,12 +180,14 @@ void load_all(const Parts& p, const StateDict& all) {
   }
   Restore<Optimizer, decltype(Optimizer::params), &Optimizer::params> params(p.optimizer);
   Restore<Optimizer, decltype(Optimizer::groups), &Optimizer::groups> groups(p.optimizer);
+  Restore<Optimizer, decltype(Optimizer::solved), &Optimizer::solved> solved(p.optimizer);
   SchedulerSnapshot schedule(p.scheduler);
   if (p.optimizer) load_optimizer(*p.optimizer, all);
   if (p.scheduler) load_scheduler(*p.scheduler, all);
   if (p.module) load_state_dict(*p.module, *state, true);  // all or nothing
   params.keep();
   groups.keep();
+  solved.keep();
   schedule.keep();
   if (p.generator) p.generator->set(rng);
   if (p.extra) p.extra->swap_tensors(*merged);

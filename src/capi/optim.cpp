@@ -45,12 +45,16 @@ tt_status tt_optim_step_closure(tt_ctx* h, tt_optimizer* opt, tt_optim_closure f
     OptimizerRef o = OptimizerRef::share(&optimizer_arg(opt, "opt", 1));
     if (!fn) fail_null("fn", 2);
     out_arg(loss, "loss", 5);
-    CallbackOuts outs(1);
-    run_callback("the closure", false, [&](tt_ctx* inner) { return fn(user, inner, outs.data()); });
-    TensorList found = outs.take("the closure", false);
     reserve_outs(c, 1);
-    optimizer_step(*o.get());
-    give(c, loss, std::move(found[0]));
+    auto evaluate = [&] {
+      CallbackOuts outs(1);
+      run_callback("the closure", false,
+                   [&](tt_ctx* inner) { return fn(user, inner, outs.data()); });
+      return std::move(outs.take("the closure", false)[0]);
+    };
+    using Call = decltype(evaluate);
+    const Evaluation calls = {[](void* with) { return (*static_cast<Call*>(with))(); }, &evaluate};
+    give(c, loss, optimizer_step(*o.get(), calls));
   });
   run_drop(drop, user);
   return status;

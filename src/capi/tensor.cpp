@@ -164,6 +164,25 @@ int64_t tt_tensor_size(const tt_tensor* h, int64_t dim) {
   return t->size(dim);
 }
 
+void tt_tensor_get_info(const tt_tensor* h, tt_tensor_info* out) {
+  if (!out) return;
+  *out = {};
+  const Tensor* t = live(h);
+  if (!t) return;
+  out->data = t->device.type == TT_META ? nullptr : t->data;
+  out->numel = t->numel;
+  out->dtype = tt_dtype(t->dtype);
+  out->ndim = t->ndim;
+  out->device = {t->device.type, t->device.index};
+  out->is_contiguous = t->contiguous();
+  out->is_writable = t->storage->writable;
+  out->requires_grad = requires_grad(*t);
+  for (int k = 0; k < t->ndim && k < 8; k++) {
+    out->shape[k] = t->sizes()[k];
+    out->strides[k] = t->strides()[k];
+  }
+}
+
 tt_status tt_tensor_set_data(tt_ctx* h, tt_tensor* leaf, const tt_tensor* src) {
   return api_call(h, "tensor_set_data", [&](Ctx&) {
     Tensor& t = mutable_arg(leaf, "leaf", 1);

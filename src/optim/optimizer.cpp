@@ -27,6 +27,17 @@ static void check_param(const Tensor& t, int64_t i) {
     fail_arg(TT_DTYPE, "params", "params[{}] is {}: must be floating or complex", i, fmt(t.dtype));
 }
 
+// All parameters of a solver are one vector of real numbers.
+static void check_whole(const Optimizer& o, TensorSpan params) {
+  if (!o.groups.empty())
+    fail_arg(TT_INVALID_ARG, "params",
+             "{} has one group of parameters: it takes all of them as one vector", o.cls->name);
+  for (int64_t i = 0; i < params.n; i++)
+    if (is_complex(params[i]->dtype))
+      fail_arg(TT_DTYPE, "params", "params[{}] is {}: {} takes no complex parameters", i,
+               fmt(params[i]->dtype), o.cls->name);
+}
+
 static void check_distinct(const Optimizer& o, TensorSpan params) {
   SmallVec<const Tensor*, 16> all;
   all.reserve(o.params.size() + params.n);
@@ -47,6 +58,7 @@ static TensorRef state_like(const Tensor& p) {
 
 void add_param_group(Optimizer& o, TensorSpan params) {
   for (int64_t i = 0; i < params.n; i++) check_param(*params[i], i);
+  if (o.cls->solver) check_whole(o, params);
   check_distinct(o, params);
   SmallVec<ParamSlot, 4> fresh;
   fresh.reserve(params.n);
@@ -173,8 +185,44 @@ static int number_index(const Optimizer& o, const char* name) {
 }
 static TensorRef number_tensor(double v) { return new_scalar(Scalar(v), Dtype::kF32); }
 
+constexpr int64_t kPartName = 48;  // maximum bytes of the name of a part of a solver's state
+
+// Writes the name of a part, "d" or "old_dirs.3".
+static void part_name(const StatePart& part, char (&name)[kPartName]) {
+  const FmtArg args[] = {part.name, part.index};
+  format_to(name, kPartName, part.index < 0 ? "{}" : "{}.{}", {args, part.index < 0 ? 1 : 2});
+}
+// Calls f(name, part) for each part of a solver's state until it returns true.
+template <class F> static void each_part(const Optimizer& o, F f) {
+  StatePart part;
+  char name[kPartName];
+  for (int64_t i = 0; o.solved && o.cls->solver->part(*o.solved, i, &part); i++) {
+    if (part.tensor && !*part.tensor) continue;
+    part_name(part, name);
+    if (f(static_cast<const char*>(name), part)) return;
+  }
+}
+static TensorRef solver_state(const Optimizer& o, int64_t param, const char* name) {
+  TensorRef found;
+  if (param != 0) return found;
+  each_part(o, [&](const char* of, const StatePart& part) {
+    if (strcmp(of, name) != 0) return false;
+    found = part.tensor ? *part.tensor : new_scalar(Scalar(part.number), Dtype::kF64);
+    return true;
+  });
+  return found;
+}
+static void set_solver_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
+  if (param != 0)
+    fail_arg(TT_INVALID_ARG, "param", "param is {}: {} keeps its state at parameter 0", param,
+             o.cls->name);
+  MaskGuard quiet(bit(kKeyAutograd));
+  o.cls->solver->set(o, name, value);
+}
+
 TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
   ParamSlot& s = slot_at(o, param);
+  if (o.cls->solver) return solver_state(o, param, name);
   if (is_step(o, name)) return s.step < 0 ? TensorRef() : number_tensor(s.step);
   const int n = number_index(o, name);
   if (n >= 0) return s.number[n] != s.number[n] ? TensorRef() : number_tensor(s.number[n]);
@@ -188,6 +236,7 @@ static void check_step(double step) {
 
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
   const TensorRef held = slot_at(o, param).param;
+  if (o.cls->solver) return set_solver_state(o, param, name, value);
   const Tensor& p = *held;
   const int n = number_index(o, name);
   if (is_step(o, name) || n >= 0) {
@@ -225,14 +274,23 @@ static void write_name(char* name, int64_t cap, const char* text, const A&... a)
              cap);
 }
 
-// Calls f(param, state) for each tensor of the state until it returns true.
+// Calls f(param, name, tensor) for each tensor of the state until it returns true.
 template <class F> static void each_tensor(const Optimizer& o, F f) {
   for (int64_t i = 0; i < o.params.size(); i++)
     for (int k = 0; k < kOptimStates; k++)
-      if (o.params[i].state[k] && f(i, k)) return;
+      if (o.params[i].state[k] && f(i, o.cls->states[k], o.params[i].state[k])) return;
+  each_part(o, [&](const char* name, const StatePart& part) {
+    return part.tensor && f(0, name, *part.tensor);
+  });
 }
 // Calls f(group or param, name, value) for each number until it returns true.
 template <class F> static void each_number(const Optimizer& o, F f) {
+  bool done = false;
+  each_part(o, [&](const char* name, const StatePart& part) {
+    done = !part.tensor && f("state.{}.{}", 0, name, part.number);
+    return done;
+  });
+  if (done) return;
   for (int64_t i = 0; i < o.params.size(); i++) {
     const ParamSlot& s = o.params[i];
     if (s.step >= 0 && f("state.{}.{}", i, "step", s.step)) return;
@@ -251,7 +309,7 @@ template <class F> static void each_number(const Optimizer& o, F f) {
 
 int64_t num_tensors(const Optimizer& o) {
   int64_t n = 0;
-  each_tensor(o, [&](int64_t, int) {
+  each_tensor(o, [&](int64_t, const char*, const TensorRef&) {
     n++;
     return false;
   });
@@ -273,10 +331,10 @@ int64_t num_numbers(const Optimizer& o) {
 TensorRef tensor_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
   TensorRef found;
   int64_t left = i < 0 ? INT64_MAX : i;
-  each_tensor(o, [&](int64_t p, int k) {
+  each_tensor(o, [&](int64_t param, const char* state, const TensorRef& t) {
     if (left-- != 0) return false;
-    write_name(name, cap, "state.{}.{}", p, o.cls->states[k]);
-    found = o.params[p].state[k];
+    write_name(name, cap, "state.{}.{}", param, state);
+    found = t;
     return true;
   });
   if (!found) fail_index(i, num_tensors(o));
@@ -319,6 +377,11 @@ void load_tensor(Optimizer& o, const char* name, const Tensor& value) {
 void load_number(Optimizer& o, const char* name, double value) {
   const char* part = nullptr;
   int64_t i = parse_name(name, "state.", &part);
+  if (i >= 0 && o.cls->solver) {
+    slot_at(o, i);
+    const TensorRef number = new_scalar(Scalar(value), Dtype::kF64);
+    return set_solver_state(o, i, part, number.get());
+  }
   if (i >= 0 && is_step(o, part)) {
     ParamSlot& s = slot_at(o, i);
     check_step(value);

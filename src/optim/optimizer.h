@@ -30,6 +30,37 @@ struct ParamGroup {
   double extra[kNumExtras];  // nan: absent
 };
 
+// The state of a Solver. It is replaced as a whole and never changed, so others may share it.
+struct SolverState {
+  RefCount refs;
+  void (*free)(SolverState*) noexcept;
+  static void destroy(SolverState* s) noexcept { s->free(s); }
+};
+// One part of it: a tensor, or a number. `index` is that in a list, -1 for parts on their own.
+struct StatePart {
+  const char* name;
+  int64_t index;
+  const TensorRef* tensor;  // NULL: a number
+  double number;
+};
+
+// Computes the loss and its gradients anew.
+struct Evaluation {
+  TensorRef (*call)(void* with);
+  void* with;
+  TensorRef operator()() const { return call(with); }
+};
+
+// What a kind of optimizer does that takes all parameters as one vector and evaluates the loss
+// several times in a step. Its state is named as that of parameter 0.
+struct Solver {
+  // Returns the first loss. If it fails, the undo log of the call restores the parameters.
+  TensorRef (*step)(Optimizer& o, const Evaluation& evaluate);
+  bool (*part)(const SolverState& s, int64_t i, StatePart* part);  // false: there are i parts
+  // Sets a part by its name, such as "old_dirs.3"; NULL removes it, and from lists what follows.
+  void (*set)(Optimizer& o, const char* name, const Tensor* value);
+};
+
 // A kind of optimizer. `factors` sets the item's factors and flags for a parameter whose step
 // counter becomes `step` and whose numbers are `number`, and returns the bit mask of its states.
 // `advance` sets the numbers that the parameter has after that step.
@@ -44,6 +75,7 @@ struct OptimClass {
   uint32_t (*factors)(const double* value, double step, const double* number, OptimItem* item);
   const char* numbers[kOptimNumbers] = {};
   void (*advance)(const double* value, double step, double* number) noexcept = nullptr;
+  const Solver* solver = nullptr;  // instead of rule, kernel, states and factors
 };
 
 struct Optimizer {
@@ -56,12 +88,15 @@ struct Optimizer {
   SmallVec<ParamSlot, 1> params;
   SmallVec<ParamGroup, 1> groups;
   SmallVec<OptimItem, 1> items;  // of the current step
+  Ref<SolverState> solved;       // (solver) empty: no step was taken
   static void destroy(Optimizer*) noexcept;
 };
 using OptimizerRef = Ref<Optimizer>;
 
 void add_param_group(Optimizer& o, TensorSpan params);
 void optimizer_step(Optimizer& o);
+// Evaluates the loss, then takes a step; returns the loss.
+TensorRef optimizer_step(Optimizer& o, const Evaluation& evaluate);
 void zero_grad(Optimizer& o, bool set_to_none);
 // Before the kernel of a step is launched again, with the n items that it had: gives them the
 // factors of the next step, such as Adam's bias corrections, and counts that step. Returns false,

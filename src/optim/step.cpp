@@ -321,9 +321,23 @@ bool renew_items(Optimizer& o, OptimItem* items, int64_t n) {
 }
 
 void optimizer_step(Optimizer& o) {
+  if (TT_UNLIKELY(o.cls->solver != nullptr))
+    fail_arg(TT_INVALID_ARG, "opt", "{} evaluates the loss in its steps: they need a closure",
+             o.cls->name);
   MaskGuard quiet(bit(kKeyAutograd));
   EventScope event(EventKind::kOptimizer, o.cls->name);
   Step(o).run();
+}
+
+TensorRef optimizer_step(Optimizer& o, const Evaluation& evaluate) {
+  if (o.cls->solver) {
+    MaskGuard quiet(bit(kKeyAutograd));
+    EventScope event(EventKind::kOptimizer, o.cls->name);
+    return o.cls->solver->step(o, evaluate);
+  }
+  TensorRef loss = evaluate();
+  optimizer_step(o);
+  return loss;
 }
 
 }  // namespace TT_NS

@@ -101,6 +101,27 @@ def test_clippy_has_no_warnings(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def test_the_crate_compiles_in_the_edition_of_2024(tmp_path):
+    """Where the compiler has it. tt-sys keeps 2021: `unsafe extern` needs Rust 1.82."""
+    version = run(os.environ["TT_CARGO"], "--version").stdout.split()[1]
+    if tuple(map(int, version.split(".")[:2])) < (1, 85):
+        pytest.skip(f"cargo {version}")
+    for crate in ("tt", "tt-sys"):
+        shutil.copytree(CRATES / crate, tmp_path / crate, ignore=shutil.ignore_patterns("target"))
+    manifest = tmp_path / "tt/Cargo.toml"
+    text = manifest.read_text().replace('edition = "2021"', 'edition = "2024"')
+    text = text.replace('rust-version = "1.63"\n', "")
+    manifest.write_text(re.sub(r"(?m)^.*optional = true.*\n", "", text) + "\n[workspace]\n")
+    done = cargo(
+        "check",
+        folder=tmp_path / "tt",
+        locked=False,
+        TT_LIB_DIR=BUILD,
+        CARGO_TARGET_DIR=tmp_path / "target",
+    )
+    assert done.returncode == 0, done.stderr
+
+
 DEPENDENT = {
     "Cargo.toml": """[package]
 name = "dependent"

@@ -54,7 +54,7 @@ function number_call(f, args...)
     found = dotted(f, args...)
     return eltype(found) === Bool ? item(found) : found
 end
-for name in (NUMERIC..., :abs2)
+for name in (filter(!=(:exp), NUMERIC)..., :abs2)  # exp: with the matrices below
     @eval Base.$name(a::Tensor) = number_call(Base.$name, a)
 end
 for f in (:max, :min, :mod, :%, :÷, :fld)
@@ -207,4 +207,16 @@ for op in (:+, :-, :*)
     @eval Base.$op(a::Tensor, b::AbstractArray) = $op(a, Tensor(b))
     @eval Base.$op(a::AbstractArray, b::Tensor) = $op(Tensor(a), b)
 end
-LinearAlgebra.det(a::Tensor) = throw(ArgumentError("tt has no determinant: det(Array(t))"))
+Base.exp(a::Tensor) = is_number(a) ? number_call(Base.exp, a) : matrix_exp(a)
+LinearAlgebra.det(a::Tensor) = linalg_det(a)
+function LinearAlgebra.logabsdet(a::Tensor)
+    found = linalg_slogdet(a)
+    return found.logabsdet, found.sign
+end
+LinearAlgebra.logdet(a::Tensor) = logdet(a)
+LinearAlgebra.pinv(a::Tensor) = linalg_pinv(a)
+LinearAlgebra.rank(a::Tensor) = Int(item(linalg_matrix_rank(a)))
+LinearAlgebra.cond(a::Tensor) = linalg_cond(a)
+LinearAlgebra.svdvals(a::Tensor) = linalg_svdvals(a)
+LinearAlgebra.kron(a::Tensor, b::Tensor) = kron(a, b)
+LinearAlgebra.cross(a::Tensor, b::Tensor) = cross(a, b)

@@ -45,14 +45,9 @@ Base.inv(a::Tensor) = is_number(a) ? number_call(inv, a) : linalg_inv(a)
 
 function Base.:^(a::Tensor, p::Union{Tensor, Number})
     is_number(a) && return pow(a, p)
-    p isa Integer && p > 0 ||
-        throw(ArgumentError("^ of a matrix takes a positive integer: .^ is elementwise"))
-    return p == 1 ? clone(a) : power(a, p)
-end
-function power(a, p)
-    p == 1 && return a
-    half = power(a, p >> 1)
-    return iseven(p) ? half * half : half * half * a
+    p isa Integer ||
+        throw(ArgumentError("^ of a matrix takes an integer: .^ is elementwise"))
+    return linalg_matrix_power(a, p)
 end
 Base.:^(a::Number, p::Tensor) =
     is_number(p) ? pow(a, p) :

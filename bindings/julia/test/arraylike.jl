@@ -296,3 +296,24 @@ end
     @test !(s == fill(3.0))
     @test in(v, [a, v])
 end
+
+@testset "matrices" begin
+    A, B = [4.0 1 0; 2 3 1; 0 1 5], [1.0 2; 3 4; 5 6]
+    a, b = tensor(A), tensor(B)
+    for f in (LinearAlgebra.det, LinearAlgebra.logdet, LinearAlgebra.cond, LinearAlgebra.rank,
+              LinearAlgebra.svdvals, LinearAlgebra.pinv, LinearAlgebra.tr, inv, exp)
+        @test TT.plain_value(f(a)) ≈ f(A)
+    end
+    of_tensor = map(TT.plain_value, LinearAlgebra.logabsdet(a))
+    @test collect(of_tensor) ≈ collect(LinearAlgebra.logabsdet(A))
+    @test Array(a \ b) ≈ A \ B && Array(b \ a) ≈ B \ A && Array(transpose(b) / a) ≈ B' / A
+    for p in (-2, -1, 0, 1, 3)
+        @test Array(a ^ p) ≈ A ^ p
+    end
+    @test Array(LinearAlgebra.kron(a, b)) ≈ LinearAlgebra.kron(A, B)
+    @test Array(LinearAlgebra.cross(a[1, :], a[2, :])) ≈ LinearAlgebra.cross(A[1, :], A[2, :])
+    of_det, = TT.gradient(LinearAlgebra.det, A)
+    @test of_det ≈ LinearAlgebra.det(A) * inv(A)'
+    thrown(() -> inv(b), TT.ShapeError)
+    thrown(() -> a ^ 0.5, ArgumentError)
+end

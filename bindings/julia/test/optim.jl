@@ -30,6 +30,44 @@
     @test loss[] == 1 && x[1][] == 0
 end
 
+@testset "LBFGS" begin
+    rosenbrock(x) = sum(100 .* (x[2:4] .- x[1:3] .^ 2) .^ 2 .+ (1 .- x[1:3]) .^ 2)
+    x = tensor([-1.2, 1.0, -0.5, 0.8]; requires_grad=true)
+    opt = optim.LBFGS([x]; line_search_fn="strong_wolfe")
+    calls = 0
+    function closure()
+        calls += 1
+        zero_grad!(opt)
+        loss = rosenbrock(x)
+        backward(loss)
+        return loss
+    end
+    losses = [step!(closure, opt)[] for _ in 1:2]
+    state = state_dict(opt)
+    @test losses[1] ≈ 281.7 && losses[2] < 4
+    @test state.numbers["state.0.func_evals"] == calls && calls > 20
+    @test opt.param_groups[1].max_eval == 25
+    before = Array(x)
+    thrown(() -> step!(opt), TT.InvalidArgumentError)
+    count = Ref(0)
+    @test_throws ErrorException step!(opt) do
+        (count[] += 1) == 3 ? error("not today") : closure()
+    end
+    @test Array(x) == before
+    other = tensor(before; requires_grad=true)
+    again = optim.LBFGS([other]; line_search_fn="strong_wolfe")
+    load_state_dict!(again, state)
+    step!(closure, opt)
+    continued = Array(x)
+    x, opt = other, again
+    step!(closure, opt)
+    @test Array(x) == continued != before
+    for _ in 1:5
+        step!(closure, opt)
+    end
+    @test near(x, [1, 1, 1, 1]; atol=1e-6)
+end
+
 @testset "groups and state" begin
     a, b = tensor([1.0]; requires_grad=true), tensor([1.0]; requires_grad=true)
     opt = optim.Adam([(params=[a], lr=0.5), (params=[b], betas=(0.5, 0.6))]; lr=0.25)

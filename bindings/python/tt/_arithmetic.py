@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ._tensor import Tensor
 
+new = object.__new__
 tt_add = lib.tt_add
 tt_add_f64 = lib.tt_add_f64
 tt_sub = lib.tt_sub
@@ -62,12 +63,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_add(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_add_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.add, self, other)
 
     __radd__ = __add__
@@ -82,12 +87,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_sub(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_sub_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.sub, self, other)
 
     def __rsub__(self, other: Tensor | _complex) -> Tensor:
@@ -103,12 +112,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_mul(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_mul_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.mul, self, other)
 
     __rmul__ = __mul__
@@ -123,12 +136,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_div(local.ctx, self._as_parameter_, other._as_parameter_, None, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_div_f64(local.ctx, self._as_parameter_, c_double(other), None, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.div, self, other)
 
     def __rtruediv__(self, other: Tensor | _complex) -> Tensor:
@@ -162,12 +179,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_remainder(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_remainder_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.remainder, self, other)
 
     def __rmod__(self, other: Tensor | _complex) -> Tensor:
@@ -186,12 +207,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_pow(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_pow_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.pow, self, other)
 
     def __rpow__(self, other: Tensor | _complex) -> Tensor:
@@ -207,12 +232,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_bitwise_and(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_bitwise_and_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.bitwise_and, self, other)
 
     __rand__ = __and__
@@ -227,12 +256,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_bitwise_or(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_bitwise_or_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.bitwise_or, self, other)
 
     __ror__ = __or__
@@ -247,12 +280,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_bitwise_xor(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_bitwise_xor_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.bitwise_xor, self, other)
 
     __rxor__ = __xor__
@@ -271,13 +308,17 @@ class Arithmetic(TensorMethods):
                 if tt_bitwise_left_shift(local.ctx, self._as_parameter_, other._as_parameter_,
                                          byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_bitwise_left_shift_f64(local.ctx, self._as_parameter_, c_double(other),
                                              byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.bitwise_left_shift, self, other)
 
     def __rlshift__(self, other: Tensor | _complex) -> Tensor:
@@ -294,13 +335,17 @@ class Arithmetic(TensorMethods):
                 if tt_bitwise_right_shift(local.ctx, self._as_parameter_, other._as_parameter_,
                                           byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_bitwise_right_shift_f64(local.ctx, self._as_parameter_, c_double(other),
                                               byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.bitwise_right_shift, self, other)
 
     def __rrshift__(self, other: Tensor | _complex) -> Tensor:
@@ -316,12 +361,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_eq(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_eq_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.eq, self, other)
 
     def __ne__(self, other: Tensor | _complex) -> Tensor:  # type: ignore[override]
@@ -331,12 +380,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_ne(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_ne_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.ne, self, other)
 
     def __lt__(self, other: Tensor | _complex) -> Tensor:
@@ -346,12 +399,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_lt(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_lt_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.lt, self, other)
 
     def __le__(self, other: Tensor | _complex) -> Tensor:
@@ -361,12 +418,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_le(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_le_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.le, self, other)
 
     def __gt__(self, other: Tensor | _complex) -> Tensor:
@@ -376,12 +437,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_gt(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_gt_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.gt, self, other)
 
     def __ge__(self, other: Tensor | _complex) -> Tensor:
@@ -391,12 +456,16 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_ge(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
             if kind is float:
                 h = TensorHandle()
                 if tt_ge_f64(local.ctx, self._as_parameter_, c_double(other), byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(_tensor.Tensor)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.ge, self, other)
 
     def __matmul__(self, other: Tensor) -> Tensor:
@@ -406,7 +475,9 @@ class Arithmetic(TensorMethods):
                 h = TensorHandle()
                 if tt_matmul(local.ctx, self._as_parameter_, other._as_parameter_, byref(h)):
                     fail()
-                return _tensor.wrap(h)
+                t = new(kind)
+                t._as_parameter_ = h
+                return t
         return _tensor.operate(_ops.matmul, self, other)
 
     def __rmatmul__(self, other: Tensor) -> Tensor:

@@ -12,7 +12,9 @@ from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
 from ._facts import TensorHandle
 from ._lib import drop, fail, keep, lib, local
-from ._numpy import DTYPES as BY_TYPESTR
+from . import _memory
+from ._dlpack import OLD, UNVERSIONED, USED, address_in, import_dlpack, rename
+from ._memory import DTYPES as BY_TYPESTR
 from ._tensor import Tensor, tensor_result, wrap
 from ._types import BOOL, DTYPES, Defaults, complex128, float32, float64, int64
 from ._types import dtype as dtype_class
@@ -323,22 +325,41 @@ def from_numpy(a: Any) -> Tensor:
     In-place operators refuse it if the array is read-only. Raises TypeError for a dtype that tt
     lacks, ValueError for negative strides or strides that are no multiples of the itemsize.
     """
+    if type(a) is not _memory.ndarray:  # not or not yet
+        if not is_array(a) or _memory.ndarray is not None:
+            return from_interface(a)
+        _memory.import_numpy()
+        return from_numpy(a)
+    try:
+        capsule = a.__dlpack__()
+    except (BufferError, TypeError, AttributeError):  # read-only, or of a dtype that DLPack lacks
+        return from_interface(a)
+    address = address_in(capsule, UNVERSIONED)
+    rename(capsule, USED)  # first: what interrupts here may leak the array, but not free it twice
+    h = TensorHandle()
+    if import_dlpack(local.ctx, address, OLD, byref(h)):
+        rename(capsule, UNVERSIONED)
+        return from_interface(a)
+    return wrap(h)
+
+
+def from_interface(a: Any) -> Tensor:
+    """Returns a tensor over an array that DLPack does not describe, or raises why there is none."""
     interface = a.__array_interface__ if is_array(a) else None
     if interface is None:
         raise TypeError(f"from_numpy(): argument must be a numpy.ndarray, not {type(a).__name__}")
     dtype: Any = BY_TYPESTR.get(interface["typestr"])
     if dtype is None:
         raise TypeError(f"from_numpy(): tt has no dtype for NumPy's {a.dtype}")
-    if interface["strides"] is None:  # row-major
-        address, read_only = interface["data"]
-        return imported(address, dtype, a.shape, None, not read_only, a)
     if any(s % dtype.itemsize or s < 0 for s in a.strides):
         raise ValueError(
             f"from_numpy(): strides {a.strides} are negative or no multiples of "
             f"{dtype.itemsize} bytes: copy the array first"
         )
     address, read_only = interface["data"]
-    strides = tuple(s // dtype.itemsize for s in a.strides)
+    strides = None
+    if interface["strides"] is not None:
+        strides = tuple(s // dtype.itemsize for s in a.strides)
     return imported(address, dtype, a.shape, strides, not read_only, a)
 
 

@@ -6,7 +6,7 @@ import gc
 import sys
 from ctypes import PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p, py_object
 
-from ._lib import call
+from ._lib import call, lib
 from ._tensor import Tensor, tensor_result
 
 TYPE_CHECKING = False
@@ -17,9 +17,16 @@ if TYPE_CHECKING:
 
 # major version -> name of a capsule, and its name once a consumer has taken the tensor
 NAMES = {1: (b"dltensor_versioned", b"used_dltensor_versioned"), 0: (b"dltensor", b"used_dltensor")}
+UNVERSIONED, USED = NAMES[0]
+OLD = c_int32(0)
+import_dlpack = lib.tt_tensor_from_dlpack
 DELETER = {1: 16, 0: 56}  # major version -> offset of the deleter in DLManagedTensor(Versioned)
 FLAGS, IS_COPIED = 24, 2  # offset of DLManagedTensorVersioned.flags; DLPACK_FLAG_BITMASK_IS_COPIED
 DEVICES = {"cpu": 1, "cuda": 2, "ext": 12}  # DLDeviceType
+
+
+class Address(c_void_p):
+    """A pointer that a function returned, to be passed on: ctypes leaves subclasses as they are."""
 
 
 def api(name: str, returns: Any, *takes: Any) -> Any:
@@ -30,6 +37,7 @@ def api(name: str, returns: Any, *takes: Any) -> Any:
 new_capsule = api("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
 is_valid = api("PyCapsule_IsValid", c_int, py_object, c_char_p)
 pointer = api("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
+address_in = api("PyCapsule_GetPointer", Address, py_object, c_char_p)
 rename = api("PyCapsule_SetName", c_int, py_object, c_char_p)
 # (capsule, major version) of those that are not released. A destructor written in Python could run
 # while another exception is being handled, so sweep() takes its place.

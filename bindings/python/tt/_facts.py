@@ -25,8 +25,8 @@ def is_complex(input: Tensor) -> _bool:
 
 
 class TensorHandle(Handle):
-    """Owns a tt_tensor."""
-    __slots__ = ()
+    """Owns a tt_tensor. sizes: its shape as of seen, a count of Tensor.shape's."""
+    __slots__ = ("sizes", "seen")
     __del__ = finalizer(quick.tt_tensor_release)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer, string_at
+from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
 from types import SimpleNamespace
 
@@ -19,8 +19,9 @@ from ._facts import TensorFacts, TensorHandle
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._layout import TensorLayout
 from ._lib import call, fail, filled, lib, local, quick, result
-from ._numpy import to_numpy
-from ._types import BY_NAME, DTYPES, contiguous_format, device, dtype, overload, preserve_format
+from ._memory import to_list, to_numpy
+from ._types import BY_NAME, DTYPES, Size, contiguous_format, device, dtype, overload
+from ._types import preserve_format
 from ._types import float32 as FLOAT32
 
 TYPE_CHECKING = False
@@ -52,6 +53,12 @@ DTYPE_CLASS = dtype
 SMALL = tuple(map(c_int64, range(65)))
 FIRST_DIM = SMALL[0]
 TYPE_NAMES = {kind.shown + "Tensor": kind for kind in BY_NAME.values()}
+
+
+class Replaced:
+    """count: how often a tensor has got other data, and perhaps another shape."""
+
+    count = 0
 
 
 def number(kind: int, i: int, re: float, im: float) -> Any:
@@ -112,6 +119,24 @@ class Tensor(Arithmetic, TensorLayout):
         from ._create import viewed_as
 
         return viewed_as(self, dtype)
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        handle: Any = self._as_parameter_
+        count = Replaced.count
+        try:
+            if handle.seen == count:
+                return handle.sizes
+        except AttributeError:  # nobody has asked before
+            pass
+        handle.sizes = sizes = Size(quick.tt_tensor_shape(self)[: quick.tt_tensor_ndim(self)])
+        handle.seen = count
+        return sizes
+
+    def _set_data(self, source: Tensor) -> None:
+        TensorFacts._set_data(self, source)
+        Replaced.count += 1
 
     @property
     def nbytes(self) -> _int:
@@ -465,18 +490,17 @@ class Tensor(Arithmetic, TensorLayout):
 
     def tolist(self) -> Any:
         """Returns the values as nested lists, or as a number if self is 0-dim."""
+        found = to_list(self)
+        if found is not None:
+            return found
         shape, kind = self.shape, self.dtype
         if not shape:
             return self.item()
-        n = shape.numel()
-        if not n or kind.is_complex and len(shape) > 1:
+        if not shape.numel() or kind.is_complex and len(shape) > 1:
             return [x.tolist() for x in self]
         if kind.itemsize == 2 and kind.is_floating_point:
             return self.to(FLOAT32).tolist()
-        if self.is_cpu and self._is_contiguous():
-            values = memoryview(string_at(self.data_ptr(), n * kind.itemsize))
-        else:
-            values = memoryview(self._bytes())
+        values = memoryview(self._bytes())
         if kind.is_complex:
             parts = values.cast(kind.read)
             return list(map(complex, parts[::2], parts[1::2]))
@@ -600,9 +624,13 @@ class Tensor(Arithmetic, TensorLayout):
     def __getitem__(self, key: Any) -> Tensor:
         h = TensorHandle()
         if type(key) is int and INT_MIN <= key <= INT_MAX:
-            i = SMALL[key] if 0 <= key < 64 else c_int64(key)
+            i = SMALL[key] if -1 < key < 64 else c_int64(key)
             if tensor_select(local.ctx, self._as_parameter_, FIRST_DIM, i, byref(h)):
                 fail()
+            if type(self) is Tensor:
+                t = object.__new__(Tensor)
+                t._as_parameter_ = h
+                return t
         else:
             index, n, keep = packed_index(key)  # keep: tensors that index points to
             if tensor_index_get(local.ctx, self._as_parameter_, index, n, byref(h)):

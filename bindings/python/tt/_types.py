@@ -171,6 +171,9 @@ class device:
 WITHOUT_INDEX = {d.code: d for d in (device("cpu"), device("meta"))}  # one object each
 
 
+item_of = tuple.__getitem__
+
+
 class Size(tuple[int, ...]):
     """The shape of a tensor: a tuple of ints."""
 
@@ -189,7 +192,9 @@ class Size(tuple[int, ...]):
         ...
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
+        if type(key) is int:
+            return item_of(self, key)
+        found = item_of(self, key)
         return Size(found) if isinstance(key, slice) else found
 
     def __add__(self, other: Any) -> Size:

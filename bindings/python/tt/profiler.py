@@ -11,6 +11,7 @@ import shutil
 import socket
 import threading
 import time
+from contextlib import nullcontext
 from ctypes import c_int64
 from enum import Enum
 from operator import attrgetter
@@ -387,32 +388,28 @@ def read_sums() -> EventList:
 
 
 class ModuleCalls:
-    """Replaces Module.__call__ while profiles with modules run, so that it costs nothing else."""
+    """Encloses the calls of modules in regions while profiles with modules run."""
 
     def __init__(self) -> None:
         self.lock, self.users = threading.Lock(), 0
 
     def watch(self, change: int) -> None:
-        from .nn.layer import Layer
-        from .nn.module import Module
+        from .nn.module import enclosing
 
         with self.lock:
             self.users += change
             if change == 1 == self.users:
-                self.original = Module.__call__
-                setattr(Module, "__call__", self.replacement(self.original, Layer))
+                enclosing.append(self.region)
             elif not self.users:
-                setattr(Module, "__call__", self.original)
+                enclosing.remove(self.region)
 
-    def replacement(self, original: Any, layer: Any) -> Any:
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            p = getattr(local, "profile", None)
-            if p is None or isinstance(module, layer):  # whose call C records
-                return original(module, *args, **kwargs)
-            with Region(MODULE, p.module_name(module)):
-                return original(module, *args, **kwargs)
+    def region(self, module: Any) -> Any:
+        from .nn.layer import Layer
 
-        return call
+        p = getattr(local, "profile", None)
+        if p is None or isinstance(module, Layer):  # whose call C records
+            return nullcontext()
+        return Region(MODULE, p.module_name(module))
 
 
 module_calls = ModuleCalls()

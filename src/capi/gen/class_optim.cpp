@@ -220,6 +220,30 @@ tt_status tt_optim_lion(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
                            o_weight_decay, o_maximize}).leak());
   });
 }
+tt_status tt_optim_lbfgs(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                         const tt_optim_lbfgs_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_lbfgs", [&](Ctx&) {
+    out_arg(out, "out", 9);
+    check_opts(opts, 8);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1);
+    const int64_t o_max_iter = opts_has(opts, 1) ? int64_t(opts->max_iter) : int64_t(20);
+    const Opt<int64_t> o_max_eval = opts_has(opts, 2) ? Opt<int64_t>(opts->max_eval)
+        : Opt<int64_t>();
+    const double o_tolerance_grad = opts_has(opts, 3) ? double(opts->tolerance_grad) : double(1e-7);
+    const double o_tolerance_change = opts_has(opts, 4) ? double(opts->tolerance_change)
+        : double(1e-9);
+    const int64_t o_history_size = opts_has(opts, 5) ? int64_t(opts->history_size) : int64_t(100);
+    const int64_t o_line_search_fn = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->line_search_fn, "line_search_fn", 7, kLineSearchValues))
+        : int64_t(0);
+    const bool o_maximize = opts_has(opts, 7) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(LBFGSArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_max_iter,
+                            o_max_eval, o_tolerance_grad, o_tolerance_change, o_history_size,
+                            o_line_search_fn, o_maximize}).leak());
+  });
+}
 tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size,
                      const tt_lr_step_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;

@@ -32,6 +32,7 @@ constinit const Enumeration enumerations[] = {
     {3, "reduced\0complete\0r"},
     {2, "L\0U"},
     {2, "relu\0gelu"},
+    {2, "none\0strong_wolfe"},
 };
 
 }  // namespace TT_NS

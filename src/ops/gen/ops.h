@@ -1354,6 +1354,7 @@ enum : int64_t { kLeastSquaresGelsy = 0, kLeastSquaresGels = 1, kLeastSquaresGel
 enum : int64_t { kQrModeReduced = 0, kQrModeComplete = 1, kQrModeR = 2 };
 enum : int64_t { kTriangleL = 0, kTriangleU = 1 };
 enum : int64_t { kActivationRelu = 0, kActivationGelu = 1 };
+enum : int64_t { kLineSearchNone = 0, kLineSearchStrongWolfe = 1 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
@@ -1361,7 +1362,7 @@ enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValue
                  kQuantileValues, kSideValues, kAnnealValues, kPaddingModeValues,
                  kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
                  kBagModeValues, kFftNormValues, kMatrixNormValues, kLeastSquaresValues,
-                 kQrModeValues, kTriangleValues, kActivationValues };
+                 kQrModeValues, kTriangleValues, kActivationValues, kLineSearchValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {

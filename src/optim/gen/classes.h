@@ -314,6 +314,37 @@ inline void values_of([[maybe_unused]] const LionArgs& a, double* v) {
 }
 Ref<Optimizer> construct(const LionArgs& a);
 
+struct LBFGSArgs {
+  TensorSpan params;
+  double lr;
+  int64_t max_iter;
+  Opt<int64_t> max_eval;
+  double tolerance_grad;
+  double tolerance_change;
+  int64_t history_size;
+  int64_t line_search_fn;
+  bool maximize;
+};
+inline constexpr ClassValue kLBFGSValues[] = {{"lr", double(1), false},
+                                              {"max_iter", double(20), false},
+                                              {"max_eval", double(__builtin_nan("")), false},
+                                              {"tolerance_grad", double(1e-7), false},
+                                              {"tolerance_change", double(1e-9), false},
+                                              {"history_size", double(100), false},
+                                              {"line_search_fn", double(0), false},
+                                              {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const LBFGSArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = double(a.max_iter);
+  v[2] = a.max_eval.has ? double(a.max_eval.value) : __builtin_nan("");
+  v[3] = double(a.tolerance_grad);
+  v[4] = double(a.tolerance_change);
+  v[5] = double(a.history_size);
+  v[6] = double(a.line_search_fn);
+  v[7] = double(a.maximize);
+}
+Ref<Optimizer> construct(const LBFGSArgs& a);
+
 struct StepLRArgs {
   Optimizer& optimizer;
   int64_t step_size;

@@ -842,8 +842,38 @@ static void test_release_of_a_tensor_of_a_scope(void** state) {
 }
 #endif
 
+/* One call tells what the single functions tell. */
+static void test_info(void** state) {
+  tt_tensor* rows = make(TT_F32, SHAPE(2, 3), DATA(1, 2, 3, 4, 5, 6));
+  tt_tensor* turned = NULL;
+  tt_tensor* deep = NULL;
+  tt_tensor_info info;
+  int64_t ones[12];
+  int i;
+  (void)state;
+  OK(tt_requires_grad_(c, rows, 1));
+  OK(tt_transpose(c, rows, 0, 1, &turned));
+  tt_tensor_get_info(turned, &info);
+  assert_true(info.numel == 6 && info.data == tt_tensor_data(turned) && info.dtype == TT_F32);
+  assert_true(info.ndim == 2 && info.device.type == TT_CPU && info.device.index == 0);
+  assert_true(!info.is_contiguous && info.is_writable && info.requires_grad);
+  assert_memory_equal(info.shape, tt_tensor_shape(turned), 2 * sizeof *info.shape);
+  assert_memory_equal(info.strides, tt_tensor_strides(turned), 2 * sizeof *info.strides);
+  assert_true(info.shape[2] == 0);
+  for (i = 0; i < 12; i++) ones[i] = 1;
+  ones[7] = 6;
+  OK(tt_detach(c, rows, &turned));
+  OK(tt_view(c, turned, ones, 12, &deep));
+  tt_tensor_get_info(deep, &info);
+  assert_true(info.ndim == 12 && info.shape[7] == 6 && info.is_contiguous && !info.requires_grad);
+  tt_tensor_get_info(NULL, &info);
+  assert_true(info.ndim == 0 && info.dtype == 0 && !info.data);
+  tt_tensor_get_info(rows, NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+    SCOPED(test_info),
     PLAIN(test_names),
     PLAIN(test_fresh_ctx),
     PLAIN(test_private_runtime),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tt
-from tt import _abi, _layouts, _lib, _ops
+from tt import _abi, _layouts, _lib, _memory, _ops
 
 ROOT = Path(__file__).resolve().parents[3]
 DUMP = Path(os.environ.get("TT_BUILD", ROOT / "build")) / "tests/abi_dump"
@@ -49,6 +49,22 @@ def test_packed_options_have_the_size_of_their_struct():
             assert ctypes.sizeof(_layouts.struct(f"tt_{of}_opts")) == struct.calcsize(form), name
             checked += 1
     assert checked > 50
+
+
+def test_facts_of_tensors_are_read_where_c_writes_them():
+    info = _layouts.struct("tt_tensor_info")
+    assert _memory.AT == info.shape.offset and ctypes.sizeof(_memory.Info) == ctypes.sizeof(info)
+    names = [name for name, _ in info._fields_]
+    assert names[:4] == ["numel", "data", "dtype", "ndim"] and names[5:8] == [
+        "is_contiguous",
+        "is_writable",
+        "requires_grad",
+    ]
+    x = tt.ones(3, 5, requires_grad=True)
+    raw = _memory.Info()
+    _memory.get_info(x._as_parameter_, raw)
+    found = (15, x.data_ptr(), tt.float32.code, 2, _memory.CPU, 0, 1, 1, 1)
+    assert _memory.unpack_head(raw) == found and _memory.SIZES[2](raw, _memory.AT) == (3, 5)
 
 
 def test_dtypes_and_errors_have_the_numbers_of_c():

@@ -28,6 +28,7 @@ const LEASTSQUARES = ("gelsy" => 0, "gels" => 1, "gelsd" => 2, "gelss" => 3)
 const QRMODE = ("reduced" => 0, "complete" => 1, "r" => 2)
 const TRIANGLE = ("L" => 0, "U" => 1)
 const ACTIVATION = ("relu" => 0, "gelu" => 1)
+const LINESEARCH = ("none" => 0, "strong_wolfe" => 1)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)

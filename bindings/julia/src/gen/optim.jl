@@ -317,6 +317,38 @@ function Lion(params; lr::Real=1e-4, betas::Floats=(0.9, 0.99), weight_decay::Re
 end
 
 """
+    LBFGS(params; lr=1, max_iter=20, max_eval=nothing, tolerance_grad=1e-7, tolerance_change=1e-9,
+        history_size=100, line_search_fn=\"none\", maximize=false)
+
+The limited-memory BFGS method (Liu and Nocedal 1989). Each step needs a closure, which computes the
+loss and its gradients, and calls it several times in up to `max_iter` iterations. All parameters
+are in one group. If a step fails, parameters and state are as before.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point dtype
+- `lr`: learning rate: the first length of each iteration's step
+- `max_iter`: iterations per step
+- `max_eval`: calls of the closure per step; default: 1.25 * `max_iter`
+- `tolerance_grad`: a step ends when no element of the gradient is larger
+- `tolerance_change`: a step ends when parameters or loss change by less
+- `history_size`: number of updates from which the Hessian is estimated
+- `line_search_fn`: none: each iteration goes lr along its direction; `strong_wolfe`: as far as the
+  strong Wolfe conditions ask
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function LBFGS(params; lr::Real=1, max_iter::Integer=20, max_eval::Union{Integer, Nothing}=nothing,
+    tolerance_grad::Real=1e-7, tolerance_change::Real=1e-9, history_size::Integer=100,
+    line_search_fn::Union{AbstractString, Symbol}="none", maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_lbfgs_opts(UInt64(251) | given(max_eval, 2), f64(lr), i64(max_iter),
+        i64(max_eval), f64(tolerance_grad), f64(tolerance_change), i64(history_size),
+        choice(LINESEARCH, line_search_fn, "line_search_fn"), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_lbfgs(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
     StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)
 
 Multiplies the learning rate of each group by gamma every `step_size` steps.
@@ -550,6 +582,7 @@ const OPTIM_CLASSES = (
     :ASGD,
     :Rprop,
     :Lion,
+    :LBFGS,
     :StepLR,
     :MultiStepLR,
     :ConstantLR,

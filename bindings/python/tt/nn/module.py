@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .._types import dtype as DType
 
 hook_numbers = count(1)
+# block(module) is a context manager that encloses each call of a module: a profile's
+enclosing: list[Callable[[Module], Any]] = []
 
 
 class RemovableHandle:
@@ -231,9 +233,17 @@ class Module:
             or self._forward_hooks
             or self._backward_pre_hooks
             or self._backward_hooks
+            or enclosing
         ):
             return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        if not enclosing:
+            return self._call_with_hooks(args, kwargs)
+        from contextlib import ExitStack
+
+        with ExitStack() as blocks:
+            for block in list(enclosing):
+                blocks.enter_context(block(self))
+            return self._call_with_hooks(args, kwargs)
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for hook, with_kwargs in list(self._forward_pre_hooks.values()):

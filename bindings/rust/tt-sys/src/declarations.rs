@@ -3505,6 +3505,19 @@ pub struct tt_optim_lion_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_optim_lbfgs_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub max_iter: i64,
+    pub max_eval: i64,
+    pub tolerance_grad: f64,
+    pub tolerance_change: f64,
+    pub history_size: i64,
+    pub line_search_fn: i32,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_step_opts {
     pub set: u64,
     pub gamma: f64,
@@ -3619,6 +3632,20 @@ pub struct tt_backend_def {
     pub compute: Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx, op: *const tt_op,
         args: *const tt_value, n_args: i64, outs: *mut *mut tt_tensor, n_outs: i64) -> tt_status>,
     pub drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_tensor_info {
+    pub numel: i64,
+    pub data: *mut c_void,
+    pub dtype: tt_dtype,
+    pub ndim: i32,
+    pub device: tt_device,
+    pub is_contiguous: i32,
+    pub is_writable: i32,
+    pub requires_grad: i32,
+    pub shape: [i64; 8],
+    pub strides: [i64; 8],
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -4000,15 +4027,15 @@ zeroed! {
     tt_nn_transformer_encoder_layer_opts tt_nn_transformer_decoder_layer_opts tt_optim_sgd_opts
     tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts
     tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts tt_optim_radam_opts
-    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_lr_step_opts tt_lr_multi_step_opts
-    tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts
-    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts
-    tt_live_row tt_backend_def tt_module_load_state_dict_opts tt_module_def
-    tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint tt_backward_opts
-    tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts
-    tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
-    tt_graph_storage tt_graph_optimize_opts tt_group_opts tt_ddp_opts tt_plan_opts tt_profile_row
-    tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_optim_lbfgs_opts tt_lr_step_opts
+    tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
+    tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
+    tt_runtime_opts tt_live_row tt_backend_def tt_tensor_info tt_module_load_state_dict_opts
+    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
+    tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
+    tt_clip_grad_norm_opts tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg
+    tt_graph_value tt_graph_storage tt_graph_optimize_opts tt_group_opts tt_ddp_opts tt_plan_opts
+    tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -4160,6 +4187,8 @@ pub const TT_TRIANGLE_L: i32 = 0;
 pub const TT_TRIANGLE_U: i32 = 1;
 pub const TT_ACTIVATION_RELU: i32 = 0;
 pub const TT_ACTIVATION_GELU: i32 = 1;
+pub const TT_LINESEARCH_NONE: i32 = 0;
+pub const TT_LINESEARCH_STRONG_WOLFE: i32 = 1;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -5272,6 +5301,14 @@ pub const TT_OPTIM_LION_LR: u64 = 1;
 pub const TT_OPTIM_LION_BETAS: u64 = 2;
 pub const TT_OPTIM_LION_WEIGHT_DECAY: u64 = 4;
 pub const TT_OPTIM_LION_MAXIMIZE: u64 = 8;
+pub const TT_OPTIM_LBFGS_LR: u64 = 1;
+pub const TT_OPTIM_LBFGS_MAX_ITER: u64 = 2;
+pub const TT_OPTIM_LBFGS_MAX_EVAL: u64 = 4;
+pub const TT_OPTIM_LBFGS_TOLERANCE_GRAD: u64 = 8;
+pub const TT_OPTIM_LBFGS_TOLERANCE_CHANGE: u64 = 16;
+pub const TT_OPTIM_LBFGS_HISTORY_SIZE: u64 = 32;
+pub const TT_OPTIM_LBFGS_LINE_SEARCH_FN: u64 = 64;
+pub const TT_OPTIM_LBFGS_MAXIMIZE: u64 = 128;
 pub const TT_LR_STEP_GAMMA: u64 = 1;
 pub const TT_LR_STEP_LAST_EPOCH: u64 = 2;
 pub const TT_LR_MULTI_STEP_GAMMA: u64 = 1;
@@ -8107,6 +8144,8 @@ extern "C" {
         opts: *const tt_optim_rprop_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_optim_lion(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
         opts: *const tt_optim_lion_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_lbfgs(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_lbfgs_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_lr_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, step_size: i64,
         opts: *const tt_lr_step_opts, out: *mut *mut tt_scheduler) -> tt_status;
     pub fn tt_lr_multi_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, milestones: *const i64,
@@ -8263,6 +8302,7 @@ extern "C" {
     pub fn tt_tensor_is_view(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_is_leaf(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_requires_grad(t: *const tt_tensor) -> i32;
+    pub fn tt_tensor_get_info(t: *const tt_tensor, out: *mut tt_tensor_info);
     pub fn tt_tensor_set_data(c: *mut tt_ctx, leaf: *mut tt_tensor, src: *const tt_tensor)
         -> tt_status;
     pub fn tt_state_dict_new(c: *mut tt_ctx, out: *mut *mut tt_state_dict) -> tt_status;

@@ -497,6 +497,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_optim_asgd_opts, set, lr, lambd, alpha, t0, weight_decay, maximize);
     layout!(out, tt_optim_rprop_opts, set, lr, etas, step_sizes, maximize);
     layout!(out, tt_optim_lion_opts, set, lr, betas, weight_decay, maximize);
+    layout!(out, tt_optim_lbfgs_opts, set, lr, max_iter, max_eval, tolerance_grad, tolerance_change,
+        history_size, line_search_fn, maximize);
     layout!(out, tt_lr_step_opts, set, gamma, last_epoch);
     layout!(out, tt_lr_multi_step_opts, set, gamma, last_epoch);
     layout!(out, tt_lr_constant_opts, set, factor, total_iters, last_epoch);
@@ -512,6 +514,8 @@ fn rows(out: &mut Vec<String>) {
         isa, queue_drops, pad);
     layout!(out, tt_live_row, kind, dtype, device, requires_grad, ndim, pad, shape, count, bytes);
     layout!(out, tt_backend_def, struct_size, name, user, alloc, free, copy, compute, drop);
+    layout!(out, tt_tensor_info, numel, data, dtype, ndim, device, is_contiguous, is_writable,
+        requires_grad, shape, strides);
     layout!(out, tt_module_load_state_dict_opts, set, strict);
     layout!(out, tt_module_def, struct_size, name, user, forward, copy, drop);
     layout!(out, tt_nn_multihead_attention_forward_opts, set, key_padding_mask, need_weights,
@@ -696,6 +700,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_TRIANGLE_U);
     constant!(out, TT_ACTIVATION_RELU);
     constant!(out, TT_ACTIVATION_GELU);
+    constant!(out, TT_LINESEARCH_NONE);
+    constant!(out, TT_LINESEARCH_STRONG_WOLFE);
     constant!(out, TT_HARDTANH_MIN_VAL);
     constant!(out, TT_HARDTANH_MAX_VAL);
     constant!(out, TT_LEAKY_RELU_NEGATIVE_SLOPE);
@@ -1808,6 +1814,14 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_OPTIM_LION_BETAS);
     constant!(out, TT_OPTIM_LION_WEIGHT_DECAY);
     constant!(out, TT_OPTIM_LION_MAXIMIZE);
+    constant!(out, TT_OPTIM_LBFGS_LR);
+    constant!(out, TT_OPTIM_LBFGS_MAX_ITER);
+    constant!(out, TT_OPTIM_LBFGS_MAX_EVAL);
+    constant!(out, TT_OPTIM_LBFGS_TOLERANCE_GRAD);
+    constant!(out, TT_OPTIM_LBFGS_TOLERANCE_CHANGE);
+    constant!(out, TT_OPTIM_LBFGS_HISTORY_SIZE);
+    constant!(out, TT_OPTIM_LBFGS_LINE_SEARCH_FN);
+    constant!(out, TT_OPTIM_LBFGS_MAXIMIZE);
     constant!(out, TT_LR_STEP_GAMMA);
     constant!(out, TT_LR_STEP_LAST_EPOCH);
     constant!(out, TT_LR_MULTI_STEP_GAMMA);

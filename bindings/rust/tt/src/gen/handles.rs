@@ -1324,13 +1324,15 @@ impl Optimizer {
         }
     }
     /// Updates every parameter that has a gradient, all or none: everything is checked before
-    /// anything is written.
+    /// anything is written. LBFGS needs tt_optim_step_closure.
     pub fn step(&self) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_optim_step(c, self.raw())) }
     }
     /// Calls a callback that clears the gradients, computes the loss and runs backward, then
-    /// updates the parameters. Gradients are recorded during the callback. Returns the loss.
+    /// updates the parameters. Gradients are recorded during the callback. Returns the loss. LBFGS
+    /// calls it several times and returns the first loss; its state is that of parameter 0:
+    /// numbers, the vectors d and prev_flat_grad, and the lists old_dirs.0 …, old_stps.0 …, ro.0 …
     pub fn step_closure<F: FnMut() -> Result<Tensor>>(&self, f: F) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe {

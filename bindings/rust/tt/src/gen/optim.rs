@@ -966,3 +966,100 @@ pub fn lion_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: Lio
         call1(|c, out| sys::tt_optim_lion(c, params.as_ptr(), params.len() as i64, &opts.0, out))
     }
 }
+
+/// Options of [`lbfgs_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LbfgsOpts(pub(crate) sys::tt_optim_lbfgs_opts);
+impl LbfgsOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> LbfgsOpts {
+        Self::default()
+    }
+    /// Learning rate: the first length of each iteration's step; default: 1.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Iterations per step; default: 20.
+    #[must_use]
+    pub fn max_iter(mut self, value: i64) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_MAX_ITER;
+        self.0.max_iter = value;
+        self
+    }
+    /// Calls of the closure per step; default: 1.25 \* max_iter.
+    #[must_use]
+    pub fn max_eval(mut self, value: i64) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_MAX_EVAL;
+        self.0.max_eval = value;
+        self
+    }
+    /// A step ends when no element of the gradient is larger; default: 1e-7.
+    #[must_use]
+    pub fn tolerance_grad(mut self, value: f64) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_TOLERANCE_GRAD;
+        self.0.tolerance_grad = value;
+        self
+    }
+    /// A step ends when parameters or loss change by less; default: 1e-9.
+    #[must_use]
+    pub fn tolerance_change(mut self, value: f64) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_TOLERANCE_CHANGE;
+        self.0.tolerance_change = value;
+        self
+    }
+    /// Number of updates from which the Hessian is estimated; default: 100.
+    #[must_use]
+    pub fn history_size(mut self, value: i64) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_HISTORY_SIZE;
+        self.0.history_size = value;
+        self
+    }
+    /// None: each iteration goes lr along its direction; strong_wolfe: as far as the strong Wolfe
+    /// conditions ask; default: "none".
+    #[must_use]
+    pub fn line_search_fn(mut self, value: LineSearch) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_LINE_SEARCH_FN;
+        self.0.line_search_fn = value as i32;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> LbfgsOpts {
+        self.0.set |= sys::TT_OPTIM_LBFGS_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// The limited-memory BFGS method (Liu and Nocedal 1989). Each step needs a closure, which computes
+/// the loss and its gradients, and calls it several times in up to max_iter iterations. All
+/// parameters are in one group. If a step fails, parameters and state are as before.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point dtype
+#[doc(alias = "LBFGS")]
+pub fn lbfgs(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_lbfgs(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// The limited-memory BFGS method (Liu and Nocedal 1989). Each step needs a closure, which computes
+/// the loss and its gradients, and calls it several times in up to max_iter iterations. All
+/// parameters are in one group. If a step fails, parameters and state are as before.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point dtype
+#[doc(alias = "LBFGS")]
+pub fn lbfgs_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: LbfgsOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_lbfgs(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}

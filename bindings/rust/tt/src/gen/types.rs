@@ -727,3 +727,23 @@ impl Activation {
         })
     }
 }
+
+/// How an optimizer finds the length of a step along its direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum LineSearch {
+    None = 0,
+    StrongWolfe = 1,
+}
+impl LineSearch {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<LineSearch> {
+        Some(match raw {
+            0 => LineSearch::None,
+            1 => LineSearch::StrongWolfe,
+            _ => return None,
+        })
+    }
+}

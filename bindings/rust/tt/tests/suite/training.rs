@@ -291,3 +291,50 @@ fn files_of_pytorch() -> Result<()> {
     std::fs::remove_file(path).unwrap();
     Ok(())
 }
+
+/// Rosenbrock's function of four numbers.
+fn rosenbrock(x: &Tensor) -> Result<Tensor> {
+    let (low, high) = (x.index_get(tt::idx![..3])?, x.index_get(tt::idx![1..])?);
+    let (off, rest) = (high - &low * &low, 1.0 - low);
+    (&off * &off * 100.0 + &rest * &rest).sum()
+}
+
+#[test]
+fn lbfgs_evaluates_the_loss_in_its_steps() -> Result<()> {
+    let start = [-1.2f64, 1.0, -0.5, 0.8];
+    let opts = optim::LbfgsOpts::new().line_search_fn(tt::LineSearch::StrongWolfe);
+    let minimizer = |values: &[f64]| -> Result<(Tensor, tt::Optimizer)> {
+        let x = Tensor::from(values).requires_grad_(true)?;
+        let lbfgs = optim::lbfgs_with([&x], opts)?;
+        Ok((x, lbfgs))
+    };
+    let step = |x: &Tensor, lbfgs: &tt::Optimizer, fail_at: usize| -> Result<f64> {
+        let mut calls = 0;
+        let loss = lbfgs.step_closure(|| {
+            calls += 1;
+            assert_ne!(calls, fail_at, "not today");
+            lbfgs.zero_grad(true)?;
+            let loss = rosenbrock(x)?;
+            loss.backward()?;
+            Ok(loss)
+        })?;
+        loss.item()
+    };
+    let (x, lbfgs) = minimizer(&start)?;
+    assert!((step(&x, &lbfgs, 0)? - 281.7).abs() < 1e-9);
+    assert!(step(&x, &lbfgs, 0)? < 4.0);
+    let (before, state) = (x.to_vec::<f64>()?, lbfgs.state_dict()?);
+    assert_eq!(step(&x, &lbfgs, 3).unwrap_err().status, tt::Status::Callback);
+    assert_eq!(x.to_vec::<f64>()?, before);
+    assert_eq!(lbfgs.step().unwrap_err().status, tt::Status::InvalidArg);
+
+    let (other, again) = minimizer(&before)?;
+    again.load_state_dict(&state)?;
+    assert_eq!(step(&x, &lbfgs, 0)?, step(&other, &again, 0)?);
+    assert_eq!(x.to_vec::<f64>()?, other.to_vec::<f64>()?);
+    for _ in 0..5 {
+        step(&x, &lbfgs, 0)?;
+    }
+    assert!(x.to_vec::<f64>()?.iter().all(|v| (v - 1.0).abs() < 1e-6));
+    Ok(())
+}

@@ -1,0 +1,134 @@
+"""The memory of tensors as NumPy arrays, which share it, and as lists. NumPy is imported only when
+it is used."""
+from __future__ import annotations
+
+from ctypes import byref, c_bool, c_char, c_double, c_float, c_int8, c_int16, c_int32, c_int64
+from ctypes import c_uint8
+from struct import Struct
+from types import SimpleNamespace
+
+from ._facts import TensorHandle
+from ._lib import fail, lib, local, quick
+from ._types import BY_NAME, device
+from ._types import DTYPES as BY_CODE
+from .errors import AutogradError, DeviceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._tensor import Tensor
+
+DTYPES = {d.typestr: d for d in BY_NAME.values() if d.typestr}  # by NumPy's typestr
+CPU = device("cpu").code
+
+# ---- tt_tensor_info, which one call fills ----
+
+get_info, detach = quick.tt_tensor_get_info, lib.tt_detach
+# numel, data, dtype, ndim, type and index of the device, contiguous, writable, requires_grad
+HEAD = Struct("qP7i0q")
+# the sizes behind it, by the number of dimensions, and as many strides
+SIZES = [Struct(f"{n}q").unpack_from for n in range(9)]
+Info: Any = c_char * (HEAD.size + 16 * 8)
+AT = HEAD.size
+unpack_head = HEAD.unpack_from
+TYPES: Any = {"?": c_bool, "B": c_uint8, "b": c_int8, "h": c_int16, "i": c_int32, "q": c_int64}
+TYPES |= {"f": c_float, "d": c_double}
+# by tt_dtype: the format that memoryview reads and the type of ctypes; None for complex elements
+FORMATS = tuple(None if d is None or d.kind == "c" else d.read for d in BY_CODE)
+ELEMENTS = tuple(map(TYPES.get, FORMATS))
+
+Bytes: dict[int, Any] = {}  # number -> the type of an array of so many bytes
+Items: dict[int, Any] = {}  # 32 * number of elements + tt_dtype -> the type of such an array
+
+
+def array_of(kinds: dict[Any, Any], key: Any, element: Any, n: int) -> Any:
+    """Returns the type of an array, from now on kinds[key]. Few types are kept."""
+    if len(kinds) >= 256:
+        kinds.clear()
+    made = kinds[key] = element * n
+    return made
+
+
+def to_list(t: Tensor) -> Any:
+    """Returns the elements as nested lists; None if they are not just there to be read."""
+    info = Info()
+    get_info(t._as_parameter_, info)
+    n, data, code, ndim, where, _, contiguous, _, _ = unpack_head(info)
+    if where != CPU or not contiguous or not ELEMENTS[code] or ndim > 8:
+        return None
+    if not n or not ndim:
+        return None
+    key = n << 5 | code
+    items = (Items.get(key) or array_of(Items, key, ELEMENTS[code], n)).from_address(data)
+    if ndim == 1:
+        return items[:]
+    return memoryview(items).cast("B").cast(FORMATS[code], SIZES[ndim](info, AT)).tolist()
+
+
+# ---- NumPy ----
+
+ndarray: Any = None  # once NumPy is imported
+dtypes: dict[int, Any] = {}  # tt_dtype -> NumPy's
+
+
+def import_numpy() -> None:
+    global ndarray
+    import numpy
+
+    dtypes.update((d.code, numpy.dtype(d.typestr)) for d in DTYPES.values())
+    ndarray = numpy.ndarray
+
+
+def to_numpy(t: Tensor, force: bool) -> Any:
+    """Returns a NumPy array over the memory of t: see Tensor.numpy."""
+    if ndarray is None:
+        import_numpy()
+    info = Info()
+    get_info(t._as_parameter_, info)
+    n, data, code, ndim, where, _, contiguous, writable, gradient = unpack_head(info)
+    dtype = dtypes.get(code)
+    if gradient or where != CPU or not contiguous or ndim > 8 or dtype is None:
+        return converted(t, force)
+    shape = SIZES[ndim](info, AT)
+    if not n:
+        return ndarray(shape, dtype)
+    size = n * dtype.itemsize
+    block = (Bytes.get(size) or array_of(Bytes, size, c_char, size)).from_address(data)
+    # keeps the memory as the array's base, also if t gets other data later
+    block.owner = owner = TensorHandle()
+    if detach(local.ctx, t._as_parameter_, byref(owner)):
+        fail()
+    array = ndarray(shape, dtype, block)
+    if not writable:
+        array.flags.writeable = False
+    return array
+
+
+def converted(t: Tensor, force: bool) -> Any:
+    """Returns the array of a tensor that is not just an array of the CPU's memory."""
+    if force:
+        return to_numpy(t.detach().cpu(), False)
+    if t.requires_grad:
+        raise AutogradError("numpy: self requires a gradient; use x.detach().numpy()")
+    if not t.is_cpu:
+        raise DeviceError(f"numpy: self is on {t.device}; use x.cpu().numpy()")
+    if not t.dtype.typestr:
+        raise TypeError(f"numpy: NumPy has no {t.dtype.name}; use x.float().numpy()")
+    import numpy
+
+    if not t.numel():
+        return numpy.empty(t.shape, t.dtype.typestr)
+    return numpy.asarray(array_interface(t))
+
+
+def array_interface(t: Tensor) -> SimpleNamespace:
+    """Returns the object that NumPy makes an array of. As the array's base it keeps the memory."""
+    interface = {
+        "version": 3,
+        "shape": t.shape,
+        "typestr": t.dtype.typestr,
+        "data": (t.data_ptr(), not t._is_writable()),
+        "strides": tuple([s * t.itemsize for s in t._strides]),
+    }
+    return SimpleNamespace(owner=t.detach(), __array_interface__=interface)
