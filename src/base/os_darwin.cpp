@@ -1,5 +1,6 @@
 // macOS and iOS, beside os_posix.cpp. Written from the documentation and never run: no Apple
 // machine was at hand.
+#include "base/amx.h"
 #include "base/os.h"
 
 #include <pthread.h>
@@ -9,6 +10,8 @@
 namespace TT_NS {
 
 void os_advise_huge(void*, size_t) noexcept {}
+
+bool os_request_amx() noexcept { return false; }
 
 bool os_random(void* out, size_t bytes) noexcept {
   arc4random_buf(out, bytes);

@@ -1,3 +1,4 @@
+#include "base/amx.h"
 #include "base/os.h"
 
 #include <errno.h>
@@ -12,6 +13,19 @@
 namespace TT_NS {
 
 void os_advise_huge(void* p, size_t bytes) noexcept { madvise(p, bytes, MADV_HUGEPAGE); }
+
+bool os_request_amx() noexcept {
+#if defined(__x86_64__)
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM, of asm/prctl.h since 5.16
+  constexpr long kTileData = 18;
+  const int saved = errno;
+  const bool allowed = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  errno = saved;
+  return allowed;
+#else
+  return false;
+#endif
+}
 
 const uint32_t* os_process_word() noexcept {
   static const uint32_t always = 1;

@@ -1,4 +1,5 @@
 // Windows 8 and newer: kernel32, bcrypt (entropy) and synchronization (waits on addresses).
+#include "base/amx.h"
 #include "base/os.h"
 #include "base/os_thread.h"
 
@@ -50,6 +51,8 @@ void os_unmap(void* p, size_t bytes) noexcept {
 
 bool os_maps_pages() noexcept { return true; }
 void os_advise_huge(void*, size_t) noexcept {}
+
+bool os_request_amx() noexcept { return false; }
 
 int32_t os_pid() noexcept { return int32_t(GetCurrentProcessId()); }
 

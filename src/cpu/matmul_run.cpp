@@ -1,5 +1,6 @@
 #include "cpu/matmul_run.h"
 
+#include "base/amx.h"
 #include "core/ctx.h"
 #include "cpu/blas.h"
 #include "cpu/matmul_kernels.h"
@@ -111,6 +112,29 @@ void locate(MatmulBlock& k, int64_t index) {
   }
 }
 
+// Ways to multiply bf16 that are faster than widening, as bits; -1: not known yet.
+constexpr int32_t kPairsPay = 1;
+constexpr int32_t kTilesPay = 2;
+constinit int32_t bf16_ways = -1;
+
+// An fma of pairs is as fast as one of f32 on some processors and takes four times as long on
+// others; two would make it useless. So it is measured, once.
+int32_t find_bf16_ways() {
+  const bool pairs = has_bf16_products() && avx512::matmul_bf16_pairs_pay();
+  return (pairs ? kPairsPay : 0) | (has_amx_products() ? kTilesPay : 0);
+}
+
+Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {
+  if (factors != TT_BF16 || isa != kIsaAvx512) return kBf16Widened;
+  int32_t ways = __atomic_load_n(&bf16_ways, __ATOMIC_RELAXED);
+  if (ways < 0) {
+    ways = find_bf16_ways();
+    __atomic_store_n(&bf16_ways, ways, __ATOMIC_RELAXED);
+  }
+  if (ways & kTilesPay && p.m >= kMatmulAmxRows && p.k >= kMatmulAmxDepth) return kBf16Tiles;
+  return ways & kPairsPay ? kBf16Pairs : kBf16Widened;
+}
+
 // Runs matrices [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
 // f16 or bf16.
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
@@ -121,7 +145,7 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
   k.a_pack = static_cast<char*>(room);
   k.b_pack = k.a_pack + l.a_bytes;
   k.factors = factors;
-  k.bf16_pairs = isa == kIsaAvx512 && factors == TT_BF16 && has_bf16_products();
+  k.bf16 = bf16_products(p, factors, isa);
   k.copy_b = (factors == TT_F32 || factors == TT_F64) && p.b_col == 1;
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
   for (int64_t i = begin; i < end; i++) {
@@ -220,6 +244,11 @@ TT_NOINLINE int32_t run_cut(const MatmulPlan& p, const MatmulSplit& s, Isa isa, 
 }
 
 }  // namespace
+
+void assume_bf16_products(int32_t products) noexcept {
+  constexpr int32_t kWays[] = {0, kPairsPay, kTilesPay};
+  __atomic_store_n(&bf16_ways, products < 0 ? -1 : kWays[products], __ATOMIC_RELAXED);
+}
 
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
   if (blas_serves(*p, isa)) p->path = kMatmulBlas;

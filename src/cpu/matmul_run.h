@@ -20,4 +20,8 @@ using MatmulGoOn = bool (*)() noexcept;
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on = nullptr) noexcept;
 int32_t matmul_driver(const void* plan, int64_t begin, int64_t end) noexcept;
 
+// Sets how matrices of bf16 are multiplied on kIsaAvx512, a Bf16Products, for tests; -1: as is
+// fastest. Small matrices do without tiles.
+void assume_bf16_products(int32_t products) noexcept;
+
 }  // namespace TT_NS

@@ -96,6 +96,12 @@ TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
 
+// How bf16 is multiplied: widened to f32, by pairs of k positions (AVX512_BF16), or by tiles (AMX).
+enum Bf16Products : int32_t { kBf16Widened, kBf16Pairs, kBf16Tiles };
+// Panels of tiles are padded to whole tiles, and have room for that from this many rows on.
+constexpr int64_t kMatmulAmxRows = 16;
+constexpr int64_t kMatmulAmxDepth = 32;  // k positions of a tile
+
 // A block of one pass of the packed path: columns [j0, j0 + nj), rows [i0, i0 + ni) and positions
 // [k0, k0 + nk) of the summed dimension k.
 struct MatmulBlock {
@@ -107,8 +113,8 @@ struct MatmulBlock {
   char* b_pack;     // panels of columns [c0, c1) at (c0 - j0) * nk
   char* sum;        // [ni][matmul_sum_pitch(nj)] f32, only if f16 or bf16 and k > depth; else NULL
   int32_t factors;  // dtype of a and b: the plan's, or f16 or bf16 whose sums go to a c of f32
-  bool bf16_pairs;  // bf16: the processor multiplies pairs (AVX512_BF16)
-  bool copy_b;      // b's whole panels are packed by the tiles of row block 0, which run first
+  Bf16Products bf16;
+  bool copy_b;  // b's whole panels are packed by the tiles of row block 0, which run first
   // Row blocks are equal pieces, column blocks kMatmulColBlock wide. Units of matmul_pack: the row
   // blocks, then the column blocks; of matmul_tiles: those of row block 0, then [column block][the
   // other row blocks].

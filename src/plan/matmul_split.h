@@ -45,9 +45,9 @@ TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
   MatmulLayout l;
   l.max_rows = matmul_min(p.m, sums ? kMatmulHalfMax : kMatmulMaxRows);
   l.max_cols = matmul_min(p.n, sums ? kMatmulHalfMax : kMatmulMaxCols);
-  l.a_bytes = matmul_ceil(l.max_rows * depth * size, 64) * 64;
-  l.b_bytes =
-      matmul_ceil(l.max_cols, 64) * 64 * depth * size * (matmul_is_complex(p.dtype) ? 2 : 1);
+  const int64_t room = matmul_is_half(p.dtype) ? round_up(depth, kMatmulAmxDepth) : depth;
+  l.a_bytes = matmul_ceil(l.max_rows * room * size, 64) * 64;
+  l.b_bytes = matmul_ceil(l.max_cols, 64) * 64 * room * size * (matmul_is_complex(p.dtype) ? 2 : 1);
   l.sum_bytes = sums ? l.max_rows * matmul_sum_pitch(l.max_cols) * 4 : 0;
   return l;
 }

@@ -5,21 +5,27 @@
 
 namespace TT_NS {
 
-// Sets sizes and stages. Returns the bytes of workspace that place_int8 distributes, or -1 if they
-// overflow.
-inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k) {
+// Rows that packed_a has room for.
+inline int64_t int8_packed_rows(const Int8Plan& p) {
+  return p.amx ? round_up(p.m, int64_t(16)) : p.m;
+}
+
+// Sets sizes and stages. amx: the processor has tiles, which products of some size use. Returns the
+// bytes of workspace that place_int8 distributes, or -1 if they overflow.
+inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx) {
   constexpr int64_t kLimit = int64_t(1) << 40;
   *p = {};
   p->m = m;
   p->n = n;
   p->k = k;
-  p->quads = ceil_div(k, int64_t(4));
+  p->amx = amx && m >= 16 && k >= 64;
+  p->quads = p->amx ? ceil_div(k, int64_t(64)) * 16 : ceil_div(k, int64_t(4));
   if (m > kLimit || n > kLimit || k > kLimit) return -1;
   const int64_t panels = int8_panels(*p);
   const int64_t blocks = int8_blocks(*p);
   int64_t units, of_a, of_b, bytes;
   if (__builtin_mul_overflow(panels, blocks, &units) ||
-      __builtin_mul_overflow(m, p->quads * 4 + 4, &of_a) ||
+      __builtin_mul_overflow(int8_packed_rows(*p), p->quads * 4 + 4, &of_a) ||
       __builtin_mul_overflow(panels * kInt8Panel, p->quads * 4 + 4, &of_b) ||
       __builtin_add_overflow(of_a, of_b, &bytes))
     return -1;
@@ -35,7 +41,7 @@ inline void place_int8(Int8Plan* p, char* workspace) {
   p->packed_b = reinterpret_cast<uint8_t*>(workspace);
   char* at = workspace + int8_panels(*p) * kInt8Panel * p->quads * 4;
   p->packed_a = reinterpret_cast<int8_t*>(at);
-  p->a_sum = reinterpret_cast<int32_t*>(at + p->m * p->quads * 4);
+  p->a_sum = reinterpret_cast<int32_t*>(at + int8_packed_rows(*p) * p->quads * 4);
   p->b_sum = p->a_sum + p->m;
 }
 

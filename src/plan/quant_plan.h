@@ -18,10 +18,11 @@ struct Int8Plan {
   int64_t a_row, a_k, b_k, b_col;
   bool a_unsigned, b_unsigned;
   int32_t vnni;           // (CPU) bit i: kernels of Isa i may use dot products of bytes
+  bool amx;               // (CPU) kernels of AVX-512 may use tiles; quads is a multiple of 16 then
   const int32_t* a_zero;  // zero point of a's rows, a_zero_step apart; NULL: 0
   const int32_t* b_zero;  // of b's columns
   int64_t a_zero_step, b_zero_step;
-  int8_t* packed_a;   // [m][quads][4], zeros behind k
+  int8_t* packed_a;   // [m][quads][4], zeros behind k; with amx, room for whole tiles of 16 rows
   uint8_t* packed_b;  // [panels][quads][kInt8Panel][4]
   int32_t* a_sum;     // [m] of packed_a
   int32_t* b_sum;     // [panels * kInt8Panel] of packed_b

@@ -1,8 +1,11 @@
 // Matmul against exact references. Values are small integers (and halves), so that every
 // sum is exact in every dtype and any difference is an error; one test with random reals bounds the
 // rounding.
+#include "base/amx.h"
 #include "core/half.h"
 #include "cpu/matmul_run.h"
+
+#include "amx_emulator.h"
 
 #include <gtest/gtest.h>
 
@@ -23,6 +26,44 @@ std::vector<Isa> isas() {
   std::vector<Isa> list;
   for (int i = 0; i <= best_isa(); i++) list.push_back(Isa(i));
   return list;
+}
+
+// Kernels of an instruction set, with one of its ways to multiply bf16.
+struct Variant {
+  Isa isa;
+  Bf16Products bf16;
+};
+
+// Whether tiles may be used by this thread: by the processor, else by the emulator.
+bool prepare_amx() {
+  if (best_isa() != kIsaAvx512) return false;
+#if TT_AMX_EMULATOR
+  if (!has_amx_products()) amx_emulator::install();
+  return true;
+#else
+  return has_amx_products();
+#endif
+}
+
+constexpr const char* kWays[] = {"", " by pairs", " by tiles"};
+
+std::vector<Variant> variants(int32_t dtype) {
+  static const bool amx = prepare_amx();
+  std::vector<Variant> list;
+  for (Isa isa : isas()) list.push_back({isa, kBf16Widened});
+  if (dtype != TT_BF16) return list;
+  if (has_bf16_products()) list.push_back({kIsaAvx512, kBf16Pairs});
+  if (amx) list.push_back({kIsaAvx512, kBf16Tiles});
+  return list;
+}
+
+// Emulated tiles run on one thread: those of a pool block all signals.
+int32_t run_variant(const MatmulPlan& plan, Variant v, Pool* pool = nullptr) {
+  assume_bf16_products(v.bf16);
+  const bool emulated = v.bf16 == kBf16Tiles && !has_amx_products();
+  const int32_t status = run_matmul(plan, v.isa, emulated ? nullptr : pool);
+  assume_bf16_products(-1);
+  return status;
 }
 
 void put(char* at, int32_t dtype, Complex v) {
@@ -181,9 +222,9 @@ struct Case {
   std::vector<int64_t> d_size;
 };
 
-std::string describe(const Case& c, Isa isa) {
-  return std::string(isa_name(isa)) + " dtype " + std::to_string(c.dtype) + " m " +
-         std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k) +
+std::string describe(const Case& c, Variant v) {
+  return std::string(isa_name(v.isa)) + kWays[v.bf16] + " dtype " + std::to_string(c.dtype) +
+         " m " + std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k) +
          " layouts " + std::to_string(c.a_layout) + std::to_string(c.b_layout) +
          std::to_string(c.c_layout) + std::to_string(c.d_layout) + " batch dims " +
          std::to_string(c.c_batch.size()) + " d " + std::to_string(c.with_d) +
@@ -240,7 +281,7 @@ void check(const Case& c, Pool* pool = nullptr, int32_t force_path = -1) {
         put(want.broadcast_at(batch, i, j), c.dtype, sum);
       }
   });
-  for (Isa isa : isas()) {
+  for (Variant v : variants(c.dtype)) {
     Matrix got = c.in_place ? d : out;
     const MatmulOperand addend = c.in_place ? got.operand() : d.operand();
     MatmulPlan plan;
@@ -249,14 +290,14 @@ void check(const Case& c, Pool* pool = nullptr, int32_t force_path = -1) {
     if (force_path >= 0) plan.path = force_path;
     Workspace workspace;
     plan.workspace = workspace.get(matmul_workspace_bytes(plan));
-    ASSERT_EQ(run_matmul(plan, isa, pool), TT_OK);
-    ASSERT_TRUE(workspace.intact()) << describe(c, isa);
+    ASSERT_EQ(run_variant(plan, v, pool), TT_OK);
+    ASSERT_TRUE(workspace.intact()) << describe(c, v);
     if (got.bytes == want.bytes) continue;
     for_each_index(out.size, [&](const auto& i) {
       ASSERT_EQ(get(got.at(i), c.dtype), get(want.at(i), c.dtype))
-          << describe(c, isa) << " at " << i[i.size() - 2] << "," << i.back();
+          << describe(c, v) << " at " << i[i.size() - 2] << "," << i.back();
     });
-    ASSERT_TRUE(got.bytes == want.bytes) << "written outside the result: " << describe(c, isa);
+    ASSERT_TRUE(got.bytes == want.bytes) << "written outside the result: " << describe(c, v);
   }
 }
 
@@ -464,6 +505,54 @@ TEST(Matmul, RoundingIsBounded) {
         }
       }
 }
+
+// The same for bf16, whose results are rounded once; subnormal factors may be 0.
+TEST(Matmul, RoundingOfBf16IsBounded) {
+  std::normal_distribution<double> normal;
+  for (int64_t m : {16, 33, 100})
+    for (int64_t k : {32, 63, 770}) {
+      const int64_t n = 75;
+      Matrix a = make(TT_BF16, {m, k}, m % 2 ? kColMajor : kRowMajor);
+      Matrix b = make(TT_BF16, {k, n}, m % 2 ? kRowMajor : kColMajor);
+      Matrix c = make(TT_BF16, {m, n}, kRowMajor);
+      for (Matrix* x : {&a, &b})
+        for_each_index(x->size, [&](const auto& i) { put(x->at(i), TT_BF16, normal(rng)); });
+      put(a.at({3, 5}), TT_BF16, 0x1p-130);
+      for (Variant v : variants(TT_BF16)) {
+        MatmulPlan plan;
+        matmul_build(&plan, TT_BF16, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne,
+                     {});
+        Workspace workspace;
+        plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+        ASSERT_EQ(run_variant(plan, v), TT_OK);
+        for_each_index(c.size, [&](const auto& i) {
+          double sum = 0, size = 0;
+          for (int64_t p = 0; p < k; p++) {
+            const double t =
+                get(a.at({i[0], p}), TT_BF16).real() * get(b.at({p, i[1]}), TT_BF16).real();
+            sum += t;
+            size += std::abs(t);
+          }
+          const double bound = double(k + 8) * 0x1p-24 * size + 0x1p-8 * std::abs(sum);
+          ASSERT_NEAR(get(c.at(i), TT_BF16).real(), sum, bound) << isa_name(v.isa) << kWays[v.bf16];
+        });
+      }
+    }
+}
+
+#if TT_AMX_EMULATOR
+// The variants above do use the tiles.
+TEST(Matmul, Bf16UsesTiles) {
+  if (best_isa() != kIsaAvx512 || has_amx_products()) return;
+  ASSERT_NO_FATAL_FAILURE(check(simple(TT_BF16, 40, 40, 40)));
+  const int64_t before = amx_emulator::executed();
+  ASSERT_NO_FATAL_FAILURE(check(simple(TT_BF16, 15, 40, 40)));
+  ASSERT_EQ(amx_emulator::executed(), before);
+  ASSERT_NO_FATAL_FAILURE(check(simple(TT_BF16, 16, 16, 32)));
+  ASSERT_EQ(amx_emulator::executed(), before + 7);  // configure, zero, two loads, add, store, free
+  ASSERT_FALSE(amx_emulator::state().configured);
+}
+#endif
 
 TEST(Matmul, NanAndInfReachTheirRowsAndColumnsOnly) {
   for (int64_t size : {5, 40, 70, 200})

@@ -1,67 +1,50 @@
-// Matmul of bf16 by AVX512_BF16, whose fma takes two k positions at once. Without it, the units of
-// f32.cpp are called, which widen to f32.
+// Matmul of bf16 by AVX512_BF16, whose fma takes two k positions at once. Without it, or where that
+// fma is slow, the units of f32.cpp are called, which widen to f32.
+#include "kernels/cpu/matmul/bf16_pack.h"
 #include "kernels/cpu/matmul/packed.h"
+
+#include "base/os.h"
+
+#if defined(__AVX512BF16__)
 
 TT_ISA_BEGIN
 
-#if defined(__AVX512BF16__)
-
-// Loads n <= 32 values, zeros beyond.
-TT_INLINE __m512i load_words(const Bf16* x, int n) {
-  return _mm512_maskz_loadu_epi16(n < 32 ? (1u << n) - 1 : ~0u, x);
-}
-
-// i_stride is 1: zips the elements of two k positions to pairs.
-void pack_zip(const Bf16* x, int64_t k_stride, int w, int pitch, int64_t nk, Bf16Pair* out) {
-  constexpr int kL = kLanes<Bf16Pair>;
-  const __m512i count = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const __m512i low =
-      _mm512_or_si512(count, _mm512_slli_epi32(_mm512_add_epi32(count, _mm512_set1_epi32(32)), 16));
-  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
-  const Part<int32_t> to_low(min(pitch, kL));
-  const Part<int32_t> to_high(pitch < kL ? 0 : pitch - kL);
-  for (int64_t p = 0; p < nk; p += 2, out += pitch) {
-    const Bf16* row = x + p * k_stride;
-    const __m512i even = load_words(row, w);
-    const __m512i odd = p + 1 < nk ? load_words(row + k_stride, w) : _mm512_setzero_si512();
-    int32_t* to = reinterpret_cast<int32_t*>(out);
-    store(to, Vec<int32_t>(_mm512_permutex2var_epi16(even, low, odd)), to_low);
-    if (pitch > kL)
-      store(to + kL, Vec<int32_t>(_mm512_permutex2var_epi16(even, high, odd)), to_high);
-  }
-}
-
-// out[p / 2 * pitch + i] = the pair of elements p and p + 1 of vector i, for even p. Elements from
-// nk on and vectors from w on are 0.
-void pack_panel(const Bf16* x, int64_t i_stride, int64_t k_stride, int w, int pitch, int64_t nk,
-                Bf16Pair* out) {
-  if (i_stride == 1) return pack_zip(x, k_stride, w, pitch, nk, out);
-  int64_t done = 0;
-  if (k_stride == 1 && i_stride % 2 == 0) {  // a pair of bf16 is one int32
-    done = nk & ~int64_t(1);
-    pack_transpose(reinterpret_cast<const int32_t*>(x), i_stride / 2, w, pitch, done / 2,
-                   reinterpret_cast<int32_t*>(out));
-  }
-  for (int64_t p = done; p < nk; p += 2)
-    for (int i = 0; i < pitch; i++) {
-      const Bf16* at = x + i * i_stride + p * k_stride;
-      const uint32_t even = i < w ? at[0].bits : 0;
-      const uint32_t odd = i < w && p + 1 < nk ? at[k_stride].bits : 0;
-      out[p / 2 * pitch + i] = even | odd << 16;
+// Ticks of 384 independent fma of factors x.
+template <class Factor> TT_NOINLINE int64_t ticks_of_fma(Vec<Factor> x) {
+  constexpr int kSums = 12;  // more than are in flight
+  Vec<float> sum[kSums] = {};
+  const int64_t start = os_ticks();
+  for (int round = 0; round < 32; round++) {
+    TT_UNROLL
+    for (int i = 0; i < kSums; i++) {
+      sum[i] = fma(x, x, sum[i]);
+      __asm__ volatile("" : "+v"(sum[i]));
     }
+  }
+  return os_ticks() - start;
 }
-
-#endif
 
 TT_ISA_END
 
+#endif
+
 TT_ENTRY_BEGIN
 #if defined(__AVX512BF16__)
+bool matmul_bf16_pairs_pay() noexcept {
+  int64_t pairs = INT64_MAX;
+  int64_t floats = INT64_MAX;
+  for (int i = 0; i < 16; i++) {  // the least of several, which nothing interrupts
+    pairs = min(pairs, ticks_of_fma<Bf16Pair>(Vec<Bf16Pair>{}));
+    floats = min(floats, ticks_of_fma<float>(Vec<float>{}));
+  }
+  return pairs < 2 * floats;
+}
 TT_MATMUL_DEFINE_PACKED(matmul_bf16_pairs, Bf16, float, Bf16Pair)
 void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   tile_units<float, float, Bf16Pair>(k, begin, end);
 }
 #else
+bool matmul_bf16_pairs_pay() noexcept { return false; }
 void matmul_bf16_pairs_pack(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
   matmul_bf16_pack(k, begin, end);
 }

@@ -290,6 +290,7 @@ TT_MATMUL_UNITS(matmul_f32)
 TT_MATMUL_UNITS(matmul_f16)
 TT_MATMUL_UNITS(matmul_bf16)
 TT_MATMUL_UNITS(matmul_bf16_pairs)
+TT_MATMUL_UNITS(matmul_bf16_amx)
 TT_MATMUL_UNITS(matmul_f64)
 TT_MATMUL_UNITS(matmul_i32)
 TT_MATMUL_UNITS(matmul_i64)
@@ -297,6 +298,7 @@ TT_MATMUL_UNITS(matmul_c64)
 TT_MATMUL_UNITS(matmul_c128)
 // Tiles of Bf16Pair whose sums are stored in a c of f32.
 void matmul_bf16_pairs_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
+void matmul_bf16_amx_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END
 
 #define TT_MATMUL_DEFINE_PACKED(name, S, T, P)                                   \

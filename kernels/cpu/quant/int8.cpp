@@ -142,7 +142,7 @@ TT_ENTRY_BEGIN
 TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept {
   const Int8Plan& p = *static_cast<const Int8Plan*>(plan);
   if (p.run.stage == 0) pack(p, begin, end);
-  else if (!int8_tiles_vnni(p, begin, end))
+  else if (!int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
     int8_tiles<DotByWords, TT_VEC_BYTES == 64 ? 6 : 2>(p, begin, end);
   return TT_OK;
 }

@@ -10,4 +10,6 @@ TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept;
 // Computes tiles of the second stage by dot products of bytes; false: this build or the processor
 // has none.
 bool int8_tiles_vnni(const Int8Plan& p, int64_t begin, int64_t end) noexcept;
+// The same by tiles of AMX; plan.amx says whether they may be used.
+bool int8_tiles_amx(const Int8Plan& p, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END

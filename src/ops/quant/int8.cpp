@@ -1,4 +1,5 @@
 // Products of 8-bit integers: int_mm, and linear and conv2d of quantised tensors.
+#include "base/amx.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -36,7 +37,7 @@ class Product {
   Int8Plan plan;
 
   Product(int64_t m, int64_t n, int64_t k, Device device)
-      : bytes_(build(&plan, m, n, k)), workspace_(bytes_, device), device_(device) {
+      : bytes_(build(&plan, m, n, k, device)), workspace_(bytes_, device), device_(device) {
     place_int8(&plan, workspace_.data());
     for (const Isa isa : {kIsaAvx2, kIsaAvx512})
       plan.vnni |= int32_t(device.type == TT_CPU && has_int8_products(isa)) << isa;
@@ -44,8 +45,9 @@ class Product {
   void run() { launch_stages(kernel_int8_matmul, device_, &plan.run); }
 
  private:
-  static int64_t build(Int8Plan* p, int64_t m, int64_t n, int64_t k) {
-    const int64_t bytes = build_int8(p, m, n, k);
+  static int64_t build(Int8Plan* p, int64_t m, int64_t n, int64_t k, Device device) {
+    const bool amx = device.type == TT_CPU && has_amx_products();
+    const int64_t bytes = build_int8(p, m, n, k, amx);
     if (bytes < 0)
       fail_arg(TT_SHAPE, "weight", "the product of [{},{}] and [{},{}] is too large", m, k, k, n);
     return bytes;

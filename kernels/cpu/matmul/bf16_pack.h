@@ -1,0 +1,57 @@
+// Packs bf16 for instructions that multiply two k positions at once. 512-bit vectors only.
+#pragma once
+
+#include "kernels/cpu/matmul/pack.h"
+
+#if TT_VEC_BYTES == 64
+
+TT_ISA_BEGIN
+
+// Loads n <= 32 values, zeros beyond.
+TT_INLINE __m512i load_words(const Bf16* x, int n) {
+  return _mm512_maskz_loadu_epi16(n < 32 ? (1u << n) - 1 : ~0u, x);
+}
+
+// i_stride is 1: zips the elements of two k positions to pairs.
+void pack_zip(const Bf16* x, int64_t k_stride, int w, int pitch, int64_t nk, Bf16Pair* out) {
+  constexpr int kL = kLanes<Bf16Pair>;
+  const __m512i count = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i low =
+      _mm512_or_si512(count, _mm512_slli_epi32(_mm512_add_epi32(count, _mm512_set1_epi32(32)), 16));
+  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+  const Part<int32_t> to_low(min(pitch, kL));
+  const Part<int32_t> to_high(pitch < kL ? 0 : pitch - kL);
+  for (int64_t p = 0; p < nk; p += 2, out += pitch) {
+    const Bf16* row = x + p * k_stride;
+    const __m512i even = load_words(row, w);
+    const __m512i odd = p + 1 < nk ? load_words(row + k_stride, w) : _mm512_setzero_si512();
+    int32_t* to = reinterpret_cast<int32_t*>(out);
+    store(to, Vec<int32_t>(_mm512_permutex2var_epi16(even, low, odd)), to_low);
+    if (pitch > kL)
+      store(to + kL, Vec<int32_t>(_mm512_permutex2var_epi16(even, high, odd)), to_high);
+  }
+}
+
+// out[p / 2 * pitch + i] = the pair of elements p and p + 1 of vector i, for even p. Elements from
+// nk on and vectors from w on are 0.
+void pack_panel(const Bf16* x, int64_t i_stride, int64_t k_stride, int w, int pitch, int64_t nk,
+                Bf16Pair* out) {
+  if (i_stride == 1) return pack_zip(x, k_stride, w, pitch, nk, out);
+  int64_t done = 0;
+  if (k_stride == 1 && i_stride % 2 == 0) {  // a pair of bf16 is one int32
+    done = nk & ~int64_t(1);
+    pack_transpose(reinterpret_cast<const int32_t*>(x), i_stride / 2, w, pitch, done / 2,
+                   reinterpret_cast<int32_t*>(out));
+  }
+  for (int64_t p = done; p < nk; p += 2)
+    for (int i = 0; i < pitch; i++) {
+      const Bf16* at = x + i * i_stride + p * k_stride;
+      const uint32_t even = i < w ? at[0].bits : 0;
+      const uint32_t odd = i < w && p + 1 < nk ? at[k_stride].bits : 0;
+      out[p / 2 * pitch + i] = even | odd << 16;
+    }
+}
+
+TT_ISA_END
+
+#endif

@@ -1,0 +1,131 @@
+// Tiles of AMX: eight registers of 16 rows of 64 bytes. Instructions are written for the assembler,
+// so every compiler of x86-64 builds them without a flag; they run only if has_amx_products().
+//
+//   tile   a: [16][16] groups of a row     b: [16] groups [16] columns     c: [16][16] f32 or i32
+//          a group is 4 bytes along k: two bf16 or four bytes
+//
+// Block of a product, 32 by 32: sums in tiles 0 to 3, rows in 4 and 5, columns in 6 and 7.
+#pragma once
+
+#include "kernels/cpu/simd/intrinsics.h"
+#include "kernels/cpu/simd/isa.h"
+
+#if defined(__AVX512BW__) && defined(__x86_64__)
+#define TT_AMX 1
+#else
+#define TT_AMX 0
+#endif
+
+#if TT_AMX
+
+TT_ISA_BEGIN
+
+constexpr int kAmxRows = 16;
+constexpr int kAmxRowBytes = 64;
+constexpr int kAmxTileBytes = kAmxRows * kAmxRowBytes;
+constexpr int kAmxBlock = 2 * kAmxRows;  // rows and columns of a block
+
+// All tiles whole, from construction to destruction.
+class AmxTiles {
+ public:
+  TT_INLINE AmxTiles() { __asm__ volatile("ldtilecfg %0" : : "m"(kWhole)); }
+  TT_INLINE ~AmxTiles() { __asm__ volatile("tilerelease"); }
+  AmxTiles(const AmxTiles&) = delete;
+  AmxTiles& operator=(const AmxTiles&) = delete;
+
+ private:
+  struct Config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  };
+  static constexpr Config kWhole = {
+      1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+};
+
+template <int kTile> TT_INLINE void amx_load(const void* p, int64_t row_bytes) {
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"
+                   :
+                   : "r"(p), "r"(row_bytes), "i"(kTile)
+                   : "memory");
+}
+template <int kTile> TT_INLINE void amx_store(void* p, int64_t row_bytes) {
+  __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                   :
+                   : "r"(p), "r"(row_bytes), "i"(kTile)
+                   : "memory");
+}
+template <int kTile> TT_INLINE void amx_zero() {
+  __asm__ volatile("tilezero %%tmm%c0" : : "i"(kTile));
+}
+
+// Adds the products of a tile of rows and a tile of columns to a tile of sums.
+struct AmxBf16 {  // f32 sums; subnormals are 0
+  template <int kSum, int kRow, int kCol> static TT_INLINE void add() {
+    __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kRow), "i"(kCol));
+  }
+};
+struct AmxSignedUnsigned {  // rows of int8, columns of uint8
+  template <int kSum, int kRow, int kCol> static TT_INLINE void add() {
+    __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kRow), "i"(kCol));
+  }
+};
+
+struct AmxOperands {
+  int64_t steps;  // tiles along k
+  const void* a;  // two tiles of rows: a_row bytes from row to row, a_tile to the second tile,
+  int64_t a_row, a_tile, a_step;  // a_step to the next position
+  const void* b;                  // columns likewise
+  int64_t b_row, b_tile, b_step;
+  void* out;  // sums, out_row bytes from row to row
+  int64_t out_row;
+  bool add;  // out += a·b, else out = a·b
+};
+
+// kHigh, kWide: 2 or 1 tiles of rows and of columns.
+template <class Products, int kHigh, int kWide> TT_INLINE void amx_block(const AmxOperands& o) {
+  char* const out = static_cast<char*>(o.out);
+  char* const lower = out + kAmxRows * o.out_row;
+  if (o.add) {
+    amx_load<0>(out, o.out_row);
+    if (kWide > 1) amx_load<1>(out + kAmxRowBytes, o.out_row);
+    if (kHigh > 1) amx_load<2>(lower, o.out_row);
+    if (kHigh > 1 && kWide > 1) amx_load<3>(lower + kAmxRowBytes, o.out_row);
+  } else {
+    amx_zero<0>();
+    if (kWide > 1) amx_zero<1>();
+    if (kHigh > 1) amx_zero<2>();
+    if (kHigh > 1 && kWide > 1) amx_zero<3>();
+  }
+  const char* a = static_cast<const char*>(o.a);
+  const char* b = static_cast<const char*>(o.b);
+  for (int64_t s = o.steps; s > 0; s--, a += o.a_step, b += o.b_step) {
+    amx_load<6>(b, o.b_row);
+    amx_load<4>(a, o.a_row);
+    Products::template add<0, 4, 6>();
+    if constexpr (kWide > 1) {
+      amx_load<7>(b + o.b_tile, o.b_row);
+      Products::template add<1, 4, 7>();
+    }
+    if constexpr (kHigh > 1) {
+      amx_load<5>(a + o.a_tile, o.a_row);
+      Products::template add<2, 5, 6>();
+      if constexpr (kWide > 1) Products::template add<3, 5, 7>();
+    }
+  }
+  amx_store<0>(out, o.out_row);
+  if (kWide > 1) amx_store<1>(out + kAmxRowBytes, o.out_row);
+  if (kHigh > 1) amx_store<2>(lower, o.out_row);
+  if (kHigh > 1 && kWide > 1) amx_store<3>(lower + kAmxRowBytes, o.out_row);
+}
+
+template <class Products> TT_INLINE void amx_block(const AmxOperands& o, bool high, bool wide) {
+  if (high && wide) amx_block<Products, 2, 2>(o);
+  else if (high) amx_block<Products, 2, 1>(o);
+  else if (wide) amx_block<Products, 1, 2>(o);
+  else amx_block<Products, 1, 1>(o);
+}
+
+TT_ISA_END
+
+#endif

@@ -1,0 +1,103 @@
+// Products of bytes by the tiles of AMX, of the processor or emulated, against sums of ints.
+#include "tt.h"
+
+#include "base/amx.h"
+#include "base/cpuid.h"
+
+#include "amx_emulator.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace TT_NS {
+namespace {
+
+class Int8Amx : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(tt_ctx_new(nullptr, &c), TT_OK);
+    ASSERT_EQ(tt_scope_push(c), TT_OK);
+    of_processor = has_amx_products();
+    usable = of_processor;
+#if TT_AMX_EMULATOR
+    if (best_isa() == kIsaAvx512 && !of_processor) {
+      amx_emulator::install();
+      usable = true;
+    }
+#endif
+  }
+  void TearDown() override {
+    assume_amx_products(of_processor);
+    EXPECT_EQ(tt_scope_pop(c, nullptr, 0), TT_OK);
+    tt_ctx_release(c);
+  }
+
+  tt_tensor* matrix(const std::vector<uint8_t>& bytes, tt_dtype dtype, int64_t rows, int64_t cols) {
+    tt_tensor* t = nullptr;
+    const int64_t shape[2] = {rows, cols};
+    EXPECT_EQ(tt_tensor_from_data(c, bytes.data(), dtype, shape, 2, &t), TT_OK);
+    return t;
+  }
+  // Columns of b are neighbours in memory if `transposed`.
+  void check(int64_t m, int64_t n, int64_t k, tt_dtype of_a, tt_dtype of_b, bool transposed) {
+    std::vector<uint8_t> a(size_t(m * k));
+    std::vector<uint8_t> b(size_t(k * n));
+    for (uint8_t& x : a) x = uint8_t(rng());
+    for (uint8_t& x : b) x = uint8_t(rng());
+    tt_tensor* x = matrix(a, of_a, m, k);
+    tt_tensor* y = transposed ? matrix(b, of_b, n, k) : matrix(b, of_b, k, n);
+    if (transposed) {
+      tt_tensor* turned = nullptr;
+      ASSERT_EQ(tt_transpose(c, y, 0, 1, &turned), TT_OK);
+      y = turned;
+    }
+    tt_tensor* out = nullptr;
+    assume_amx_products(usable);
+    ASSERT_EQ(tt_int_mm(c, x, y, &out), TT_OK);
+    const int32_t* got = static_cast<const int32_t*>(tt_tensor_data(out));
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++) {
+        uint32_t sum = 0;
+        for (int64_t p = 0; p < k; p++) {
+          const uint8_t u = a[size_t(i * k + p)];
+          const uint8_t v = b[size_t(transposed ? j * k + p : p * n + j)];
+          const int32_t left = of_a == TT_I8 ? int8_t(u) : u;
+          const int32_t right = of_b == TT_I8 ? int8_t(v) : v;
+          sum += uint32_t(left * right);
+        }
+        ASSERT_EQ(got[i * n + j], int32_t(sum))
+            << m << "x" << n << "x" << k << " " << i << "," << j;
+      }
+  }
+
+  tt_ctx* c = nullptr;
+  bool of_processor = false, usable = false;
+  std::mt19937 rng{5};
+};
+
+TEST_F(Int8Amx, EqualsSums) {
+  for (tt_dtype of_a : {TT_I8, TT_U8})
+    for (tt_dtype of_b : {TT_I8, TT_U8})
+      for (bool transposed : {false, true})
+        for (int64_t m : {16, 17, 48, 79})
+          for (int64_t k : {64, 65, 200})
+            ASSERT_NO_FATAL_FAILURE(check(m, m == 48 ? 64 : 33, k, of_a, of_b, transposed));
+}
+
+#if TT_AMX_EMULATOR
+TEST_F(Int8Amx, UsesTiles) {
+  if (!usable || of_processor) return;
+  const int64_t before = amx_emulator::executed();
+  ASSERT_NO_FATAL_FAILURE(check(15, 33, 100, TT_I8, TT_I8, false));
+  ASSERT_EQ(amx_emulator::executed(), before);
+  ASSERT_NO_FATAL_FAILURE(check(16, 32, 64, TT_I8, TT_I8, false));
+  // configure, two zeros, three loads, two products, two stores, release
+  ASSERT_EQ(amx_emulator::executed(), before + 11);
+  ASSERT_FALSE(amx_emulator::state().configured);
+}
+#endif
+
+}  // namespace
+}  // namespace TT_NS
