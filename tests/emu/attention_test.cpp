@@ -1,0 +1,167 @@
+// Attention forward and backward over several blocks of queries and keys, with causal order, masks,
+// shared key heads and dropout, compared with the definition in double precision.
+#include <math.h>
+
+#include "check.h"
+#include "kernels/functors/philox.h"
+#include "plan/attention_build.h"
+
+using namespace TT_NS;
+using namespace TT_NS::test;
+
+namespace {
+
+struct Case {
+  const char* name;
+  int64_t heads, key_heads, queries, keys, width, value_width;
+  bool causal, masked, drop;
+};
+constexpr Case kCases[] = {
+    {"causal, dropout, shared heads", 2, 1, 70, 66, 5, 7, true, false, true},
+    {"mask", 1, 1, 3, 70, 34, 3, false, true, false},
+    {"wide rows, one block", 1, 1, 4, 6, 130, 140, false, true, true},
+};
+
+using Values = std::vector<double>;
+
+struct Attention {
+  const Case& t;
+  Values q, k, v, g, out, lse, dq, dk, dv;
+  std::vector<uint8_t> mask;
+  AttentionPlan p = {};
+
+  explicit Attention(const Case& c) : t(c) {
+    Numbers numbers;
+    const auto fill = [&](Values& x, int64_t n) {
+      for (int64_t i = 0; i < n; i++) x.push_back(numbers.whole(-20, 20) / 16.0);
+    };
+    fill(q, t.heads * t.queries * t.width);
+    fill(k, t.key_heads * t.keys * t.width);
+    fill(v, t.key_heads * t.keys * t.value_width);
+    fill(g, t.heads * t.queries * t.value_width);
+    for (int64_t i = 0; i < t.queries * t.keys; i++) mask.push_back(numbers.whole(0, 3) > 0);
+    out.resize(g.size());
+    lse.resize(size_t(t.heads * t.queries));
+    dq.resize(q.size());
+    dk.resize(k.size());
+    dv.resize(v.size());
+    p.dtype = TT_F64;
+    p.batch = 1;
+    p.heads = t.heads;
+    p.key_heads = t.key_heads;
+    p.queries = t.queries;
+    p.keys = t.keys;
+    p.width = t.width;
+    p.value_width = t.value_width;
+    p.scale = 0.25;
+    p.causal = t.causal;
+    p.q = rows(q, t.queries, t.width);
+    p.k = rows(k, t.keys, t.width);
+    p.v = rows(v, t.keys, t.value_width);
+    p.grad = rows(g, t.queries, t.value_width);
+    p.out = rows(out, t.queries, t.value_width);
+    if (t.masked) {
+      p.mask_dtype = TT_BOOL;
+      p.mask = reinterpret_cast<const char*>(mask.data());
+      p.mask_query = t.keys;
+      p.mask_key = 1;
+    }
+    p.drop = t.drop;
+    p.threshold = 3 << 22;
+    p.keep_scale = 4.0 / 3;
+    p.seed = 7;
+    p.offset = 5;
+    p.lse = reinterpret_cast<char*>(lse.data());
+    p.dq = reinterpret_cast<char*>(dq.data());
+    p.dk = reinterpret_cast<char*>(dk.data());
+    p.dv = reinterpret_cast<char*>(dv.data());
+  }
+  static AttentionRows rows(Values& x, int64_t n, int64_t width) {
+    return {reinterpret_cast<char*>(x.data()), 0, n * width * 8, width * 8};
+  }
+  bool attends(int64_t i, int64_t j) const {
+    if (t.causal && j > i) return false;
+    return !t.masked || mask[size_t(i * t.keys + j)];
+  }
+  double keep(int64_t row, int64_t j) const {
+    if (!t.drop) return 1;
+    const int64_t word = row * attention_row_words(t.keys) + j;
+    const uint32_t bits = philox_word(p.seed, p.offset, uint64_t(word));
+    return int32_t(bits >> 8) < p.threshold ? p.keep_scale : 0;
+  }
+
+  // The results by the definition: of one query after the other.
+  struct Expected {
+    Values out, dq, dk, dv;
+  };
+  Expected expected() const {
+    Expected e = {Values(out.size()), Values(q.size()), Values(k.size()), Values(v.size())};
+    for (int64_t row = 0; row < t.heads * t.queries; row++) {
+      const int64_t i = row % t.queries;
+      const int64_t key = row / t.queries / (t.heads / t.key_heads) * t.keys;
+      const double* x = &q[size_t(row * t.width)];
+      const double* gradient = &g[size_t(row * t.value_width)];
+      Values w(size_t(t.keys)), dw(size_t(t.keys));
+      double sum = 0, delta = 0;
+      for (int64_t j = 0; j < t.keys; j++) {
+        double score = 0;
+        for (int64_t d = 0; d < t.width; d++) score += x[d] * k[size_t((key + j) * t.width + d)];
+        w[size_t(j)] = attends(i, j) ? exp(score * p.scale) : 0;
+        sum += w[size_t(j)];
+      }
+      for (int64_t j = 0; j < t.keys; j++) {
+        w[size_t(j)] /= sum > 0 ? sum : 1;
+        const double factor = keep(row, j);
+        for (int64_t d = 0; d < t.value_width; d++) {
+          const size_t at = size_t((key + j) * t.value_width + d);
+          e.out[size_t(row * t.value_width + d)] += w[size_t(j)] * factor * v[at];
+          e.dv[at] += w[size_t(j)] * factor * gradient[d];
+          dw[size_t(j)] += gradient[d] * v[at] * factor;
+        }
+        delta += w[size_t(j)] * dw[size_t(j)];
+      }
+      for (int64_t j = 0; j < t.keys; j++)
+        for (int64_t d = 0; d < t.width; d++) {
+          const double ds = w[size_t(j)] * (dw[size_t(j)] - delta) * p.scale;
+          const size_t at = size_t((key + j) * t.width + d);
+          e.dq[size_t(row * t.width + d)] += ds * k[at];
+          e.dk[at] += ds * x[d];
+        }
+    }
+    return e;
+  }
+};
+
+void check_close(const char* name, const Values& got, const Values& want, int which) {
+  for (size_t i = 0; i < got.size(); i++) {
+    const bool right = fabs(got[i] - want[i]) <= 1e-12 * (1 + fabs(want[i]));
+    check(right, name, which);
+    if (!right) return;
+  }
+}
+
+void test_case(const Case& t) {
+  Attention a(t);
+  const Attention::Expected want = a.expected();
+  in_orders(t.name, a.out, [&] { run(t.name, cuda::attention, nullptr, &a.p); });
+  check_close(t.name, a.out, want.out, 0);
+  const auto backward = [&] {
+    run(t.name, cuda::attention_backward, cuda::attention_backward_workspace, &a.p);
+  };
+  in_orders(t.name, a.dq, backward);
+  if (!EMU_TSAN) {
+    in_orders(t.name, a.dk, backward);
+    in_orders(t.name, a.dv, backward);
+  }
+  check_close(t.name, a.dq, want.dq, 1);
+  check_close(t.name, a.dk, want.dk, 2);
+  check_close(t.name, a.dv, want.dv, 3);
+}
+
+}  // namespace
+
+int main() {
+  for (const Case& t : kCases)
+    if (!EMU_TSAN || t.heads == 1) test_case(t);
+  return finished();
+}
