@@ -80,12 +80,12 @@ typedef struct Inputs {
   int n_items;
   int integral; /* the tensors have an integer dtype */
 } Inputs;
-/* kExact: bit-equal on every ISA and device. kExactSum: a sum over elements or their mean,
-   bit-equal on every ISA; devices with kernels of their own add in another order. */
-enum { kExact = 1, kExactSum = 2 };
-/* Fills outs and returns their number; -1: the operator has no reference. *exact: 0 or one of
-   these.
- */
+/* Of results that are bit-equal on every ISA, what a device with kernels of its own may do: nothing
+   else; add in another order (sums over elements, means); round the sums of halves once, not after
+   each summand. */
+enum { kExact = 1, kExactSum = 2, kExactWide = 3 };
+/* Fills outs and returns their number; -1: the operator has no reference. *exact: 0 or one of the
+   above. */
 int reference(const Inputs* in, Array* outs, int* exact);
 void* scratch(size_t bytes); /* zeroed; freed by scratch_clear */
 void scratch_clear(void);

@@ -12,7 +12,7 @@ typedef struct Reference {
   double (*binary)(double, double);
   double (*elementwise)(const Inputs* in, const double* operands);
   int (*whole)(const Inputs* in, Array* outs); /* returns the number of results */
-  int exact;                                   /* 0, kExact or kExactSum */
+  int exact;                                   /* 0, kExact, kExactSum or kExactWide */
 } Reference;
 
 /* ---- memory ---- */
