@@ -43,7 +43,7 @@ inline int64_t attention_units(AttentionPlan* p, bool backward, bool split = fal
   p->run.units[1] = 0;
   p->run.grain[1] = 1;
   p->slot_bytes =
-      (attention_detail::slot_elements(*p, backward) * (p->dtype == TT_F64 ? 8 : 4) + 63) / 64 * 64;
+      round_up(attention_detail::slot_elements(*p, backward) * (p->dtype == TT_F64 ? 8 : 4), 64);
   const bool by_head = backward && !split;
   int64_t slots = attention_stage(p, 0, by_head ? key_heads : heads * blocks,
                                   by_head ? p->queries : queries, p->keys);

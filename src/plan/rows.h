@@ -19,7 +19,7 @@ inline int64_t row_grain(int64_t row_elements) {
 inline int64_t row_chunk(int64_t units, int64_t dim, int64_t width) {
   const int64_t min_chunk = 32768 / width;
   const int64_t part = ceil_div(dim, kMaxRowChunks);
-  const int64_t chunk = (max(part, min_chunk) + 15) / 16 * 16;
+  const int64_t chunk = round_up(max(part, min_chunk), 16);
   return units >= 32 || dim < 2 * chunk ? dim : chunk;
 }
 

@@ -3,14 +3,14 @@
 
 const Sliced = Union{Colon, AbstractRange{<:Integer}, Integer}
 
-"How many dims of the tensor an index stands for."
+"How many dims of the tensor an index covers."
 spans(i::Union{Nothing, Ellipsis}) = 0
 spans(i::AbstractArray{Bool}) = ndims(i)
 spans(i::Tensor) = eltype(i) === Bool ? ndims(i) : 1
 spans(i) = 1
 
-"The indices, of which CartesianIndex stands for its integers, and how many dims `..` leaves whole."
-function spread(a::Tensor, index)
+"The indices, with the integers of each CartesianIndex, and how many dims `..` leaves whole."
+function flatten_index(a::Tensor, index)
     flat = Any[]
     foreach(i -> i isa CartesianIndex ? append!(flat, Tuple(i)) : push!(flat, i), index)
     rest = ndims(a) - Base.sum(Int[spans(i) for i in flat])
@@ -65,7 +65,7 @@ c_index(a, i, n, kept) = throw(ArgumentError("a $(typeof(i)) is no index of a te
 
 "Calls f with C's array of indices."
 function with_index(f, a::Tensor, index)
-    flat, rest = spread(a, index)
+    flat, rest = flatten_index(a, index)
     kept, d = Tensor[], 1
     list = C.tt_index[]
     for i in flat
@@ -98,7 +98,7 @@ end
 
 "Several lists: one dim after another."
 function choose_apart(a, index)
-    flat, rest = spread(a, index)
+    flat, rest = flatten_index(a, index)
     d = 1
     for (k, i) in enumerate(flat)
         if is_list(i) && spans(i) == 1

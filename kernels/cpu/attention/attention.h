@@ -48,7 +48,7 @@ template <class T> struct Scratch {
   char* at;
   TT_INLINE T* take(int64_t n) {
     T* p = reinterpret_cast<T*>(at);
-    at += (n * int64_t(sizeof(T)) + 63) / 64 * 64;
+    at += round_up(n * int64_t(sizeof(T)), 64);
     return p;
   }
 };

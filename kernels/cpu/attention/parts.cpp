@@ -136,7 +136,7 @@ template <class T> TT_INLINE void dropout_factors(const AttentionPlan& p, const 
   alignas(64) uint32_t words[kAttentionKeys];
   const int64_t row = (b.batch * p.heads + b.head) * p.queries + b.query + j;
   const int64_t word = row * attention_row_words(p.keys) + b.key;
-  random_words(words, p.seed, p.offset + uint64_t(word / 64 * kPhiloxGroup), (b.keys + 63) / 64);
+  random_words(words, p.seed, p.offset + uint64_t(word / 64 * kPhiloxGroup), ceil_div(b.keys, 64));
   for (int64_t i = 0; i < b.keys; i++)
     factor[i] = int32_t(words[i] >> 8) < p.threshold ? T(p.keep_scale) : T(0);
 }

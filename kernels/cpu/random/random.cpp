@@ -22,7 +22,7 @@ inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const 
     const int64_t n = min(last - i, kStep);
     const int64_t group = i * kPerValue / 64;
     philox_words(words, p.seed, p.offset + uint64_t(group) * kPhiloxGroup,
-                 (n * kPerValue + 63) / 64);
+                 ceil_div(n * kPerValue, 64));
     f(words, i, n);
   }
   return TT_OK;
@@ -216,7 +216,7 @@ TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept 
   if (is_dtype(p.dtype, TT_F64)) {
     return for_words<2>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
       alignas(64) double v[kWords / 2];
-      normals(v, words, (n + 31) / 32);
+      normals(v, words, ceil_div(n, 32));
       transform(p, v, n);
       __builtin_memcpy(element(p, i), v, size_t(n) * 8);
     });
@@ -227,7 +227,7 @@ TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept 
       normals(reinterpret_cast<float*>(p.out) + i, words, n / 64);
       return transform(p, reinterpret_cast<float*>(p.out) + i, n);
     }
-    normals(v, words, (n + 63) / 64);
+    normals(v, words, ceil_div(n, 64));
     transform(p, v, n);
     store_f32(element(p, i), kItemSize[p.dtype], v, n, p.dtype);
   });

@@ -341,7 +341,7 @@ def all_gather(
         tensor,
         whole,
         wait=not async_op,
-        after=lambda: spread(whole, tensor_list),
+        after=lambda: copy_parts(whole, tensor_list),
     )
 
 
@@ -365,7 +365,7 @@ def gather(
         whole,
         root,
         wait=not async_op,
-        after=lambda: spread(whole, items),
+        after=lambda: copy_parts(whole, items),
     )
 
 
@@ -481,7 +481,7 @@ def parts_of(g: ProcessGroup, tensor: Tensor) -> Tensor:
     return ops.empty((g.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
 
 
-def spread(whole: Tensor, items: list[Tensor]) -> None:
+def copy_parts(whole: Tensor, items: list[Tensor]) -> None:
     """Copies the parts of whole to the items."""
     from ..autograd import no_grad
 

@@ -1,4 +1,4 @@
-"""Transformers (Vaswani et al. 2017), composed of attention, linear layers and normalisations.
+"""Transformers (Vaswani et al. 2017), composed of attention, linear layers and normalizations.
 
 They are Python modules, because their activation is any function and their parts may be replaced.
 libtt has the two layers for other languages.
@@ -55,17 +55,17 @@ def is_causal_mask(mask: Tensor | None, given: bool | None, n: int) -> bool:
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear layers, each added to its input and normalised.
+    """Self-attention, then two linear layers, each added to its input and normalized.
 
     d_model: number of features
     nhead: number of heads of the attention
     dim_feedforward: number of features between the linear layers
     dropout: probability of zeroing an element of a result, in training
     activation: between the linear layers: "relu", "gelu" or a function
-    layer_norm_eps: added to the variance by the normalisations
+    layer_norm_eps: added to the variance by the normalizations
     batch_first: whether input and result are (N, T, E) instead of (T, N, E)
-    norm_first: whether to normalise before attention and linear layers instead of behind them
-    bias: whether linear layers and normalisations have biases
+    norm_first: whether to normalize before attention and linear layers instead of after them
+    bias: whether linear layers and normalizations have biases
     """
 
     __module__ = "tt.nn"
@@ -140,17 +140,17 @@ class TransformerEncoderLayer(Module):
 
 class TransformerDecoderLayer(Module):
     """Self-attention, attention to the memory of an encoder, then two linear layers, each added to
-    its input and normalised.
+    its input and normalized.
 
     d_model: number of features
     nhead: number of heads of both attentions
     dim_feedforward: number of features between the linear layers
     dropout: probability of zeroing an element of a result, in training
     activation: between the linear layers: "relu", "gelu" or a function
-    layer_norm_eps: added to the variance by the normalisations
+    layer_norm_eps: added to the variance by the normalizations
     batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
     norm_first: whether to normalise before attentions and linear layers instead of behind them
-    bias: whether linear layers and normalisations have biases
+    bias: whether linear layers and normalizations have biases
     """
 
     __module__ = "tt.nn"
@@ -354,7 +354,7 @@ def length_of(x: Tensor, layers: ModuleList) -> int:
 
 
 class Transformer(Module):
-    """An encoder of the source and a decoder of the target, each with a final normalisation.
+    """An encoder of the source and a decoder of the target, each with a final normalization.
 
     d_model: number of features
     nhead: number of heads of the attentions
@@ -363,10 +363,10 @@ class Transformer(Module):
     dropout: probability of zeroing an element of a result, in training
     activation: between the linear layers: "relu", "gelu" or a function
     custom_encoder, custom_decoder: modules in the place of encoder and decoder
-    layer_norm_eps: added to the variance by the normalisations
+    layer_norm_eps: added to the variance by the normalizations
     batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
     norm_first: whether to normalise before attentions and linear layers instead of behind them
-    bias: whether linear layers and normalisations have biases
+    bias: whether linear layers and normalizations have biases
     """
 
     __module__ = "tt.nn"
