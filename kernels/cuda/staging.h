@@ -40,13 +40,13 @@ inline Natives natives_of(const ElementPlan& p, uint32_t bools, bool moves) {
 }
 
 // Operands are copied whole if there are too many dimensions, else without repetitions.
-inline bool is_spread(const ElementPlan& p) { return !p.dense && p.ndim > kMaxWalkDims; }
+inline bool must_flatten(const ElementPlan& p) { return !p.dense && p.ndim > kMaxWalkDims; }
 inline bool is_staged(const ElementPlan& p, const Natives& native, int k) {
   if (p.dense || !p.ptr[k]) return false;
-  return is_spread(p) || p.dtype[k] != native.dtype[k];
+  return must_flatten(p) || p.dtype[k] != native.dtype[k];
 }
 inline int64_t staged_elements(const ElementPlan& p, int k) {
-  if (k == 0 || is_spread(p)) return p.n;
+  if (k == 0 || must_flatten(p)) return p.n;
   int64_t n = 1;
   for (int d = 0; d < p.ndim; d++)
     if (p.stride[k][d] != 0) n *= p.size[d];
@@ -112,7 +112,7 @@ inline int32_t copy_operand(const ElementPlan& to, const ElementPlan& from, int 
 inline int32_t stage_inputs(const ElementPlan& given, const Natives& native, ElementPlan* copy,
                             void* workspace, void* stream) {
   char* free_bytes = static_cast<char*>(workspace);
-  const bool spread = is_spread(given);
+  const bool flatten = must_flatten(given);
   for (int k = 0; k < given.n_operands; k++) {
     if (!is_staged(given, native, k)) continue;
     copy->ptr[k] = free_bytes;
@@ -120,7 +120,7 @@ inline int32_t stage_inputs(const ElementPlan& given, const Natives& native, Ele
     free_bytes += staged_bytes(given, native, k);
     int64_t stride = kItemSize[native.dtype[k]];
     for (int d = 0; d < given.ndim; d++) {
-      const bool repeats = k > 0 && !spread && given.stride[k][d] == 0;
+      const bool repeats = k > 0 && !flatten && given.stride[k][d] == 0;
       copy->stride[k][d] = repeats ? 0 : stride;
       if (!repeats) stride *= given.size[d];
     }
@@ -128,7 +128,7 @@ inline int32_t stage_inputs(const ElementPlan& given, const Natives& native, Ele
     const int32_t status = copy_operand(*copy, given, k, stream);
     if (status != TT_OK) return status;
   }
-  if (!spread) return TT_OK;
+  if (!flatten) return TT_OK;
   copy->ndim = 1;
   copy->size[0] = given.n;
   for (int k = 0; k < given.n_operands; k++)

@@ -340,8 +340,8 @@ inline ReduceShape reduce_shape(const ReducePlan& p) {
     const int64_t rows = by_warp ? min<int64_t>(p.n_out, kReduceThreads / kWarp) : 1;
     s.block = dim3(by_warp ? unsigned(kWarp) : unsigned(kReduceThreads), unsigned(rows));
   }
-  const int64_t most = min(kReduceBlocks / max<int64_t>(units, 1), p.length / piece);
-  if (most > 1) s.splits = most;
+  const int64_t splits = min(kReduceBlocks / max<int64_t>(units, 1), p.length / piece);
+  if (splits > 1) s.splits = splits;
   s.split_len = round_up(ceil_div(max<int64_t>(p.length, 1), s.splits), 16);
   s.splits = max<int64_t>(ceil_div(p.length, s.split_len), 1);
   return s;

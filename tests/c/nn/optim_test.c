@@ -47,7 +47,7 @@ static tt_tensor* on_device(tt_tensor* t) {
 
 typedef struct Options {
   double lr, momentum, dampening, weight_decay, beta1, beta2, eps, alpha, lr_decay, start;
-  double rho, momentum_decay, lambd, t0, minus, plus, least, most;
+  double rho, momentum_decay, lambd, t0, minus, plus, min_step, max_step;
   int nesterov, maximize, amsgrad, decoupled, centered;
 } Options;
 typedef struct Slot {
@@ -208,7 +208,7 @@ static void rprop_rule(const Options* o, Slot* s, const double* grad, int64_t n)
     if (s->step == 1) *size = o->lr;
     if (turn > 0) *size *= o->plus;
     if (turn < 0) *size *= o->minus;
-    *size = fmin(fmax(*size, o->least), o->most);
+    *size = fmin(fmax(*size, o->min_step), o->max_step);
     if (turn < 0) g = 0;
     s->p[i] -= *size * (double)((g > 0) - (g < 0));
     *before = g;
@@ -283,7 +283,7 @@ static tt_status construct(tt_ctx* x, const Case* k, tt_tensor* const* p, int64_
   }
   if (k->rule == rprop_rule) {
     const tt_optim_rprop_opts s = {
-        15, o->lr, {o->minus, o->plus}, {o->least, o->most}, o->maximize};
+        15, o->lr, {o->minus, o->plus}, {o->min_step, o->max_step}, o->maximize};
     return tt_optim_rprop(x, p, n, &s, out);
   }
   if (k->rule == lion_rule) {
@@ -463,10 +463,15 @@ static const Case kCases[] = {
      {.lr = 0.1, .lambd = 0.3, .alpha = 0.5, .t0 = 2, .weight_decay = 0.1, .maximize = 1},
      {"ax"}},
     {rprop_rule,
-     {.lr = 0.01, .minus = 0.5, .plus = 1.25, .least = 1e-6, .most = 50},
+     {.lr = 0.01, .minus = 0.5, .plus = 1.25, .min_step = 1e-6, .max_step = 50},
      {"prev", "step_size"}},
     {rprop_rule,
-     {.lr = 0.0625, .minus = 0.25, .plus = 2, .least = 0.03125, .most = 0.125, .maximize = 1},
+     {.lr = 0.0625,
+      .minus = 0.25,
+      .plus = 2,
+      .min_step = 0.03125,
+      .max_step = 0.125,
+      .maximize = 1},
      {"prev", "step_size"}},
     {lion_rule, {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.99}, {"exp_avg"}},
     {lion_rule,
