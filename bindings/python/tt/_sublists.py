@@ -35,14 +35,14 @@ def labels(sublist: Any) -> str:
         raise TypeError(
             f"einsum(): after each operand comes a list of ints, not {type(sublist).__name__}"
         )
-    found = ""
+    letters = ""
     for n in sublist:
         if n is Ellipsis:
-            found += "..."
+            letters += "..."
         elif isinstance(n, int) and 0 <= n < len(LETTERS):
-            found += LETTERS[n]
+            letters += LETTERS[n]
         else:
             raise InvalidArgumentError(
                 f"einsum: {n} in {list(sublist)} must be from 0 to 51 or ..."
             )
-    return found
+    return letters

@@ -147,11 +147,11 @@ class GradScaler:
             raise RuntimeError("step() has already been called since the last update().")
         if state == OptState.READY:
             self.unscale_(optimizer)
-        found = self._optimizers[optimizer][1]
-        if found is None:
+        has_inf = self._optimizers[optimizer][1]
+        if has_inf is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None if found else optimizer.step(*args, **kwargs)
-        self._optimizers[optimizer] = OptState.STEPPED, found
+        result = None if has_inf else optimizer.step(*args, **kwargs)
+        self._optimizers[optimizer] = OptState.STEPPED, has_inf
         return result
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
@@ -163,10 +163,10 @@ class GradScaler:
             value = new_scale.item() if isinstance(new_scale, Tensor) else new_scale
             scale.fill_(float(value))
         else:
-            found = [inf for _, inf in self._optimizers.values() if inf is not None]
-            if not found:
+            infs = [inf for _, inf in self._optimizers.values() if inf is not None]
+            if not infs:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._next_scale(scale, any(found))
+            self._next_scale(scale, any(infs))
         self._optimizers = WeakKeyDictionary()
 
     def _next_scale(self, scale: Tensor, found_inf: bool) -> None:

@@ -72,10 +72,10 @@ def eye(
 ) -> Tensor:
     """Returns a matrix with ones on its k-th diagonal and zeros elsewhere."""
     columns = n_rows if n_cols is None else n_cols
-    made = ops.zeros((n_rows, columns), dtype=dtype, device=device)
+    result = ops.zeros((n_rows, columns), dtype=dtype, device=device)
     if -n_rows < k < columns:
-        ops.diagonal(made, offset=k).fill_(1)
-    return made
+        ops.diagonal(result, offset=k).fill_(1)
+    return result
 
 
 def full(

@@ -46,14 +46,14 @@ def dtype_of(x: Any) -> DType:
 
 def common(dtypes: list[DType], numbers: list[Any]) -> DType:
     """Returns the dtype of dtypes and Python numbers: a number widens within its kind only."""
-    found = reduce(promote_types, dtypes)
+    promoted_dtype = reduce(promote_types, dtypes)
     for number in numbers:
         kind = OF_NUMBERS.get(type(number), "f")
-        if "bifc".index(kind) > "bifc".index(found.kind):
-            wide = found.name in ("float64", "complex128")
+        if "bifc".index(kind) > "bifc".index(promoted_dtype.kind):
+            wide = promoted_dtype.name in ("float64", "complex128")
             names = {"i": "int64", "f": "float32", "c": "complex128" if wide else "complex64"}
-            found = BY_NAME[names[kind]]
-    return found
+            promoted_dtype = BY_NAME[names[kind]]
+    return promoted_dtype
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
@@ -87,16 +87,16 @@ def can_cast(from_: Any, to: DType, /) -> bool:
 
 def finfo(type: Any, /) -> _limits.finfo:
     """Returns the limits of a floating dtype, or of an array's, with `dtype` as a dtype."""
-    found = _limits.finfo(dtype_of(type))
-    found.dtype = BY_NAME[found.dtype]  # type: ignore[assignment]
-    return found
+    info = _limits.finfo(dtype_of(type))
+    info.dtype = BY_NAME[info.dtype]  # type: ignore[assignment]
+    return info
 
 
 def iinfo(type: Any, /) -> _limits.iinfo:
     """Returns the limits of an integer dtype, or of an array's, with `dtype` as a dtype."""
-    found = _limits.iinfo(dtype_of(type))
-    found.dtype = BY_NAME[found.dtype]  # type: ignore[assignment]
-    return found
+    info = _limits.iinfo(dtype_of(type))
+    info.dtype = BY_NAME[info.dtype]  # type: ignore[assignment]
+    return info
 
 
 def astype(
@@ -119,8 +119,8 @@ class Info:
         return Device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        found = {kind: BY_NAME[name] for kind, name in DEFAULTS.items()}
-        return {**found, "indexing": BY_NAME["int64"]}
+        defaults = {kind: BY_NAME[name] for kind, name in DEFAULTS.items()}
+        return {**defaults, "indexing": BY_NAME["int64"]}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         """Returns the dtypes of a kind, or of a tuple of kinds, by their names."""

@@ -103,8 +103,8 @@ def sign(x: Tensor, /) -> Tensor:
     """Returns the sign of each element; of a complex one x / |x|. nan remains nan."""
     if x.dtype.is_complex:
         return ops.sgn(x)
-    found = ops.sign(x)
-    return ops.where(ops.isnan(x), x, found) if x.is_floating_point() else found
+    signs = ops.sign(x)
+    return ops.where(ops.isnan(x), x, signs) if x.is_floating_point() else signs
 
 
 def positive(x: Tensor, /) -> Tensor:
@@ -133,12 +133,12 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     for name, bound in (("min", min), ("max", max)):
         if isinstance(bound, (float, complex)) and x.dtype.kind == "i":
             raise TypeError(f"clip: {name} is {bound}: must be an integer as x, {x.dtype}")
-    found = x.clone() if min is None and max is None else x
+    clipped = x.clone() if min is None and max is None else x
     if min is not None:
-        found = ops.maximum(found, bound_like(min, x))
+        clipped = ops.maximum(clipped, bound_like(min, x))
     if max is not None:
-        found = ops.minimum(found, bound_like(max, x))
-    return found.to(x.dtype)
+        clipped = ops.minimum(clipped, bound_like(max, x))
+    return clipped.to(x.dtype)
 
 
 def bound_like(bound: Any, x: Tensor) -> Tensor:

@@ -111,8 +111,8 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     axis %= max(x.ndim, 1)
     n = x.shape[axis]
     places = ops.where(indices < 0, indices + n, indices)
-    found = ops.index_select(x, axis, places.reshape(-1))
-    return found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    selected = ops.index_select(x, axis, places.reshape(-1))
+    return selected.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:

@@ -113,12 +113,12 @@ def cumulated(function: Any, x: Tensor, axis: Any, dtype: Any, initial: int | No
         if x.ndim != 1:
             raise ValueError(f"axis must be given, since x has {x.ndim} dimensions")
         axis = 0
-    found = function(x, axis, dtype=widened(x, dtype))
+    reduced = function(x, axis, dtype=widened(x, dtype))
     if initial is None:
-        return found
-    shape = list(found.shape)
+        return reduced
+    shape = list(reduced.shape)
     shape[axis] = 1
-    return ops.cat([ops.full(shape, initial, dtype=found.dtype, device=x.device), found], axis)
+    return ops.cat([ops.full(shape, initial, dtype=reduced.dtype, device=x.device), reduced], axis)
 
 
 def cumulative_sum(

@@ -29,8 +29,8 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 def extreme(function: Any, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if axis is not None:
         return function(x, axis, keepdims)
-    found = function(x.reshape(-1), 0)
-    return found.view((1,) * x.ndim) if keepdims else found
+    result = function(x.reshape(-1), 0)
+    return result.view((1,) * x.ndim) if keepdims else result
 
 
 def argsort(

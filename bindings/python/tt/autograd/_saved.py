@@ -49,10 +49,10 @@ def pack(user: int, ctx: int, t: int, packed: Any) -> int:
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
 def unpack(user: int, ctx: int, packed: int, out: Any) -> int:
     def body() -> None:
-        found = kept[user].unpack_hook(kept[packed])
-        if not isinstance(found, Tensor):
-            raise TypeError(f"unpack_hook must return a Tensor, not {type(found).__name__}")
-        give(found, out, 1, "unpack_hook")
+        tensor = kept[user].unpack_hook(kept[packed])
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"unpack_hook must return a Tensor, not {type(tensor).__name__}")
+        give(tensor, out, 1, "unpack_hook")
 
     return guarded(body)
 

@@ -23,39 +23,39 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 def as_tuple(x: Any, what: str, function: str) -> tuple[bool, Tensors]:
     """Returns (was x a tuple?, x as a tuple of tensors)."""
     is_tuple = isinstance(x, tuple)
-    found = x if is_tuple else (x,)
-    for i, item in enumerate(found):
+    parts = x if is_tuple else (x,)
+    for i, item in enumerate(parts):
         if not isinstance(item, Tensor):
             place = f" {i}" if is_tuple else ""
             raise TypeError(
                 f"{function}: {what}{place} is {type(item).__name__}: "
                 "must be a Tensor or a tuple of Tensors"
             )
-    return is_tuple, found
+    return is_tuple, parts
 
 
-def unwrapped(found: Sequence[Any], is_tuple: bool) -> Any:
-    return tuple(found) if is_tuple else found[0]
+def unwrapped(items: Sequence[Any], is_tuple: bool) -> Any:
+    return tuple(items) if is_tuple else items[0]
 
 
 def prepared(tensors: Tensors, create_graph: bool, need_graph: bool = True) -> Tensors:
     """Returns inputs for one call: with create_graph views that keep the history, else leaves."""
-    made = []
+    copies = []
     for t in tensors:
         if create_graph and t.requires_grad:
-            made.append(t.view_as(t))
+            copies.append(t.view_as(t))
         else:
-            made.append(t.detach().requires_grad_(need_graph))
-    return tuple(made)
+            copies.append(t.detach().requires_grad_(need_graph))
+    return tuple(copies)
 
 
-def finished(found: Any, create_graph: bool) -> Any:
+def finished(outs: Any, create_graph: bool) -> Any:
     """Returns results without their history, unless create_graph."""
     if create_graph:
-        return found
-    if isinstance(found, tuple):
-        return tuple(finished(x, create_graph) for x in found)
-    return found.detach()
+        return outs
+    if isinstance(outs, tuple):
+        return tuple(finished(x, create_graph) for x in outs)
+    return outs.detach()
 
 
 def check_recorded(tensors: Tensors, what: str, function: str, strict: bool) -> None:
@@ -87,7 +87,7 @@ def filled(
     grads: Sequence[Tensor | None], like: Tensors, function: str, strict: bool, create_graph: bool
 ) -> Tensors:
     """Returns grads with zeros for None; with strict it raises RuntimeError."""
-    made = []
+    filled_in = []
     for i, (g, t) in enumerate(zip(grads, like)):
         if g is None:
             if strict:
@@ -95,8 +95,8 @@ def filled(
             g = ops.zeros_like(t)
         elif strict and create_graph and not g.requires_grad:
             raise RuntimeError(f"{function}: the gradient of input {i} is constant (strict)")
-        made.append(g)
-    return tuple(made)
+        filled_in.append(g)
+    return tuple(filled_in)
 
 
 def checked_weights(v: Any, like: Tensors, function: str, what: str) -> Tensors:
@@ -105,16 +105,16 @@ def checked_weights(v: Any, like: Tensors, function: str, what: str) -> Tensors:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{function}: v may be None only for {what} of one element")
         return (ops.ones_like(like[0]),)
-    _, found = as_tuple(v, "v", function)
-    if len(found) != len(like):
-        raise RuntimeError(f"{function}: v has length {len(found)}: must be {len(like)}")
-    for i, (w, t) in enumerate(zip(found, like)):
+    _, weights = as_tuple(v, "v", function)
+    if len(weights) != len(like):
+        raise RuntimeError(f"{function}: v has length {len(weights)}: must be {len(like)}")
+    for i, (w, t) in enumerate(zip(weights, like)):
         if w.shape != t.shape:
             raise RuntimeError(
                 f"{function}: v[{i}] is {tuple(w.shape)}: must have the shape of {what}, "
                 f"{tuple(t.shape)}"
             )
-    return found
+    return weights
 
 
 def vjp(
@@ -136,8 +136,8 @@ def vjp(
         check_recorded(outs, "result", "vjp", strict)
         weights = checked_weights(v, outs, "vjp", "a result")
     with set_grad_enabled(recorded):
-        found = gradients(outs, given, weights, create_graph)
-        products = filled(found, given, "vjp", strict, create_graph)
+        grads = gradients(outs, given, weights, create_graph)
+        products = filled(grads, given, "vjp", strict, create_graph)
     return (
         unwrapped(finished(outs, create_graph), out_tuple),
         unwrapped(finished(products, create_graph), was_tuple),
@@ -150,8 +150,8 @@ def pushed(
     """Returns the derivatives of outs in the direction of tangents, by two backward passes: the
     gradient w -> w J is linear in w, and its own gradient in the direction of tangents is J v."""
     weights = tuple(ops.zeros_like(o).requires_grad_() for o in outs)
-    found = gradients(outs, given, weights, True)
-    back = filled(found, given, name, strict, False)
+    grads = gradients(outs, given, weights, True)
+    back = filled(grads, given, name, strict, False)
     pairs = tuple((b, t) for b, t in zip(back, tangents) if b.requires_grad)
     if not pairs:
         return filled((None,) * len(outs), outs, name, strict, create_graph)
@@ -189,7 +189,7 @@ def rows(
     out: Tensor, given: Tensors, create_graph: bool, strict: bool, number: int
 ) -> tuple[Tensor, ...]:
     """Returns the Jacobian matrices of one result: out.shape + input.shape for each input."""
-    found: list[list[Tensor]] = [[] for _ in given]
+    grads_by_input: list[list[Tensor]] = [[] for _ in given]
     flat = out.reshape(-1)
     for i in range(flat.numel()):
         grads = gradients((flat[i],), given, (None,), create_graph)
@@ -203,9 +203,9 @@ def rows(
                     f"jacobian: the Jacobian matrix of result {number} and input {k} is constant "
                     "(strict)"
                 )
-            found[k].append(ops.zeros_like(t) if g is None else g)
+            grads_by_input[k].append(ops.zeros_like(t) if g is None else g)
     matrices = []
-    for grads_of_input, t in zip(found, given):
+    for grads_of_input, t in zip(grads_by_input, given):
         shape = tuple(out.shape) + tuple(t.shape)
         if grads_of_input:
             matrices.append(ops.stack(grads_of_input).reshape(shape))
@@ -281,8 +281,8 @@ def jacobian(
             out_tuple, outs = as_tuple(func(*given), "result", "jacobian")
             check_recorded(outs, "result", "jacobian", strict)
             matrices = [rows(o, given, create_graph, strict, i) for i, o in enumerate(outs)]
-    found = [unwrapped(finished(row, create_graph), was_tuple) for row in matrices]
-    return unwrapped(found, out_tuple)
+    matrices_of_results = [unwrapped(finished(row, create_graph), was_tuple) for row in matrices]
+    return unwrapped(matrices_of_results, out_tuple)
 
 
 def scalar_result(func: Callable[..., Any], args: Tensors, function: str) -> Tensor:
@@ -310,13 +310,13 @@ def hessian(
     def gradient(*args: Tensor) -> Tensors:
         out = scalar_result(func, args, "hessian")
         check_recorded((out,), "result", "hessian", strict)
-        found = gradients((out,), args, (None,), True)
-        return filled(found, args, "hessian", strict, strict)
+        grads = gradients((out,), args, (None,), True)
+        return filled(grads, args, "hessian", strict, strict)
 
-    found = jacobian(
+    blocks = jacobian(
         gradient, given, create_graph, strict, vectorize, strategy=outer_jacobian_strategy
     )
-    return found if was_tuple else found[0][0]
+    return blocks if was_tuple else blocks[0][0]
 
 
 def vhp(
@@ -334,8 +334,8 @@ def vhp(
         weights = checked_weights(v, given, "vhp", "an input")
         out = scalar_result(func, given, "vhp")
         check_recorded((out,), "result", "vhp", strict)
-        found = gradients((out,), given, (None,), True)
-        first = filled(found, given, "vhp", strict, strict)
+        grads = gradients((out,), given, (None,), True)
+        first = filled(grads, given, "vhp", strict, strict)
     with set_grad_enabled(recorded):
         second = gradients(first, given, weights, create_graph)
         products = filled(second, given, "vhp", strict, create_graph)
@@ -360,7 +360,7 @@ def hvp(
         tangents = checked_weights(v, given, "hvp", "an input")
         out = scalar_result(func, given, "hvp")
         check_recorded((out,), "result", "hvp", strict)
-        found = gradients((out,), given, (None,), True)
-        first = filled(found, given, "hvp", strict, strict)
+        grads = gradients((out,), given, (None,), True)
+        first = filled(grads, given, "hvp", strict, strict)
         products = pushed(first, given, tangents, create_graph, strict, "hvp")
     return finished(out, create_graph), unwrapped(finished(products, create_graph), was_tuple)
