@@ -40,55 +40,58 @@ template <class T>
 TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* memory) {
   const int64_t blocks = attention_query_blocks(p);
   const int64_t head = unit / blocks;
-  AttentionBlock b;
-  b.batch = head / p.heads;
-  b.head = head % p.heads;
-  b.query = unit % blocks * kAttentionQueries;
-  b.queries = min(kAttentionQueries, p.queries - b.query);
-  b.lanes = attention_lanes(b.queries);
-  const int64_t key_head = b.head / (p.heads / p.key_heads);
-  const int64_t e = p.width;
-  const int64_t f = p.value_width;
+  AttentionBlock block;
+  block.batch = head / p.heads;
+  block.head = head % p.heads;
+  block.query = unit % blocks * kAttentionQueries;
+  block.queries = min(kAttentionQueries, p.queries - block.query);
+  block.lanes = attention_lanes(block.queries);
+  const int64_t key_head = block.head / (p.heads / p.key_heads);
+  const int64_t width = p.width;
+  const int64_t value_width = p.value_width;
   const int64_t keys = min(kAttentionKeys, p.keys);
-  const int64_t end = p.causal ? min(p.keys, b.query + b.queries) : p.keys;
+  const int64_t end = p.causal ? min(p.keys, block.query + block.queries) : p.keys;
   Scratch<T> room = {memory};
-  T* s = room.take(keys * b.lanes);
-  T* spare = room.take(keys * b.lanes);
-  T* q = room.take(e * b.lanes);
-  T* k = room.take(keys * e);
-  T* v = room.take(keys * f);
-  T* acc = room.take(b.lanes * max(e, f));
-  T* fresh = room.take(b.lanes * max(e, f));
+  T* s = room.take(keys * block.lanes);
+  T* spare = room.take(keys * block.lanes);
+  T* q = room.take(width * block.lanes);
+  T* k = room.take(keys * width);
+  T* v = room.take(keys * value_width);
+  T* acc = room.take(block.lanes * max(width, value_width));
+  T* fresh = room.take(block.lanes * max(width, value_width));
   OnlineSoftmax<T> r;
-  for (int64_t j = 0; j < b.lanes; j++) {
+  for (int64_t j = 0; j < block.lanes; j++) {
     r.maximum[j] = kMinusInfinity<T>;
     r.sum[j] = 0;
   }
-  attention_transpose_scaled(
-      q,
-      attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, acc),
-      b.queries, b.lanes, e, T(p.scale));
-  for (b.key = 0; b.key < end; b.key += kAttentionKeys) {
-    b.keys = min(kAttentionKeys, end - b.key);
-    const T* keys_here =
-        attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, k);
-    attention_scores(p, b, s, keys_here, q, spare);
-    add_scores(r, s, b.keys, b.lanes);
-    for (int64_t j = 0; p.drop && j < b.queries; j++) {
+  attention_transpose_scaled(q,
+                             attention_rows(rows_at(p.q, block.batch, block.head, block.query),
+                                            p.q.row, block.queries, width, p.dtype, acc),
+                             block.queries, block.lanes, width, T(p.scale));
+  for (block.key = 0; block.key < end; block.key += kAttentionKeys) {
+    block.keys = min(kAttentionKeys, end - block.key);
+    const T* keys_here = attention_rows(rows_at(p.k, block.batch, key_head, block.key), p.k.row,
+                                        block.keys, width, p.dtype, k);
+    attention_scores(p, block, s, keys_here, q, spare);
+    add_scores(r, s, block.keys, block.lanes);
+    for (int64_t j = 0; p.drop && j < block.queries; j++) {
       alignas(64) T factor[kAttentionKeys];
-      attention_dropout_factors(p, b, j, factor);
-      for (int64_t i = 0; i < b.keys; i++) s[i * b.lanes + j] *= factor[i];
+      attention_dropout_factors(p, block, j, factor);
+      for (int64_t i = 0; i < block.keys; i++) s[i * block.lanes + j] *= factor[i];
     }
-    const T* values =
-        attention_rows(rows_at(p.v, b.batch, key_head, b.key), p.v.row, b.keys, f, p.dtype, v);
-    attention_multiply(b.key ? fresh : acc, s, 1, b.lanes, values, b.queries, f, b.keys, false);
-    if (b.key) rescale_and_add(acc, fresh, r.rescale, b.queries, f);
+    const T* values = attention_rows(rows_at(p.v, block.batch, key_head, block.key), p.v.row,
+                                     block.keys, value_width, p.dtype, v);
+    attention_multiply(block.key ? fresh : acc, s, 1, block.lanes, values, block.queries,
+                       value_width, block.keys, false);
+    if (block.key) rescale_and_add(acc, fresh, r.rescale, block.queries, value_width);
   }
-  T* lse = reinterpret_cast<T*>(p.lse) + head * p.queries + b.query;
-  for (int64_t j = 0; j < b.queries; j++) {
+  T* lse = reinterpret_cast<T*>(p.lse) + head * p.queries + block.query;
+  for (int64_t j = 0; j < block.queries; j++) {
     const T share = r.sum[j] == 0 ? T(0) : T(1) / r.sum[j];
-    for (int64_t d = 0; d < f; d++) acc[j * f + d] = end > 0 ? acc[j * f + d] * share : T(0);
-    attention_store(rows_at(p.out, b.batch, b.head, b.query + j), acc + j * f, f, p.dtype);
+    for (int64_t d = 0; d < value_width; d++)
+      acc[j * value_width + d] = end > 0 ? acc[j * value_width + d] * share : T(0);
+    attention_store(rows_at(p.out, block.batch, block.head, block.query + j), acc + j * value_width,
+                    value_width, p.dtype);
     lse[j] = r.sum[j] == 0 ? kMinusInfinity<T> : r.maximum[j] + math::log(r.sum[j]);
   }
 }

@@ -14,29 +14,30 @@ template <class T> struct Parts {
 
 // For a block that holds all keys: divides the probabilities by their sum, which the rounding of a
 // large log-sum-exp moves away from 1.
-template <class T> TT_INLINE void normalise(const AttentionBlock& b, T* s, T* sums) {
-  for (int64_t j = 0; j < b.lanes; j++) sums[j] = sums[j] > 0 ? 1 / sums[j] : T(0);
-  for (int64_t i = 0; i < b.keys; i++)
-    for (int64_t j = 0; j < b.lanes; j++) s[i * b.lanes + j] *= sums[j];
+template <class T> TT_INLINE void normalise(const AttentionBlock& block, T* s, T* sums) {
+  for (int64_t j = 0; j < block.lanes; j++) sums[j] = sums[j] > 0 ? 1 / sums[j] : T(0);
+  for (int64_t i = 0; i < block.keys; i++)
+    for (int64_t j = 0; j < block.lanes; j++) s[i * block.lanes + j] *= sums[j];
 }
 
 // ds = s (ds - delta). With dropout, ds holds the gradients of the probabilities that were kept,
 // and s becomes those. In a block that holds all keys delta is computed as the sum of s * ds, whose
 // rounding errors cancel.
-template <class T> TT_INLINE void score_gradients(const AttentionPlan& p, const AttentionBlock& b,
-                                                  T* s, T* ds, T* delta) {
-  const bool whole = b.keys == p.keys;
+template <class T> TT_INLINE void score_gradients(const AttentionPlan& p,
+                                                  const AttentionBlock& block, T* s, T* ds,
+                                                  T* delta) {
+  const bool whole = block.keys == p.keys;
   if (p.drop) {
-    for (int64_t j = 0; j < b.queries; j++) {
+    for (int64_t j = 0; j < block.queries; j++) {
       alignas(64) T factor[kAttentionKeys];
-      attention_dropout_factors(p, b, j, factor);
+      attention_dropout_factors(p, block, j, factor);
       T sum = 0;
-      for (int64_t i = 0; i < b.keys; i++)
-        sum += s[i * b.lanes + j] * (ds[i * b.lanes + j] *= factor[i]);
+      for (int64_t i = 0; i < block.keys; i++)
+        sum += s[i * block.lanes + j] * (ds[i * block.lanes + j] *= factor[i]);
       if (whole) delta[j] = sum;
-      for (int64_t i = 0; i < b.keys; i++) {
-        T& probability = s[i * b.lanes + j];
-        T& gradient = ds[i * b.lanes + j];
+      for (int64_t i = 0; i < block.keys; i++) {
+        T& probability = s[i * block.lanes + j];
+        T& gradient = ds[i * block.lanes + j];
         gradient = probability * (gradient - delta[j]);
         probability *= factor[i];
       }
@@ -44,47 +45,51 @@ template <class T> TT_INLINE void score_gradients(const AttentionPlan& p, const 
     return;
   }
   if (whole) {
-    for (int64_t j = 0; j < b.lanes; j++) delta[j] = 0;
-    for (int64_t i = 0; i < b.keys; i++)
-      for (int64_t j = 0; j < b.lanes; j++) delta[j] += s[i * b.lanes + j] * ds[i * b.lanes + j];
+    for (int64_t j = 0; j < block.lanes; j++) delta[j] = 0;
+    for (int64_t i = 0; i < block.keys; i++)
+      for (int64_t j = 0; j < block.lanes; j++)
+        delta[j] += s[i * block.lanes + j] * ds[i * block.lanes + j];
   }
-  for (int64_t i = 0; i < b.keys; i++)
-    for (int64_t j = 0; j < b.lanes; j++)
-      ds[i * b.lanes + j] = s[i * b.lanes + j] * (ds[i * b.lanes + j] - delta[j]);
+  for (int64_t i = 0; i < block.keys; i++)
+    for (int64_t j = 0; j < block.lanes; j++)
+      ds[i * block.lanes + j] = s[i * block.lanes + j] * (ds[i * block.lanes + j] - delta[j]);
 }
 
-template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b,
+template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& block,
                                                const Parts<T>& w, const T* k, const T* v,
                                                bool of_keys, bool of_queries) {
-  const int64_t e = p.width;
-  const int64_t f = p.value_width;
-  const int64_t row = (b.batch * p.heads + b.head) * p.queries + b.query;
+  const int64_t width = p.width;
+  const int64_t value_width = p.value_width;
+  const int64_t row = (block.batch * p.heads + block.head) * p.queries + block.query;
   alignas(64) T shift[kAttentionQueries];
   alignas(64) T delta[kAttentionQueries];
   alignas(64) T sums[kAttentionQueries] = {};
-  for (int64_t j = 0; j < b.lanes; j++) {
-    const T lse = j < b.queries ? reinterpret_cast<const T*>(p.lse)[row + j] : kMinusInfinity<T>;
+  for (int64_t j = 0; j < block.lanes; j++) {
+    const T lse =
+        j < block.queries ? reinterpret_cast<const T*>(p.lse)[row + j] : kMinusInfinity<T>;
     // A query without keys: the shift is infinite, so that all probabilities are 0.
     shift[j] = lse == kMinusInfinity<T> ? -kMinusInfinity<T> : lse;
-    delta[j] = j < b.queries ? reinterpret_cast<const T*>(p.delta)[row + j] : T(0);
+    delta[j] = j < block.queries ? reinterpret_cast<const T*>(p.delta)[row + j] : T(0);
   }
-  const T* q =
-      attention_rows(rows_at(p.q, b.batch, b.head, b.query), p.q.row, b.queries, e, p.dtype, w.q);
-  const T* g = attention_rows(rows_at(p.grad, b.batch, b.head, b.query), p.grad.row, b.queries, f,
-                              p.dtype, w.g);
-  attention_transpose_scaled(w.q_transposed, q, b.queries, b.lanes, e, T(p.scale));
-  attention_transpose_scaled(w.grad_transposed, g, b.queries, b.lanes, f, T(1));
-  attention_scores(p, b, w.s, k, w.q_transposed, w.ds);
-  exp_block(w.s, shift, sums, b.keys, b.lanes);
-  if (b.keys == p.keys) normalise(b, w.s, sums);
-  attention_multiply(w.ds, v, f, 1, w.grad_transposed, b.keys, b.lanes, f, false);
-  score_gradients(p, b, w.s, w.ds, delta);
+  const T* q = attention_rows(rows_at(p.q, block.batch, block.head, block.query), p.q.row,
+                              block.queries, width, p.dtype, w.q);
+  const T* g = attention_rows(rows_at(p.grad, block.batch, block.head, block.query), p.grad.row,
+                              block.queries, value_width, p.dtype, w.g);
+  attention_transpose_scaled(w.q_transposed, q, block.queries, block.lanes, width, T(p.scale));
+  attention_transpose_scaled(w.grad_transposed, g, block.queries, block.lanes, value_width, T(1));
+  attention_scores(p, block, w.s, k, w.q_transposed, w.ds);
+  exp_block(w.s, shift, sums, block.keys, block.lanes);
+  if (block.keys == p.keys) normalise(block, w.s, sums);
+  attention_multiply(w.ds, v, value_width, 1, w.grad_transposed, block.keys, block.lanes,
+                     value_width, false);
+  score_gradients(p, block, w.s, w.ds, delta);
   if (of_keys) {
-    attention_multiply(w.dv, w.s, b.lanes, 1, g, b.keys, f, b.queries, true);
-    attention_multiply(w.dk, w.ds, b.lanes, 1, q, b.keys, e, b.queries, true);
+    attention_multiply(w.dv, w.s, block.lanes, 1, g, block.keys, value_width, block.queries, true);
+    attention_multiply(w.dk, w.ds, block.lanes, 1, q, block.keys, width, block.queries, true);
   }
-  T* dq = reinterpret_cast<T*>(p.dq) + row * e;
-  if (of_queries) attention_multiply(dq, w.ds, 1, b.lanes, k, b.queries, e, b.keys, true);
+  T* dq = reinterpret_cast<T*>(p.dq) + row * width;
+  if (of_queries)
+    attention_multiply(dq, w.ds, 1, block.lanes, k, block.queries, width, block.keys, true);
 }
 
 // Computes delta of queries [from, to) of a head and clears their dq.
@@ -92,14 +97,14 @@ template <class T> TT_INLINE void prepare_queries(const AttentionPlan& p, int64_
                                                   int64_t head, int64_t from, int64_t to,
                                                   const Parts<T>& w) {
   const int64_t row = (batch * p.heads + head) * p.queries;
-  const int64_t f = p.value_width;
-  const int64_t run = f * int64_t(sizeof(T));
+  const int64_t value_width = p.value_width;
+  const int64_t run = value_width * int64_t(sizeof(T));
   for (int64_t i = from; i < to; i++) {
     T sum = 0;
-    const T* g = attention_rows(rows_at(p.grad, batch, head, i), run, 1, f, p.dtype, w.g);
-    const T* o =
-        attention_rows(rows_at(p.out, batch, head, i), run, 1, f, p.dtype, w.grad_transposed);
-    for (int64_t d = 0; d < f; d++) sum += g[d] * o[d];
+    const T* g = attention_rows(rows_at(p.grad, batch, head, i), run, 1, value_width, p.dtype, w.g);
+    const T* o = attention_rows(rows_at(p.out, batch, head, i), run, 1, value_width, p.dtype,
+                                w.grad_transposed);
+    for (int64_t d = 0; d < value_width; d++) sum += g[d] * o[d];
     reinterpret_cast<T*>(p.delta)[row + i] = sum;
   }
   if (to > from && p.width)
@@ -114,26 +119,26 @@ template <class T> TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t
 template <class T> TT_INLINE Parts<T> scratch_of(const AttentionPlan& p, char* memory) {
   const int64_t keys = min(kAttentionKeys, p.keys);
   const int64_t lanes = min(kAttentionQueries, attention_lanes(p.queries));
-  const int64_t e = p.width, f = p.value_width;
+  const int64_t width = p.width, value_width = p.value_width;
   Scratch<T> room = {memory};
   Parts<T> w;
   w.s = room.take(keys * lanes);
   w.ds = room.take(keys * lanes);
-  w.q_transposed = room.take(e * lanes);
-  w.grad_transposed = room.take(f * lanes);
-  w.q = room.take(e * lanes);
-  w.g = room.take(f * lanes);
-  w.k = room.take(keys * e);
-  w.v = room.take(keys * f);
-  w.dk = room.take(keys * e);
-  w.dv = room.take(keys * f);
+  w.q_transposed = room.take(width * lanes);
+  w.grad_transposed = room.take(value_width * lanes);
+  w.q = room.take(width * lanes);
+  w.g = room.take(value_width * lanes);
+  w.k = room.take(keys * width);
+  w.v = room.take(keys * value_width);
+  w.dk = room.take(keys * width);
+  w.dv = room.take(keys * value_width);
   return w;
 }
 
-TT_INLINE void set_queries(const AttentionPlan& p, AttentionBlock& b, int64_t query) {
-  b.query = query;
-  b.queries = min(kAttentionQueries, p.queries - query);
-  b.lanes = attention_lanes(b.queries);
+TT_INLINE void set_queries(const AttentionPlan& p, AttentionBlock& block, int64_t query) {
+  block.query = query;
+  block.queries = min(kAttentionQueries, p.queries - query);
+  block.lanes = attention_lanes(block.queries);
 }
 
 // Computes dk and dv of a block of keys from all queries of the heads that read it and, if
@@ -142,25 +147,27 @@ template <class T> TT_NOINLINE void key_block_gradients(const AttentionPlan& p, 
                                                         int64_t key_head, int64_t key,
                                                         const Parts<T>& w, bool of_queries) {
   const int64_t group = p.heads / p.key_heads;
-  const int64_t e = p.width;
-  const int64_t f = p.value_width;
-  AttentionBlock b;
-  b.batch = batch;
-  b.key = key;
-  b.keys = min(kAttentionKeys, p.keys - key);
-  const T* k = attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, b.keys, e, p.dtype, w.k);
-  const T* v = attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, b.keys, f, p.dtype, w.v);
-  __builtin_memset(w.dk, 0, size_t(b.keys * e) * sizeof(T));
-  __builtin_memset(w.dv, 0, size_t(b.keys * f) * sizeof(T));
+  const int64_t width = p.width;
+  const int64_t value_width = p.value_width;
+  AttentionBlock block;
+  block.batch = batch;
+  block.key = key;
+  block.keys = min(kAttentionKeys, p.keys - key);
+  const T* k =
+      attention_rows(rows_at(p.k, batch, key_head, key), p.k.row, block.keys, width, p.dtype, w.k);
+  const T* v = attention_rows(rows_at(p.v, batch, key_head, key), p.v.row, block.keys, value_width,
+                              p.dtype, w.v);
+  __builtin_memset(w.dk, 0, size_t(block.keys * width) * sizeof(T));
+  __builtin_memset(w.dv, 0, size_t(block.keys * value_width) * sizeof(T));
   const int64_t first = p.causal ? key / kAttentionQueries * kAttentionQueries : 0;
-  for (b.head = key_head * group; b.head < (key_head + 1) * group; b.head++)
+  for (block.head = key_head * group; block.head < (key_head + 1) * group; block.head++)
     for (int64_t query = first; query < p.queries; query += kAttentionQueries) {
-      set_queries(p, b, query);
-      block_pair(p, b, w, k, v, true, of_queries);
+      set_queries(p, block, query);
+      block_pair(p, block, w, k, v, true, of_queries);
     }
   const int64_t at = (batch * p.key_heads + key_head) * p.keys + key;
-  scale_to(reinterpret_cast<T*>(p.dk) + at * e, w.dk, T(p.scale), b.keys * e);
-  scale_to(reinterpret_cast<T*>(p.dv) + at * f, w.dv, T(1), b.keys * f);
+  scale_to(reinterpret_cast<T*>(p.dk) + at * width, w.dk, T(p.scale), block.keys * width);
+  scale_to(reinterpret_cast<T*>(p.dv) + at * value_width, w.dv, T(1), block.keys * value_width);
 }
 
 template <class T>
@@ -181,25 +188,25 @@ template <class T>
 TT_NOINLINE void query_block_gradients(const AttentionPlan& p, int64_t unit, const Parts<T>& w) {
   const int64_t blocks = attention_query_blocks(p);
   const int64_t head = unit / blocks;
-  const int64_t e = p.width;
-  const int64_t f = p.value_width;
-  AttentionBlock b;
-  b.batch = head / p.heads;
-  b.head = head % p.heads;
-  set_queries(p, b, unit % blocks * kAttentionQueries);
-  prepare_queries(p, b.batch, b.head, b.query, b.query + b.queries, w);
-  const int64_t key_head = b.head / (p.heads / p.key_heads);
-  const int64_t end = p.causal ? min(p.keys, b.query + b.queries) : p.keys;
-  for (b.key = 0; b.key < end; b.key += kAttentionKeys) {
-    b.keys = min(kAttentionKeys, p.keys - b.key);
-    const T* k =
-        attention_rows(rows_at(p.k, b.batch, key_head, b.key), p.k.row, b.keys, e, p.dtype, w.k);
-    const T* v =
-        attention_rows(rows_at(p.v, b.batch, key_head, b.key), p.v.row, b.keys, f, p.dtype, w.v);
-    block_pair(p, b, w, k, v, false, true);
+  const int64_t width = p.width;
+  const int64_t value_width = p.value_width;
+  AttentionBlock block;
+  block.batch = head / p.heads;
+  block.head = head % p.heads;
+  set_queries(p, block, unit % blocks * kAttentionQueries);
+  prepare_queries(p, block.batch, block.head, block.query, block.query + block.queries, w);
+  const int64_t key_head = block.head / (p.heads / p.key_heads);
+  const int64_t end = p.causal ? min(p.keys, block.query + block.queries) : p.keys;
+  for (block.key = 0; block.key < end; block.key += kAttentionKeys) {
+    block.keys = min(kAttentionKeys, p.keys - block.key);
+    const T* k = attention_rows(rows_at(p.k, block.batch, key_head, block.key), p.k.row, block.keys,
+                                width, p.dtype, w.k);
+    const T* v = attention_rows(rows_at(p.v, block.batch, key_head, block.key), p.v.row, block.keys,
+                                value_width, p.dtype, w.v);
+    block_pair(p, block, w, k, v, false, true);
   }
-  T* dq = reinterpret_cast<T*>(p.dq) + (head * p.queries + b.query) * e;
-  scale_to(dq, dq, T(p.scale), b.queries * e);
+  T* dq = reinterpret_cast<T*>(p.dq) + (head * p.queries + block.query) * width;
+  scale_to(dq, dq, T(p.scale), block.queries * width);
 }
 
 template <class T> inline int32_t run_backward(const AttentionPlan& p, int64_t begin, int64_t end) {

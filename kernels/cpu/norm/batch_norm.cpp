@@ -20,20 +20,20 @@ template <class T> TT_INLINE T at(const char* p, int64_t i) {
   return reinterpret_cast<const T*>(p)[i];
 }
 
-// Adds g to *a and g (x - mean) to *b, element i to lane i % 64.
-template <class T>
-TT_NOINLINE void add_pairs(RowSum<T>* a, RowSum<T>* b, const T* g, const T* x, T mean, int64_t n) {
+// Adds g to *sum_g and g (x - mean) to *sum_gx, element i to lane i % 64.
+template <class T> TT_NOINLINE void add_pairs(RowSum<T>* sum_g, RowSum<T>* sum_gx, const T* g,
+                                              const T* x, T mean, int64_t n) {
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
     TT_VECTORIZE
     for (int l = 0; l < 64; l++) {
-      a->lane[l] += g[i + l];
-      b->lane[l] = vfma(g[i + l], x[i + l] - mean, b->lane[l]);
+      sum_g->lane[l] += g[i + l];
+      sum_gx->lane[l] = vfma(g[i + l], x[i + l] - mean, sum_gx->lane[l]);
     }
   }
   for (int l = 0; i < n; i++, l++) {
-    a->lane[l] += g[i];
-    b->lane[l] = vfma(g[i], x[i] - mean, b->lane[l]);
+    sum_g->lane[l] += g[i];
+    sum_gx->lane[l] = vfma(g[i], x[i] - mean, sum_gx->lane[l]);
   }
 }
 
@@ -64,11 +64,11 @@ template <class T> struct PlaneSums {
     *squares = row_total(square);
   }
   void sums(T* sum_g, T* sum_gx) {
-    RowSum<T> a, b;
+    RowSum<T> of_g, of_gx;
     const T mean = at<T>(p.mean, channel);
-    each([&](const T* x, const T* g, int64_t k) { add_pairs(&a, &b, g, x, mean, k); });
-    *sum_g = row_total(a);
-    *sum_gx = row_total(b);
+    each([&](const T* x, const T* g, int64_t k) { add_pairs(&of_g, &of_gx, g, x, mean, k); });
+    *sum_g = row_total(of_g);
+    *sum_gx = row_total(of_gx);
   }
 };
 
@@ -106,15 +106,15 @@ template <class T> struct ColumnSums {
   }
   void sums(T* sum_g, T* sum_gx) {
     for_blocks(p.channels, [&](int64_t c, int64_t k) {
-      T* a = sum_g + c;
-      T* b = sum_gx + c;
+      T* of_g = sum_g + c;
+      T* of_gx = sum_gx + c;
       const T* mean = reinterpret_cast<const T*>(p.mean) + c;
-      for (int64_t j = 0; j < k; j++) a[j] = b[j] = 0;
+      for (int64_t j = 0; j < k; j++) of_g[j] = of_gx[j] = 0;
       each(c, k, [&](const T* x, const T* g) TT_INLINE_LAMBDA {
         TT_VECTORIZE
         for (int64_t j = 0; j < k; j++) {
-          a[j] += g[j];
-          b[j] = vfma(g[j], x[j] - mean[j], b[j]);
+          of_g[j] += g[j];
+          of_gx[j] = vfma(g[j], x[j] - mean[j], of_gx[j]);
         }
       });
     });
@@ -164,15 +164,15 @@ template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   out[2 * p.channels] = T(variance);
 }
 template <class T> inline void join_sums(const ChannelSumPlan& p, int64_t c) {
-  double a = 0, b = 0;
+  double sum_g = 0, sum_gx = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
-    a += double(part[0]);
-    b += double(part[p.channels]);
+    sum_g += double(part[0]);
+    sum_gx += double(part[p.channels]);
   }
   T* out = reinterpret_cast<T*>(p.out) + c;
-  out[0] = T(a);
-  out[p.channels] = T(b * double(at<T>(p.rstd, c)));
+  out[0] = T(sum_g);
+  out[p.channels] = T(sum_gx * double(at<T>(p.rstd, c)));
 }
 
 template <class T>
@@ -182,7 +182,7 @@ inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end
       partial<T>(p, u);
       continue;
     }
-    const int64_t last = (u + 1) * kChannelTile < p.channels ? (u + 1) * kChannelTile : p.channels;
+    const int64_t last = min((u + 1) * kChannelTile, p.channels);
     for (int64_t c = u * kChannelTile; c < last; c++) {
       if (p.g) join_sums<T>(p, c);
       else join_stats<T>(p, c);
@@ -191,12 +191,12 @@ inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end
   return TT_OK;
 }
 
-// ---- channel_affine: y = (x - mean) a + (g - g_mean) b + shift ----
+// ---- channel_affine: y = (x - mean) x_scale + (g - g_mean) g_scale + shift ----
 // Forward: g is NULL. Backward: with sums, x and g count; without (statistics are constants), only
 // g.
 
 template <class T> struct Coefficients {
-  T mean, a, g_mean, b, shift;
+  T mean, x_scale, g_mean, g_scale, shift;
 
   TT_INLINE Coefficients() {}
   TT_INLINE Coefficients(const ChannelAffinePlan& p, int64_t c) {
@@ -204,17 +204,17 @@ template <class T> struct Coefficients {
     const T w = p.weight ? load_one<T>(p.weight + c * item, p.weight_dtype) : T(1);
     const T scale = at<T>(p.rstd, c) * w;
     mean = at<T>(p.mean, c);
-    a = scale;
-    b = 0;
+    x_scale = scale;
+    g_scale = 0;
     g_mean = 0;
     shift = p.bias ? load_one<T>(p.bias + c * item, p.weight_dtype) : T(0);
     if (!p.g) return;
-    a = 0;
-    b = scale;
+    x_scale = 0;
+    g_scale = scale;
     if (!p.sums) return;
     const T n = T(p.outer) * T(p.inner);
     g_mean = at<T>(p.sums, c) / n;
-    a = -scale * at<T>(p.rstd, c) * (at<T>(p.sums, p.channels + c) / n);
+    x_scale = -scale * at<T>(p.rstd, c) * (at<T>(p.sums, p.channels + c) / n);
   }
 };
 
@@ -223,16 +223,17 @@ template <class T> TT_NOINLINE void affine_plane(T* TT_RESTRICT y, const T* TT_R
                                                  int64_t n) {
   if (g) {
     TT_VECTORIZE
-    for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - k.mean, k.a, (g[i] - k.g_mean) * k.b);
+    for (int64_t i = 0; i < n; i++)
+      y[i] = vfma(x[i] - k.mean, k.x_scale, (g[i] - k.g_mean) * k.g_scale);
   } else {
     TT_VECTORIZE
-    for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - k.mean, k.a, k.shift);
+    for (int64_t i = 0; i < n; i++) y[i] = vfma(x[i] - k.mean, k.x_scale, k.shift);
   }
 }
 template <class T>
-TT_NOINLINE void scale_plane(T* TT_RESTRICT y, const T* TT_RESTRICT g, T b, int64_t n) {
+TT_NOINLINE void scale_plane(T* TT_RESTRICT y, const T* TT_RESTRICT g, T factor, int64_t n) {
   TT_VECTORIZE
-  for (int64_t i = 0; i < n; i++) y[i] = g[i] * b;
+  for (int64_t i = 0; i < n; i++) y[i] = g[i] * factor;
 }
 
 template <class T>
@@ -249,7 +250,7 @@ inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end
     const RowOut<T> y{p.y + start, p.dtype};
     for_blocks(min(p.inner - first, p.part), [&](int64_t i, int64_t n) {
       T* d = y.at(i, ys);
-      if (p.g && !p.sums) scale_plane(d, g.get(i, n, gs), k.b, n);
+      if (p.g && !p.sums) scale_plane(d, g.get(i, n, gs), k.g_scale, n);
       else affine_plane(d, x.get(i, n, xs), p.g ? g.get(i, n, gs) : nullptr, k, n);
       y.put(i, n, d);
     });
@@ -257,16 +258,16 @@ inline void affine_planes(const ChannelAffinePlan& p, int64_t begin, int64_t end
 }
 
 template <class T> struct ColumnCoefficients {
-  alignas(64) T mean[kChannelTile], a[kChannelTile], g_mean[kChannelTile], b[kChannelTile],
-      shift[kChannelTile];
+  alignas(64) T mean[kChannelTile], x_scale[kChannelTile], g_mean[kChannelTile],
+      g_scale[kChannelTile], shift[kChannelTile];
 
   TT_NOINLINE void fill(const ChannelAffinePlan& p, int64_t c, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
       const Coefficients<T> k(p, c + j);
       mean[j] = k.mean;
-      a[j] = k.a;
+      x_scale[j] = k.x_scale;
       g_mean[j] = k.g_mean;
-      b[j] = k.b;
+      g_scale[j] = k.g_scale;
       shift[j] = k.shift;
     }
   }
@@ -274,13 +275,14 @@ template <class T> struct ColumnCoefficients {
                        int64_t n) const {
     if (!g) {
       TT_VECTORIZE
-      for (int64_t j = 0; j < n; j++) y[j] = vfma(x[j] - mean[j], a[j], shift[j]);
+      for (int64_t j = 0; j < n; j++) y[j] = vfma(x[j] - mean[j], x_scale[j], shift[j]);
     } else if (slope) {
       TT_VECTORIZE
-      for (int64_t j = 0; j < n; j++) y[j] = vfma(x[j] - mean[j], a[j], (g[j] - g_mean[j]) * b[j]);
+      for (int64_t j = 0; j < n; j++)
+        y[j] = vfma(x[j] - mean[j], x_scale[j], (g[j] - g_mean[j]) * g_scale[j]);
     } else {
       TT_VECTORIZE
-      for (int64_t j = 0; j < n; j++) y[j] = g[j] * b[j];
+      for (int64_t j = 0; j < n; j++) y[j] = g[j] * g_scale[j];
     }
   }
 };
