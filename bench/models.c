@@ -18,6 +18,7 @@ struct model {
   block blocks[BLOCKS];
   tt_tensor *x, *y;
   tt_optimizer* opt;
+  tt_compiled* compiled;
   tt_tensor* params[MAX_PARAMS];
   int64_t n_params;
 };
@@ -229,7 +230,7 @@ static tt_status loss_of(tt_ctx* c, model* m, tt_tensor** loss) {
   return tt_module_forward(c, m->loss, pair, 2, loss, 1, &n);
 }
 
-static tt_status step(tt_ctx* c, model* m) {
+static tt_status step(tt_ctx* c, model* m, tt_tensor** out) {
   tt_tensor* loss;
   if (m->mode == MODEL_FORWARD) {
     int32_t before;
@@ -240,12 +241,40 @@ static tt_status step(tt_ctx* c, model* m) {
   if (m->opt) TRY(tt_optim_zero_grad(c, m->opt, 1));
   TRY(loss_of(c, m, &loss));
   TRY(tt_backward(c, loss, NULL));
-  return m->opt ? tt_optim_step(c, m->opt) : TT_OK;
+  if (m->opt) TRY(tt_optim_step(c, m->opt));
+  return out ? tt_detach(c, loss, out) : TT_OK;
 }
 
 int model_run(tt_ctx* c, model* m) {
   if (tt_scope_push(c)) return -1;
-  const tt_status s = step(c, m);
+  const tt_status s = step(c, m, NULL);
   if (s != TT_OK) fprintf(stderr, "model: %s\n", tt_ctx_error(c)->message);
   return tt_scope_pop(c, NULL, 0) || s ? -1 : 0;
+}
+
+/* Its inputs are the model's. */
+static tt_status recorded_step(void* user, tt_ctx* c, const tt_tensor* const* in, int64_t n,
+                               tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  tt_tensor* loss = NULL;
+  (void)in;
+  (void)n;
+  (void)cap;
+  *n_outs = 0;
+  TRY(tt_scope_push(c));
+  const tt_status s = step(c, user, &loss);
+  TRY(tt_scope_pop(c, &loss, s == TT_OK));
+  if (s != TT_OK) return s;
+  outs[0] = loss;
+  *n_outs = 1;
+  return TT_OK;
+}
+int model_run_compiled(tt_ctx* c, model* m) {
+  const tt_tensor* const in[2] = {m->x, m->y};
+  tt_tensor* loss = NULL;
+  int64_t n;
+  if (!m->compiled && tt_compile(c, recorded_step, m, NULL, NULL, &m->compiled)) return -1;
+  const tt_status s = tt_compiled_call(c, m->compiled, in, 2, &loss, 1, &n);
+  if (s != TT_OK) fprintf(stderr, "model: %s\n", tt_ctx_error(c)->message);
+  tt_tensor_release(loss);
+  return s == TT_OK ? 0 : -1;
 }

@@ -10,5 +10,7 @@ enum { MODEL_FORWARD, MODEL_SGD, MODEL_ADAM };
 model* model_new(tt_ctx* c, const char* net, int mode);
 /* A forward or a whole training step (mha: backward too unless MODEL_FORWARD). 0 or -1. */
 int model_run(tt_ctx* c, model* m);
+/* The same as a compiled function of the model's input and target. */
+int model_run_compiled(tt_ctx* c, model* m);
 
 #endif

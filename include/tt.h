@@ -1911,6 +1911,67 @@ tt_status tt_plan_run_for(tt_ctx *c, tt_plan *p, int64_t ns, int32_t *done);
 void tt_plan_retain(tt_plan *p);
 void tt_plan_release(tt_plan *p);
 
+/* ---- compiled functions ----
+   A compiled function runs a function of the application once and records it; later calls with
+   inputs alike replay the record: no dispatch, and the bits that the function gives. It may be a
+   whole training step: forward, backward, clipping, the optimizer's step. A record is for inputs of
+   the same shapes, strides, dtypes and devices that need gradients or not as then, for the same
+   grad mode, autocast and default dtype, for modules in the same mode (training or evaluation), and
+   for parameters that have a gradient or not as then. Other inputs make another record.
+
+   What a record does not do: it computes with tensors only. Numbers that the function reads from
+   tensors, files or clocks, printing and other effects on the application happen in recorded calls
+   only; a function that reads elements of tensors on the host is not recorded. Learning rates and
+   counts of optimizers are asked for anew in each call; schedulers belong outside. */
+
+typedef struct tt_compiled tt_compiled;
+
+/* Options of tt_compile. */
+typedef struct tt_compile_opts {
+  uint64_t set;
+  int64_t limit; /* most records; a call that finds none of them and no room runs the function.
+                    default: 8 */
+} tt_compile_opts;
+#define TT_COMPILE_LIMIT (UINT64_C(1) << 0)
+
+/* Makes a compiled function. It runs nothing yet.
+   @null drop: nothing; user must outlive the compiled function
+   @null opts: the defaults */
+tt_status tt_compile(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+                     const tt_compile_opts *opts, tt_compiled **out);
+
+/* Calls a compiled function. The results are the caller's, as those of operators: a result that is
+   an input, a parameter or a view of one shares its memory, others have memory of their own.
+   Gradients that the function leaves in leaves share the record's memory, which its next call
+   overwrites.
+   The function itself runs, unrecorded, if no record is possible: inputs share memory with each
+   other or with state of a record, a result needs a gradient, a capture, vmap or trace is on, or
+   another thread is in a call of this compiled function; tt_compiled_get_info says why.
+   A call with cap too small fails with TT_BUFFER_TOO_SMALL, and *n_outs is the number of results;
+   one with a record has computed nothing then. Where an index is out of range, a call fails as the
+   operator does; parameters may be half written. */
+tt_status tt_compiled_call(tt_ctx *c, tt_compiled *f, const tt_tensor *const *inputs, int64_t n,
+                           tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* What a compiled function has done. */
+typedef struct tt_compiled_info {
+  int64_t n_records; /* that can be replayed */
+  int64_t n_replays; /* calls that replayed one */
+  int64_t n_runs;    /* calls that ran the function */
+  const char *reason; /* why the last such call was not recorded; NULL: it was. Borrowed until the
+                         next call */
+} tt_compiled_info;
+
+/* Describes a compiled function. */
+tt_status tt_compiled_get_info(tt_ctx *c, const tt_compiled *f, tt_compiled_info *out);
+
+/* Drops the records; later calls make new ones. */
+tt_status tt_compiled_reset(tt_ctx *c, tt_compiled *f);
+
+/* Adds and drops a reference. */
+void tt_compiled_retain(tt_compiled *f);
+void tt_compiled_release(tt_compiled *f);
+
 /* ---- profiler and dispatch trace ---- */
 
 /* The calls of one operator. */

@@ -323,6 +323,7 @@ ARG_TYPES = {
     "Tensor!?": "kOptTensor",
     "Tensor[]": "kTensorList",
     "Tensor?[]": "kOptTensorList",
+    "Tensor![]": "kTensorList",
     "Scalar": "kScalar",
     "Scalar?": "kOptScalar",
     "Float": "kFloat",
@@ -349,6 +350,7 @@ ARG_TYPES = {
     "Generator": "kGenerator",
     "Str": "kStr",
     "Rng": "kRng",
+    "Object": "kObject",
 }
 
 
@@ -377,7 +379,7 @@ def arg_table(op, v):
     args = []
     for i, a in enumerate(op.args):
         kind = "kEnum" if a.enum else ARG_TYPES[a.type]
-        mutates = a.type in ("Tensor!", "Tensor!?") or (v == "_" and i == 0)
+        mutates = a.type in ("Tensor!", "Tensor!?", "Tensor![]") or (v == "_" and i == 0)
         args.append(
             f'{{"{a.name}", ArgType::{kind}, {str(mutates).lower()}, {str(a.default is not None).lower()}{default_info(a)}}}'
         )

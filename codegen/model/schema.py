@@ -42,6 +42,7 @@ CPP_TYPES = {
     "Generator": "Generator*",
     "Str": "Str",
     "Rng": "const Rng&",
+    "Object": "Object&",
     # of classes (classes.py)
     "Tensor![]": "TensorSpan",
     "Float[]": "Span<const double>",

@@ -62,6 +62,8 @@ KINDS = {
     "tt_stream **": "OutStream",
     "tt_event **": "OutEvent",
     "tt_plan *": "Plan",
+    "tt_compiled *": "Compiled",
+    "tt_compiled **": "OutCompiled",
     "tt_dataset *const *": "Datasets",
     "tt_dataset **": "OutDataset",
     "tt_sampler **": "OutSampler",

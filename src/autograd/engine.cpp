@@ -2,6 +2,7 @@
 
 #include "autograd/hook.h"
 #include "autograd/saved.h"
+#include "core/graph_hooks.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -283,6 +284,7 @@ static void add_into_place(AutogradMeta& m, const Tensor& g, const Tensor& leaf)
 // Moves the gradient in if nobody else holds it, else copies or adds it; with create_graph the sum
 // keeps its own graph.
 static void add_into_grad(AutogradMeta& m, TensorRef g, const Tensor& leaf) {
+  note_grad(leaf, false);
   if (TT_UNLIKELY(m.place) && !grad_mode()) return add_into_place(m, *g, leaf);
   bool sole = grad_mode() || (g->refs == 1 && g->storage->refs == 1 && g->storage->writable &&
                               !g->base && same(g->strides(), leaf.strides()));

@@ -1,5 +1,6 @@
 // State that only differentiable tensors have: gradients, hooks, requires_grad.
 #include "autograd/node.h"
+#include "core/graph_hooks.h"
 
 namespace TT_NS {
 
@@ -54,12 +55,14 @@ TensorRef take_grad(const Lock&, const Tensor& t) {
 }
 
 TensorRef grad_of(const Tensor& t) {
+  note_grad(t, false);
   if (!find_meta(t)) return {};
   Lock lock(shared_lock);
   return TensorRef::share(borrow_grad(lock, t));
 }
 
 void set_grad(const Tensor& t, TensorRef grad) {
+  note_grad(t, true);
   if (!grad && !find_meta(t)) return;
   AutogradMeta& m = autograd_meta(t);
   Lock lock(shared_lock);

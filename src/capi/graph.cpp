@@ -80,9 +80,9 @@ tt_status tt_graph_get_node(tt_ctx* h, const tt_graph* handle, int64_t i, tt_gra
 
 // TT_VAL_… by Value::Kind.
 static constexpr int32_t kTags[] = {
-    TT_VAL_NONE,   TT_VAL_TENSOR, TT_VAL_TENSORS,   TT_VAL_SCALAR, TT_VAL_INT,
-    TT_VAL_FLOAT,  TT_VAL_BOOL,   TT_VAL_INTS,      TT_VAL_STR,    TT_VAL_GENERATOR,
-    TT_VAL_DEVICE, TT_VAL_INDEX,  TT_VAL_GRAPH_DRAW};
+    TT_VAL_NONE,   TT_VAL_TENSOR, TT_VAL_TENSORS,    TT_VAL_SCALAR, TT_VAL_INT,
+    TT_VAL_FLOAT,  TT_VAL_BOOL,   TT_VAL_INTS,       TT_VAL_STR,    TT_VAL_GENERATOR,
+    TT_VAL_DEVICE, TT_VAL_INDEX,  TT_VAL_GRAPH_DRAW, TT_VAL_NONE};
 static_assert(kTags[Value::kRng] == TT_VAL_GRAPH_DRAW);
 
 static tt_graph_arg described(const IrArg& a, const char* name) {

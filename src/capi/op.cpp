@@ -222,6 +222,8 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
       need(a, v, TT_VAL_INT, "an integer");
       s.value = to_value(enum_arg(v.i, a.name, i, a.enumeration));
       return;
+    case ArgType::kObject:
+      fail_arg(TT_INTERNAL, a.name, "{} is internal, applications cannot pass it", a.name);
     case ArgType::kRng:
       fail_arg(TT_INTERNAL, a.name, "{} is random state, which applications cannot pass", a.name);
     default:  // kInt, kDim, kIndex, kMemoryFormat and their optional forms

@@ -8,6 +8,7 @@
 #include "core/event.h"
 #include "core/ext_device.h"
 #include "core/generator.h"
+#include "core/object.h"
 
 namespace TT_NS {
 
@@ -15,6 +16,7 @@ struct OpInfo;
 struct CustomOp;
 struct VmapLevel;
 struct GraphHooks;
+struct DeviceCheck;
 struct Engine;
 class UndoLog;
 
@@ -113,8 +115,12 @@ struct WorkObserver {
   // The running call has filled t, of the CPU, on the host, with numbers that follow from its
   // arguments other than tensors.
   void (*write)(WorkObserver&, const Tensor& t);
-  // The running call fails unless the one int64 of t, which it has just computed, is `good`.
-  void (*check)(WorkObserver&, const Tensor& t, int64_t good);
+  // The running call, whose kernels have computed `found`, is about to fail if that is not what the
+  // check wants. Returns false if kernels do not run, so that nothing is found. May fail.
+  bool (*check)(WorkObserver&, const Tensor& found, const DeviceCheck& check);
+  // Takes the place of fn(object, data of t), which each run of a captured call repeats. NULL: it
+  // runs as ever.
+  void (*call)(WorkObserver&, Object& object, HostFn fn, const Tensor& t);
 };
 
 struct Ctx {
@@ -270,6 +276,12 @@ inline void note_host_read(const Tensor& t) {
 // Called after the host has filled t, so that replays of a captured graph keep the numbers.
 inline void note_host_write(const Tensor& t) {
   if (TT_UNLIKELY(ctx().watched & kWatchWork)) ctx().work->write(*ctx().work, t);
+}
+// Calls fn(object, data of t) in a call and in the replays of a captured one.
+inline void run_on_host(Object& object, HostFn fn, const Tensor& t) {
+  WorkObserver* const work = ctx().watched & kWatchWork ? ctx().work : nullptr;
+  if (TT_UNLIKELY(work && work->call)) return work->call(*work, object, fn, t);
+  fn(object, t.data);
 }
 
 // The scratch memory of a kernel on a device, allocated before any kernel of a call runs. On the

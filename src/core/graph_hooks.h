@@ -1,10 +1,21 @@
 // What a capture or the lowering of a graph (src/graph) does in place of parts of core.
 #pragma once
 
-#include "core/event.h"
-#include "core/generator.h"
+#include "core/ctx.h"
 
 namespace TT_NS {
+
+struct Module;
+
+// Sees what a captured call depends on besides the tensors that its operators read.
+struct CaptureVisitor {
+  // The gradient of a leaf is about to be read or added to; replaces: it is set or dropped.
+  void (*grad)(CaptureVisitor&, const Tensor& leaf, bool replaces);
+  // An operator uses memory from outside for the first time, through t.
+  void (*outside)(CaptureVisitor&, const Tensor& t);
+  // A module is about to be called.
+  void (*module)(CaptureVisitor&, Module& m);
+};
 
 struct GraphHooks : CtxPart {
   // Reserves counters of a generator; reserve(g, counters) does it as ever.
@@ -12,6 +23,16 @@ struct GraphHooks : CtxPart {
   // Sets data and release of a new storage of s.bytes > 0 on the CPU; may fail. NULL: allocated as
   // ever.
   void (*place)(GraphHooks&, Storage& s);
+  CaptureVisitor* visitor;  // NULL: none
 };
+
+inline void note_grad(const Tensor& leaf, bool replaces) {
+  const GraphHooks* hooks = ctx().graph;
+  if (TT_UNLIKELY(hooks && hooks->visitor)) hooks->visitor->grad(*hooks->visitor, leaf, replaces);
+}
+inline void note_module(Module& m) {
+  const GraphHooks* hooks = ctx().graph;
+  if (TT_UNLIKELY(hooks && hooks->visitor)) hooks->visitor->module(*hooks->visitor, m);
+}
 
 }  // namespace TT_NS

@@ -33,7 +33,8 @@ enum Tag : uint32_t {
   kTagWork,
   kTagDdp,
   kTagStream,
-  kTagEvent
+  kTagEvent,
+  kTagCompiled
 };
 
 struct Tensor;

@@ -44,7 +44,8 @@ enum class ArgType : uint8_t {
   kGenerator,
   kStr,
   kEnum,
-  kRng
+  kRng,
+  kObject
 };
 // Default of a missing argument. kNone: an absent value, or the default of the type (dtype, device,
 // generator).

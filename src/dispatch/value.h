@@ -35,7 +35,8 @@ struct Value {
     kGenerator,
     kDevice,
     kIndices,
-    kRng
+    kRng,
+    kObject
   } kind = kNone;
   int64_t n = 0;
   union {
@@ -49,6 +50,7 @@ struct Value {
     Generator* generator;
     const tt_index* indices;
     const Rng* rng;
+    Object* object;
   };
   Value() : i(0) {}
 };
@@ -150,6 +152,12 @@ inline Value to_value(const Rng& r) {
   v.rng = &r;
   return v;
 }
+inline Value to_value(Object& o) {
+  Value v;
+  v.kind = Value::kObject;
+  v.object = &o;
+  return v;
+}
 template <class T> Value to_value(const Opt<T>& o) { return o.has ? to_value(o.value) : Value(); }
 
 // ---- unboxing: the caller has checked the kinds against the schema ----
@@ -207,6 +215,9 @@ template <> struct Unbox<Indices> {
 };
 template <> struct Unbox<const Rng&> {
   static const Rng& get(const Value& v) { return *v.rng; }
+};
+template <> struct Unbox<Object&> {
+  static Object& get(const Value& v) { return *v.object; }
 };
 template <class T> struct Unbox<Opt<T>> {
   static Opt<T> get(const Value& v) { return v.kind ? Opt<T>(Unbox<T>::get(v)) : Opt<T>(); }

@@ -117,7 +117,7 @@ bool computed(const Place& p, Call c, const Value* args, TensorList& outs) {
   if (!p.on->def.compute || s.n_outs < 0) return false;
   TaggedValues values;
   for (int32_t i = 0; i < s.n_args; i++) {
-    if (args[i].kind == Value::kRng) return false;
+    if (args[i].kind == Value::kRng || args[i].kind == Value::kObject) return false;
     values.push_back(to_tagged(args[i]));
   }
   for (int32_t i = 0; i < s.n_args; i++)

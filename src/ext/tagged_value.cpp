@@ -61,6 +61,7 @@ tt_value to_tagged(const Value& v) {
       h.index = v.indices;
       break;
     case Value::kRng: fail(TT_INTERNAL, "random state has no form in the C ABI");
+    case Value::kObject: fail(TT_INTERNAL, "an internal object has no form in the C ABI");
   }
   return h;
 }

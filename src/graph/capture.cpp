@@ -18,6 +18,9 @@ struct Capture : GraphHooks, WorkObserver {
   int32_t scope = -1;    // the innermost open one
   bool in_node = false;  // a recorded operator is running
   bool node_reads = false;
+  bool refused = false;    // (CaptureOptions::lenient) nothing more is recorded
+  tt_status code = TT_OK;  // of the failure that ended the recording, and its message
+  char reason[256] = {};
   SmallVec<Rng, 1> drawn;  // of each draw: its begin
 };
 
@@ -31,6 +34,20 @@ Capture* of(const Ctx& c) {
 int64_t new_mark() {
   static int64_t last = 0;
   return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
+// Runs f, a part of the recording. Returns false if that has failed and the capture is lenient.
+template <class F> bool recorded(Capture& c, F f) {
+  try {
+    f();
+    return true;
+  } catch (...) {
+    if (!c.options.lenient) throw;
+    c.refused = true;
+    c.code = ctx().error.view.code;
+    memcpy(c.reason, ctx().error.message, sizeof c.reason - 1);
+    return false;
+  }
 }
 
 int32_t storage_of(Capture& c, const Tensor& t, bool made) {
@@ -55,6 +72,7 @@ int32_t storage_of(Capture& c, const Tensor& t, bool made) {
     s.reserved_[1] = next;
   } else {
     c.outside.find_or_add(&s, next);
+    if (c.visitor) c.visitor->outside(*c.visitor, t);
   }
   return next;
 }
@@ -114,6 +132,7 @@ IrArg record_arg(Capture& c, const Value& v, const OpSchema& schema) {
         a.index.push_back(at);
       }
       break;
+    case Value::kObject: a.object = Ref<Object>::share(v.object); break;
     case Value::kRng:
       a.draw = draw_of(c, *v.rng, &a.counters_before);
       if (a.draw < 0)
@@ -173,7 +192,9 @@ void record(Capture& c, Call call, const Value* args, TensorList& outs) {
   IrNode node;
   node.op = call.op;
   node.scope = c.scope;
-  for (int32_t i = 0; i < schema.n_args; i++) node.args.push_back(record_arg(c, args[i], schema));
+  recorded(c, [&] {
+    for (int32_t i = 0; i < schema.n_args; i++) node.args.push_back(record_arg(c, args[i], schema));
+  });
   const int64_t first = outs.size();
   {
     const MaskGuard quiet(bit(kKeyCapture));
@@ -181,10 +202,12 @@ void record(Capture& c, Call call, const Value* args, TensorList& outs) {
     c.node_reads = false;
     call.op->call_boxed(call, args, outs);
   }
-  if (of(ctx()) != &c) return;  // a callback ended the capture
+  if (of(ctx()) != &c || c.refused) return;  // a callback ended the capture
   node.reads = c.node_reads;
-  add_outs(c, args, outs, first, node, int32_t(c.graph->nodes.size()));
-  c.graph->nodes.push_back(std::move(node));
+  recorded(c, [&] {
+    add_outs(c, args, outs, first, node, int32_t(c.graph->nodes.size()));
+    c.graph->nodes.push_back(std::move(node));
+  });
 }
 
 int32_t open_scope(Capture& c, const char* name) {
@@ -198,11 +221,11 @@ int32_t open_scope(Capture& c, const char* name) {
 void capture_slot(Call call, const Value* args, TensorList& outs) {
   Capture* c = of(ctx());
   call.keys &= ~bit(kKeyCapture);
-  if (!c) return call.op->call_boxed(call, args, outs);
+  if (!c || c->refused) return call.op->call_boxed(call, args, outs);
   if (call.op->schema->leaf) return record(*c, call, args, outs);
   const Ref<Graph> keep = c->graph;
   const int32_t outer = c->scope;
-  c->scope = open_scope(*c, call.op->schema->call);
+  recorded(*c, [&] { c->scope = open_scope(*c, call.op->schema->call); });
   struct Close {
     const Capture* c;
     int32_t outer;
@@ -218,13 +241,15 @@ void capture_slot(Call call, const Value* args, TensorList& outs) {
 Rng draw_numbers(GraphHooks& hooks, Generator& g, uint64_t counters,
                  Rng (*reserve)(Generator&, uint64_t)) {
   auto& c = static_cast<Capture&>(hooks);
-  if (c.in_node) return reserve(g, counters);
-  c.drawn.reserve(c.drawn.size() + 1);
-  IrDraw draw;
-  if (&g != ctx().gen) draw.generator = Ref<Generator>::share(&g);
-  draw.counters = counters;
-  draw.node = int32_t(c.graph->nodes.size());
-  c.graph->draws.push_back(std::move(draw));
+  const bool quiet = c.in_node || c.refused || !recorded(c, [&] {
+                       c.drawn.reserve(c.drawn.size() + 1);
+                       IrDraw draw;
+                       if (&g != ctx().gen) draw.generator = Ref<Generator>::share(&g);
+                       draw.counters = counters;
+                       draw.node = int32_t(c.graph->nodes.size());
+                       c.graph->draws.push_back(std::move(draw));
+                     });
+  if (quiet) return reserve(g, counters);
   try {
     const Rng begin = reserve(g, counters);
     c.drawn.push_back(begin);
@@ -237,20 +262,24 @@ Rng draw_numbers(GraphHooks& hooks, Generator& g, uint64_t counters,
 
 int32_t launch_in_node(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
                        int64_t grain) {
-  const auto& c = static_cast<Capture&>(w);
-  if (!c.in_node && (ctx().include & bit(kKeyCapture)))
-    fail(TT_NOT_IMPLEMENTED, "the kernel {} runs outside of operators: a capture cannot record it",
-         k.name);
+  auto& c = static_cast<Capture&>(w);
+  if (!c.in_node && !c.refused && (ctx().include & bit(kKeyCapture)))
+    recorded(c, [&] {
+      fail(TT_NOT_IMPLEMENTED,
+           "the kernel {} runs outside of operators: a capture cannot record it", k.name);
+    });
   return run_kernel(k, plan, units, grain);
 }
 // What the application or a composite does next would be frozen into the graph.
 void note_read(WorkObserver& w, const Tensor&) {
   auto& c = static_cast<Capture&>(w);
   c.node_reads = true;
-  if (!c.in_node && !c.options.allow_reads)
+  if (c.in_node || c.options.allow_reads || c.refused) return;
+  recorded(c, [] {
     fail(TT_INVALID_ARG,
          "elements of a tensor are read while a graph is captured: what follows "
          "from them would be frozen (allow_reads permits it)");
+  });
 }
 
 void destroy(CtxPart* part) noexcept {
@@ -270,7 +299,11 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   c->launch = launch_in_node;
   c->read = note_read;
   c->write = [](WorkObserver&, const Tensor&) {};
-  c->check = [](WorkObserver&, const Tensor&, int64_t) {};
+  // Outside of operators a check would not be part of the graph.
+  c->check = [](WorkObserver& w, const Tensor& found, const DeviceCheck&) {
+    if (!static_cast<Capture&>(w).in_node) note_read(w, found);
+    return true;
+  };
   ctx.graph = c;
   ctx.work = static_cast<WorkObserver*>(c);
   ctx.watched |= kWatchWork;
@@ -286,6 +319,7 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
       s.role = IrRole::kInput;
       c->graph->inputs.push_back(value);
     }
+    c->visitor = options.visitor;
   } catch (...) {
     drop_capture(ctx);
     throw;
@@ -302,7 +336,7 @@ void drop_capture(Ctx& c) noexcept {
   if (GraphHooks* hooks = std::exchange(c.graph, nullptr)) hooks->destroy_fn(hooks);
 }
 
-Ref<Graph> end_capture(TensorSpan outputs) {
+Ref<Graph> end_capture(TensorSpan outputs, Text* reason) {
   Ctx& ctx = TT_NS::ctx();
   Capture* c = of(ctx);
   if (!c) fail(TT_INVALID_ARG, "no capture is running on this ctx");
@@ -310,6 +344,11 @@ Ref<Graph> end_capture(TensorSpan outputs) {
     Ctx& ctx;
     ~End() { drop_capture(ctx); }
   } end{ctx};
+  if (c->code == TT_OOM) fail(TT_OOM, "{}", c->reason);
+  if (c->refused) {
+    if (reason) reason->add(c->reason);
+    return {};
+  }
   for (const Tensor* t : outputs) c->graph->outputs.push_back(read_value(*c, t));
   verify_graph(*c->graph);
   return c->graph;

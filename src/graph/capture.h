@@ -1,6 +1,7 @@
 // Capture: records the operators of a ctx, below autograd, as a Graph, while they run as ever.
 #pragma once
 
+#include "core/graph_hooks.h"
 #include "graph/ir.h"
 
 namespace TT_NS {
@@ -8,12 +9,16 @@ namespace TT_NS {
 struct CaptureOptions {
   // The host may read elements: what it does with them is frozen into the graph.
   bool allow_reads = false;
+  // What cannot be recorded fails no call, but ends the recording (end_capture returns nothing).
+  bool lenient = false;
+  CaptureVisitor* visitor = nullptr;  // must outlive the capture
 };
 
 // Begins a capture on the running ctx. Fails with INVALID_ARG if one is running.
 void begin_capture(TensorSpan inputs, const CaptureOptions& options);
-// Ends the capture; if it fails, too.
-Ref<Graph> end_capture(TensorSpan outputs);
+// Ends the capture; if it fails, too. Of a lenient capture that has ended its recording: empty, and
+// *reason says why.
+Ref<Graph> end_capture(TensorSpan outputs, Text* reason = nullptr);
 // Ends the capture, if there is one, without a graph.
 void drop_capture(Ctx& c) noexcept;
 

@@ -26,7 +26,8 @@ DryRun::DryRun(const Graph& g)
   };
   observer_.read = [](WorkObserver&, const Tensor&) {};
   observer_.write = [](WorkObserver&, const Tensor&) {};
-  observer_.check = [](WorkObserver&, const Tensor&, int64_t) {};
+  observer_.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
+  observer_.call = [](WorkObserver&, Object&, HostFn, const Tensor&) {};
   ctx_.include = 0;
   ctx_.exclude = ~kBackendKeys | bit(kKeyCapture);
   ctx_.watched = kWatchWork;

@@ -75,6 +75,7 @@ struct IrArg {
   // kRng: numbers of Graph::draws[draw], `counters_before` counters behind its begin.
   int32_t draw = -1;
   uint64_t counters_before = 0;
+  Ref<Object> object;  // kObject
 };
 
 struct IrNode {

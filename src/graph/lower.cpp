@@ -63,7 +63,8 @@ class Lowering : public GraphHooks {
                            int64_t grain);
   static void on_read(WorkObserver& w, const Tensor& t);
   static void on_write(WorkObserver& w, const Tensor& t);
-  static void on_check(WorkObserver& w, const Tensor& t, int64_t good);
+  static bool on_check(WorkObserver& w, const Tensor& found, const DeviceCheck& check);
+  static void on_call(WorkObserver& w, Object& object, HostFn fn, const Tensor& t);
 
   void prepare_storages();
   void find_last_uses();
@@ -73,6 +74,7 @@ class Lowering : public GraphHooks {
   void add_draws_before(int32_t node);
   int32_t add_draw(Ref<Generator> generator, uint64_t counters);
   void end_of_storages(int32_t node);
+  char* address_of(int32_t value) const;
   void keep_addresses();
   void new_step();
   char* take_blob(int64_t bytes);
@@ -89,6 +91,7 @@ class Lowering : public GraphHooks {
   int64_t next_draw_ = 0;             // of the graph
   SmallVec<int32_t, 1> draws_;        // of the graph -> of the plan
   SmallVec<TensorRef, 16> storages_;  // bytes of each storage that exists
+  SmallVec<int64_t, 16> begins_;      // of each storage: where these begin
   SmallVec<int32_t, 16> last_use_;    // the node that reads or writes a storage last
 
   // restored at the end
@@ -124,6 +127,7 @@ Lowering::Lowering(const Graph& g, Plan& p, bool final)
   observer_.read = on_read;
   observer_.write = on_write;
   observer_.check = on_check;
+  observer_.call = on_call;
   observer_.lowering = this;
   ctx_.include = 0;
   ctx_.exclude = ~kBackendKeys | bit(kKeyCapture);
@@ -233,11 +237,27 @@ void Lowering::on_write(WorkObserver& w, const Tensor& t) {
   l.p_.steps.push_back(step);
 }
 
-void Lowering::on_check(WorkObserver& w, const Tensor& t, int64_t good) {
+bool Lowering::on_check(WorkObserver& w, const Tensor& found, const DeviceCheck& check) {
+  Lowering& l = *static_cast<Observer&>(w).lowering;
+  l.new_step();
+  if (!l.final_) return false;
+  PlanStep step{.kind = StepKind::kCheck, .check = int32_t(l.p_.checks.size())};
+  step.node = l.node_;
+  PlanCheck copy{.found = found.data, .check = check};
+  copy.check.op = l.g_.nodes[l.node_].op->schema->call;
+  if (const Tensor* v = check.values.get())
+    copy.check.values =
+        new_import(v->data, v->sizes(), v->strides(), v->dtype, kCpuDevice, nullptr, nullptr);
+  l.p_.steps.push_back(step);
+  l.p_.checks.push_back(std::move(copy));
+  return false;
+}
+
+void Lowering::on_call(WorkObserver& w, Object& object, HostFn fn, const Tensor& t) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
   l.new_step();
   if (!l.final_) return;
-  PlanStep step{.kind = StepKind::kCheck, .to = t.data, .good = good};
+  PlanStep step{.kind = StepKind::kCall, .to = t.data, .call = fn, .object = &object};
   step.node = l.node_;
   l.p_.steps.push_back(step);
 }
@@ -272,15 +292,37 @@ TensorRef bytes_at(void* data, int64_t bytes) {
   return new_import(data, Ints(&bytes, 1), {}, Dtype::kU8, kCpuDevice, nullptr, nullptr);
 }
 
-// Gives inputs a place of their own. State and constants are used where they are, through storages
-// of the lowering's own, so that their versions do not change.
+// The bytes [low, high) of a storage that values of it lie in.
+void byte_span(const Graph& g, int32_t storage, int64_t* low, int64_t* high) {
+  *low = g.storages[storage].bytes;
+  *high = 0;
+  for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
+    const IrValue& v = g.values[i];
+    int64_t reach = v.numel() ? 1 : 0;
+    for (int64_t d = 0; d < v.ndim() && reach; d++) reach += (v.sizes[d] - 1) * v.strides[d];
+    *low = min(*low, v.offset);
+    *high = max(*high, v.offset + reach * item_size(v.dtype));
+  }
+  *low = min(*low, *high);
+}
+
+// Gives inputs a place of their own, for the part that the graph sees. State and constants are used
+// where they are, through storages of the lowering's own, so that their versions do not change.
 void Lowering::prepare_storages() {
-  for (const IrStorage& s : g_.storages) {
+  for (int32_t i = 0; i < g_.storages.size(); i++) {
+    const IrStorage& s = g_.storages[i];
     if (s.device.type != TT_CPU)
       fail(TT_NOT_IMPLEMENTED, "the graph uses {}: plans are for the CPU", fmt(s.device));
     TensorRef t;
-    if (s.role == IrRole::kInput) t = new_tensor(Ints(&s.bytes, 1), Dtype::kU8, kCpuDevice);
-    else if (s.tensor) t = bytes_at(s.tensor->storage->data, s.bytes);
+    begins_.push_back(0);
+    if (s.role == IrRole::kInput) {
+      int64_t end = 0;
+      byte_span(g_, i, &begins_.back(), &end);
+      const int64_t bytes = end - begins_.back();
+      t = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+    } else if (s.tensor) {
+      t = bytes_at(s.tensor->storage->data, s.bytes);
+    }
     storages_.push_back(std::move(t));
   }
 }
@@ -303,7 +345,8 @@ void Lowering::find_last_uses() {
 TensorRef Lowering::tensor_of(int32_t value) {
   const IrValue& v = g_.values[value];
   const Tensor& all = *storages_[v.storage];
-  return new_alias(all, v.sizes, v.strides, all.storage->data + v.offset, v.dtype);
+  return new_alias(all, v.sizes, v.strides, all.storage->data + v.offset - begins_[v.storage],
+                   v.dtype);
 }
 
 // ---- nodes ----
@@ -318,7 +361,7 @@ void Lowering::take_results(int32_t i, const TensorList& outs) {
     const Tensor& t = *outs[k];
     TensorRef& storage = storages_[v.storage];
     if (!same(t.sizes(), v.sizes) || !same(t.strides(), v.strides) || t.dtype != v.dtype ||
-        (storage && t.data != storage->storage->data + v.offset))
+        (storage && t.data != storage->storage->data + v.offset - begins_[v.storage]))
       fail(TT_INTERNAL, "result {} of {} is {}, in the graph it is {}", k, n.op->name(), t.sizes(),
            v.sizes.span());
     if (storage) continue;
@@ -340,6 +383,9 @@ void Lowering::end_of_storages(int32_t node) {
 void Lowering::run_node(int32_t i) {
   const IrNode& n = g_.nodes[i];
   node_ = i;
+  if (!n.op->n_slots)
+    fail(TT_NOT_IMPLEMENTED, "{} is an operator of the application: a plan cannot replay it",
+         n.op->schema->call);
   add_draws_before(i);
   {
     NodeCall call;
@@ -355,13 +401,13 @@ void Lowering::run_node(int32_t i) {
   end_of_storages(i);
 }
 
-char* address_of(const Graph& g, const SmallVec<TensorRef, 16>& storages, int32_t value) {
-  const IrValue& v = g.values[value];
-  return storages[v.storage]->storage->data + v.offset;
+char* Lowering::address_of(int32_t value) const {
+  const IrValue& v = g_.values[value];
+  return storages_[v.storage]->storage->data + v.offset - begins_[v.storage];
 }
 void Lowering::keep_addresses() {
-  for (const int32_t v : g_.inputs) p_.inputs.push_back(address_of(g_, storages_, v));
-  for (const int32_t v : g_.outputs) p_.outputs.push_back(address_of(g_, storages_, v));
+  for (const int32_t v : g_.inputs) p_.inputs.push_back(address_of(v));
+  for (const int32_t v : g_.outputs) p_.outputs.push_back(address_of(v));
 }
 
 void Lowering::run() {
@@ -391,9 +437,21 @@ Ref<Plan> measured_plan(const Ref<Graph>& g) {
 void Plan::destroy(Plan* p) noexcept {
   p->tag = 0;
   if (p->blob) mem_free(p->blob, size_t(p->blob_bytes));
-  if (p->owns_arena) mem_free(p->arena, size_t(p->arena_bytes));
   p->~Plan();
   mem_retire(p, sizeof *p);
+}
+
+void PlanMemory::destroy(PlanMemory* m) noexcept {
+  if (m->data) mem_free(m->data, size_t(m->bytes));
+  mem_free(m, sizeof *m);
+}
+static Ref<PlanMemory> new_memory(int64_t bytes) {
+  auto* m = static_cast<PlanMemory*>(mem_alloc(sizeof(PlanMemory)));
+  *m = {1, nullptr, 0};
+  Ref<PlanMemory> memory = Ref<PlanMemory>::adopt(m);
+  m->data = static_cast<char*>(mem_alloc(size_t(bytes)));
+  m->bytes = bytes;
+  return memory;
 }
 
 int64_t needed_arena(const Ref<Graph>& g) { return measured_plan(g)->arena_bytes; }
@@ -409,8 +467,8 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
   if (p.blob_bytes) p.blob = static_cast<char*>(mem_alloc(size_t(p.blob_bytes)));
   p.arena = static_cast<char*>(arena);
   if (!arena && p.arena_bytes) {
-    p.arena = static_cast<char*>(mem_alloc(size_t(p.arena_bytes)));
-    p.owns_arena = true;
+    p.memory = new_memory(p.arena_bytes);
+    p.arena = p.memory->data;
   }
   if (p.arena_bytes) memset(p.arena, 0, size_t(p.arena_bytes));
   Lowering(*g, p, true).run();

@@ -42,6 +42,7 @@ void NodeCall::box(const IrArg& a, int64_t first) {
       break;
     }
     case Value::kRng: v.rng = &rngs_.back(); break;
+    case Value::kObject: v.object = a.object.get(); break;
   }
   values_.push_back(v);
 }

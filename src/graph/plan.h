@@ -2,6 +2,7 @@
 // allocate, dispatch or check shapes.
 #pragma once
 
+#include "core/device_checks.h"
 #include "graph/ir.h"
 
 namespace TT_NS {
@@ -10,7 +11,8 @@ enum class StepKind : uint8_t {
   kLaunch,  // of a kernel
   kDraw,    // reserves random numbers
   kWrite,   // copies numbers that an implementation filled in on the host
-  kCheck,   // fails unless an int64 has a value
+  kCheck,   // fails if a check found something, such as an index out of range
+  kCall,    // computes numbers on the host
 };
 
 struct PlanStep {
@@ -19,12 +21,19 @@ struct PlanStep {
   CpuKernel fn = nullptr;          // its build for the ctx's instruction set
   char* plan = nullptr;            // kLaunch: in Plan::blob. kWrite: the numbers
   int64_t units = 0, grain = 0;
-  int32_t draw = -1;    // kDraw; kLaunch: the draw whose numbers the kernel takes, or -1
-  uint64_t offset = 0;  // (kLaunch with a draw) counters behind its begin
-  char* to = nullptr;   // kWrite, kCheck
-  int64_t bytes = 0;    // kWrite
-  int64_t good = 0;     // kCheck
+  int32_t draw = -1;         // kDraw; kLaunch: the draw whose numbers the kernel takes, or -1
+  uint64_t offset = 0;       // (kLaunch with a draw) counters behind its begin
+  char* to = nullptr;        // kWrite, kCall
+  int64_t bytes = 0;         // kWrite
+  int32_t check = -1;        // kCheck: in Plan::checks
+  HostFn call = nullptr;     // kCall
+  Object* object = nullptr;  // kCall; the graph keeps it alive
   int32_t node = -1;
+};
+
+struct PlanCheck {
+  const char* found;
+  DeviceCheck check;  // values: of memory that the plan and the graph keep alive
 };
 
 struct PlanDraw {
@@ -55,18 +64,27 @@ struct TileRegion {
   int64_t block = 0;  // elements of a tile
 };
 
+// An arena that tt has allocated; plans and their slots share it.
+struct PlanMemory {
+  RefCount refs;
+  char* data;
+  int64_t bytes;
+  static void destroy(PlanMemory*) noexcept;
+};
+
 struct Plan {
   uint32_t tag;
   RefCount refs;
   Ref<Graph> graph;
   SmallVec<PlanStep, 1> steps;
   SmallVec<PlanDraw, 1> draws;
+  SmallVec<PlanCheck, 1> checks;
   SmallVec<Placement, 1> placements;
   char* blob = nullptr;  // plans of kernels and numbers of kWrite
   int64_t blob_bytes = 0;
   char* arena = nullptr;
   int64_t arena_bytes = 0;
-  bool owns_arena = false;
+  Ref<PlanMemory> memory;              // of the arena; empty: the application's
   SmallVec<char*, 4> inputs, outputs;  // addresses of the values
   SmallVec<Storage*, 4> written;       // state that a run writes; the graph keeps it alive
   SmallVec<int64_t, 1> step_times;     // events of the first lowering and its end; until make_tiles
@@ -82,7 +100,7 @@ struct Plan {
 Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes);
 // The size that an arena of the application must have.
 int64_t needed_arena(const Ref<Graph>& g);
-// Input or output i, in the arena (or the state). It keeps the plan alive.
+// Input or output i, in the arena (or the state), whose memory it keeps alive.
 TensorRef plan_slot(Plan& p, bool output, int64_t i);
 // Runs the plan, or goes on with it, for at most ns nanoseconds (< 0: to its end). Returns true
 // when it is complete.

@@ -73,6 +73,7 @@ void add_arg(Text& out, const IrArg& a, ArgType type) {
       return add_values(out, a.values);
     }
     case Value::kRng: out.add("draw").add(int64_t(a.draw)); return;
+    case Value::kObject: out.add("object"); return;
   }
 }
 

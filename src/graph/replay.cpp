@@ -8,7 +8,7 @@ namespace TT_NS {
 
 namespace {
 
-void release_plan(void* user) { Ref<Plan>::adopt(static_cast<Plan*>(user)).reset(); }
+void release_memory(void* user) { Ref<PlanMemory>::adopt(static_cast<PlanMemory*>(user)).reset(); }
 
 class Running {
  public:
@@ -44,19 +44,27 @@ void run_draw(Plan& p, const PlanStep& s) {
   d.begin = g.take(d.counters);
 }
 
+void run_check(const Plan& p, const PlanStep& s) {
+  const PlanCheck& c = p.checks[s.check];
+  if (c.check.is_flag) {
+    if (TT_LIKELY(*c.found != 0)) return;
+    tls.op = c.check.op;
+    return c.check.report(c.check, 0);
+  }
+  int64_t found;
+  memcpy(&found, c.found, sizeof found);
+  if (TT_LIKELY(found == kCheckPassed)) return;
+  tls.op = c.check.op;
+  c.check.report(c.check, found);
+}
+
 void run_step(Plan& p, const PlanStep& s) {
   switch (s.kind) {
     case StepKind::kLaunch: return run_launch(p, s);
     case StepKind::kDraw: return run_draw(p, s);
     case StepKind::kWrite: memcpy(s.to, s.plan, size_t(s.bytes)); return;
-    case StepKind::kCheck: {
-      int64_t found;
-      memcpy(&found, s.to, sizeof found);
-      if (TT_UNLIKELY(found != s.good))
-        fail(TT_INVALID_ARG, "{} refuses its arguments in this run: element {} is out of range",
-             p.graph->nodes[s.node].op->schema->call, found);
-      return;
-    }
+    case StepKind::kCheck: return run_check(p, s);
+    case StepKind::kCall: return s.call(*s.object, s.to);
   }
 }
 
@@ -87,8 +95,12 @@ TensorRef plan_slot(Plan& p, bool output, int64_t i) {
              output ? "outputs" : "inputs");
   const IrValue& v = g.values[list[i]];
   char* data = output ? p.outputs[i] : p.inputs[i];
-  return new_import(data, v.sizes, v.strides, v.dtype, kCpuDevice, release_plan,
-                    Ref<Plan>::share(&p).leak());
+  const IrStorage& s = g.storages[v.storage];
+  if (s.role != IrRole::kMade && s.role != IrRole::kInput)
+    return new_alias(*s.tensor, v.sizes, v.strides, data, v.dtype);
+  if (!p.memory) return new_import(data, v.sizes, v.strides, v.dtype, kCpuDevice, nullptr, nullptr);
+  return new_import(data, v.sizes, v.strides, v.dtype, kCpuDevice, release_memory,
+                    Ref<PlanMemory>::share(p.memory.get()).leak());
 }
 
 }  // namespace TT_NS

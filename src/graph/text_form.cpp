@@ -147,6 +147,8 @@ void Writer::arg(const IrArg& a) {
       out_.add("]@");
       list(a.values.span());
       return;
+    case Value::kObject:
+      fail(TT_NOT_IMPLEMENTED, "a graph with a step of an optimizer cannot be saved");
     case Value::kRng:
       out_.add("r").add(int64_t(a.draw)).add("+").add(int64_t(a.counters_before));
       return;

@@ -1,4 +1,5 @@
 // Calls a module: pre-hooks, the type's forward, hooks. Sequences run on an explicit stack.
+#include "core/graph_hooks.h"
 #include "nn/hook.h"
 #include "nn/layer.h"
 
@@ -30,7 +31,8 @@ void run_post_hooks(Module& m, TensorSpan inputs, Values& v) {
   });
 }
 
-void check_call(const Module& m, TensorSpan inputs) {
+void check_call(Module& m, TensorSpan inputs) {
+  note_module(m);
   const ModuleType& t = *m.type;
   const LayerName named(t.name);
   if (!t.forward && !t.sequential)

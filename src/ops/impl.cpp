@@ -203,7 +203,14 @@ static TT_COLD bool require_later(const Tensor& holds, tt_status status, const c
 void require(const Tensor& holds, tt_status status, const char* arg, const char* text) {
   check_readable(holds);
   if (holds.device.type == TT_CUDA && require_later(holds, status, arg, text)) return;
-  if (!read_scalar(holds).i) fail_arg(status, arg, "{}", text);
+  if (TT_UNLIKELY(ctx().watched & kWatchWork)) {
+    DeviceCheck check{.op = tls.op, .arg = arg, .report = report_requirement};
+    check.is_flag = true;
+    check.status = status;
+    check.text = text;
+    if (!ctx().work->check(*ctx().work, holds, check)) return;
+  }
+  if (!load_element(holds).i) fail_arg(status, arg, "{}", text);
 }
 
 Scalar load_element(const Tensor& t) {

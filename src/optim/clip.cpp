@@ -1,6 +1,8 @@
 // Clips gradients: one pass computes the norm, another scales if necessary.
 #include "autograd/node.h"
+#include "core/graph_hooks.h"
 #include "ext/mirror.h"
+#include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
@@ -15,6 +17,7 @@ namespace TT_NS {
 static TensorList gradients(TensorSpan params) {
   TensorList grads;
   grads.reserve(params.n);
+  for (const Tensor* p : params) note_grad(*p, false);
   Lock lock(shared_lock);
   for (const Tensor* p : params)
     if (Tensor* g = borrow_grad(lock, *p)) grads.push_back(TensorRef::share(g));
@@ -29,10 +32,12 @@ class Clip {
   }
   TensorRef norm();
   void scale();
+  void scale_by(const Tensor& total);
   bool unscale();
 
  private:
   void check();
+  void prepare_scale(int64_t units, int64_t elements);
   int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
 
   Span<const TensorRef> grads_;
@@ -115,12 +120,31 @@ TensorRef Clip::norm() {
   plan_.run = {{units, 1}, {grain_of(units, elements), 1}, 2, 0};
   launch_stages(kernel_clip_norm, place_, &plan_.run);
   const ClipItem& last = items_.back();
-  const int64_t all = last.first_unit + optim_units(last.n);
+  prepare_scale(last.first_unit + optim_units(last.n), elements);
+  return total_;
+}
+
+void Clip::prepare_scale(int64_t units, int64_t elements) {
   plan_.n_items = items_.size();
   stored_ = stored(items_);
   plan_.items = items_in(*stored_);
-  plan_.run = {{all, 0}, {grain_of(all, elements), 1}, 1, 0};
-  return total_;
+  plan_.run = {{units, 0}, {grain_of(units, elements), 1}, 1, 0};
+}
+
+// Scales by a norm that has been computed.
+void Clip::scale_by(const Tensor& total) {
+  check();
+  int64_t units = 0;
+  int64_t elements = 0;
+  for (const Tensor* g : where_) {
+    copies_.push_back(g->dense() ? TensorRef() : dense_input(*g));
+    units = add(items_, copies_.back() ? *copies_.back() : *g, units);
+    elements += items_.back().n;
+  }
+  plan_.total_dtype = int32_t(total.dtype);
+  plan_.total = total.data;
+  prepare_scale(units, elements);
+  scale();
 }
 
 void Clip::scale() {
@@ -171,6 +195,40 @@ bool unscale_grads(TensorSpan params, double factor) {
   return Clip(grads, factor, 2).unscale();
 }
 
+static TensorList shared(TensorSpan list) {
+  TensorList out;
+  for (const Tensor* t : list) out.push_back(TensorRef::share(t));
+  return out;
+}
+TensorRef impl::clip_norm(Call, TensorSpan grads, double norm_type) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  const TensorList list = shared(grads);
+  return Clip(list, 0, norm_type).norm();
+}
+void impl::clip_scale(Call, TensorSpan grads, const Tensor& total, double max_norm) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  const TensorList list = shared(grads);
+  Clip(list, max_norm, 0).scale_by(total);
+}
+
+static void check_finite(const Tensor& total, double norm_type) {
+  const double value = read_scalar(total).real();
+  if (!(value - value == 0))
+    fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped",
+             norm_type, value);
+}
+
+// The same as operators, for modes.
+static TensorRef clip_as_operators(const TensorList& grads, double max_norm, double norm_type,
+                                   bool error_if_nonfinite) {
+  SmallVec<const Tensor*, 8> list;
+  for (const TensorRef& g : grads) list.push_back(g.get());
+  TensorRef total = op::clip_norm(list, norm_type);
+  if (error_if_nonfinite) check_finite(*total, norm_type);
+  op::clip_scale(list, *total, max_norm);
+  return total;
+}
+
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
                          bool error_if_nonfinite) {
   if (!(norm_type > 0))
@@ -179,14 +237,13 @@ TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
   MaskGuard quiet(bit(kKeyAutograd));
   const TensorList grads = gradients(params);
   if (grads.empty()) return new_scalar(Scalar(0.0), Dtype::kF32);
+  bool ext = false;
+  for (const TensorRef& g : grads) ext |= g->device.type == TT_EXT;
+  if (TT_UNLIKELY(modes_see_steps()) && !ext)
+    return clip_as_operators(grads, max_norm, norm_type, error_if_nonfinite);
   Clip clip(grads, max_norm, norm_type);
   TensorRef total = clip.norm();
-  if (error_if_nonfinite) {
-    const double value = read_scalar(*total).real();
-    if (!(value - value == 0))
-      fail_arg(TT_INVALID_ARG, "params", "the total norm of order {} is {}: cannot be clipped",
-               norm_type, value);
-  }
+  if (error_if_nonfinite) check_finite(*total, norm_type);
   total = op::to_device(*total, grads[0]->device);
   clip.scale();
   return total;

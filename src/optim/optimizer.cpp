@@ -2,6 +2,7 @@
 
 #include "autograd/node.h"
 #include "base/text/format.h"
+#include "core/graph_hooks.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "ops/undo.h"
@@ -85,6 +86,8 @@ void add_param_group(Optimizer& o, TensorSpan params) {
 }
 
 static void drop_grads(Optimizer& o) {
+  if (TT_UNLIKELY(ctx().graph))
+    for (const ParamSlot& s : o.params) note_grad(*s.param, true);
   constexpr int kAtOnce = 16;
   for (int64_t i = 0; i < o.params.size();) {
     SmallVec<TensorRef, kAtOnce> gone;  // freed after the lock

@@ -98,6 +98,8 @@ void optimizer_step(Optimizer& o);
 // Evaluates the loss, then takes a step; returns the loss.
 TensorRef optimizer_step(Optimizer& o, const Evaluation& evaluate);
 void zero_grad(Optimizer& o, bool set_to_none);
+// Whether a mode of the ctx is to see steps and clipping as operators.
+bool modes_see_steps();
 // Before the kernel of a step is launched again, with the n items that it had: gives them the
 // factors of the next step, such as Adam's bias corrections, and counts that step. Returns false,
 // and changes nothing, if they are not items of parameters that are still where they were.

@@ -1,6 +1,8 @@
 // A step: check everything, allocate everything, one launch per device, commit.
 #include "autograd/node.h"
+#include "core/graph_hooks.h"
 #include "ext/mirror.h"
+#include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
@@ -63,6 +65,25 @@ struct Batch {
   Device place() const { return device.type == TT_EXT ? kCpuDevice : device; }
 };
 
+bool modes_see_steps() {
+  const uint64_t seeing = (kModeKeys & ~bit(kKeyAutocast)) | bit(kKeyCapture);
+  return ctx().include & ~ctx().exclude & seeing;
+}
+
+// A parameter of a step that runs as an operator.
+struct CountedParam {
+  int64_t group, param;  // positions in the optimizer
+  const char* data;      // its memory when the step was recorded
+  uint32_t states;       // bit k: it has state k
+  uint32_t fresh;        // bit k: state k is not initialised
+};
+// What the operator takes besides tensors: the optimizer, whose factors and counts each run asks
+// for anew, so that schedules go on in a captured step.
+struct StepCounter : Object {
+  OptimizerRef optimizer;
+  SmallVec<CountedParam, 4> params;
+};
+
 class Step {
  public:
   explicit Step(Optimizer& o) : o_(o) {}
@@ -76,12 +97,13 @@ class Step {
   void gather(Batch* b);
   void set_arrays(int64_t i, uint32_t states, OptimItem* item);
   const Tensor* add_state(int64_t i, int k, const Tensor* old, const Tensor& like);
-  TensorRef with_layout(const Tensor& t, const Tensor& like);
   OptimPlan plan_of(const Batch& b) const;
   void compute();
   void compute_on_several();
   void update();
   void commit() noexcept;
+  void make_states(StepCounter& counter, const Batch& b);
+  void run_as_operator();
 
   Optimizer& o_;
   TensorList grads_;  // of each parameter at the start of the step; empty: none
@@ -92,7 +114,7 @@ class Step {
 };
 
 // Returns t itself, or a copy in the layout of `like`.
-TensorRef Step::with_layout(const Tensor& t, const Tensor& like) {
+static TensorRef with_layout(const Tensor& t, const Tensor& like) {
   if (same(t.strides(), like.strides())) return TensorRef::share(&t);
   TensorRef copy = new_strided(like.sizes(), like.strides(), t.dtype, t.device);
   copy_elements(*copy, t);
@@ -155,7 +177,6 @@ static bool same_numbers(const ParamSlot& a, const ParamSlot& b) {
 static void count_step(const OptimClass& cls, const ParamGroup& g, ParamSlot& s) noexcept {
   if (cls.advance) cls.advance(g.value, next_step(s), s.number);
   if (cls.counts_steps) s.step = next_step(s);
-  s.param->bump_version();
 }
 
 void Step::gather(Batch* b) {
@@ -184,6 +205,8 @@ void Step::gather(Batch* b) {
 
 void Step::take_grads() {
   grads_.reserve(o_.params.size());
+  if (TT_UNLIKELY(ctx().graph))
+    for (const ParamSlot& s : o_.params) note_grad(*s.param, false);
   Lock lock(shared_lock);
   for (const ParamSlot& s : o_.params)
     grads_.push_back(TensorRef::share(borrow_grad(lock, *s.param)));
@@ -214,14 +237,17 @@ void Step::mirror() {
   mirrors_->fetch();
 }
 
-OptimPlan Step::plan_of(const Batch& b) const {
+static OptimPlan plan_of_items(const OptimClass& cls, const Batch& b, const OptimItem* items) {
   OptimPlan plan;
-  plan.rule = o_.cls->rule;
+  plan.rule = cls.rule;
   plan.n_items = b.n_items;
-  plan.items = o_.items.data() + b.first;
+  plan.items = items;
   const int64_t grain = kParallelGrain * b.units / b.elements;
   plan.run = {{b.units, 0}, {max<int64_t>(1, grain), 1}, 1, 0};
   return plan;
+}
+OptimPlan Step::plan_of(const Batch& b) const {
+  return plan_of_items(*o_.cls, b, o_.items.data() + b.first);
 }
 
 void Step::compute() {
@@ -259,6 +285,7 @@ void Step::commit() noexcept {
       ParamSlot& s = o_.params[i];
       if (!grads_[i]) continue;
       count_step(*o_.cls, g, s);
+      s.param->bump_version();
     }
 }
 
@@ -285,6 +312,7 @@ void Step::run() {
   check();
   bool ext = false;
   for (const Batch& b : batches_) ext |= b.device.type == TT_EXT;
+  if (TT_UNLIKELY(modes_see_steps()) && !ext) return run_as_operator();
   if (TT_LIKELY(!ext)) return update();
   ExtMirrors mirrors;
   mirrors_ = &mirrors;
@@ -316,8 +344,188 @@ bool renew_items(Optimizer& o, OptimItem* items, int64_t n) {
     item.flags = next.flags;
     item.fresh = 0;
     count_step(*o.cls, g, s);
+    s.param->bump_version();
   });
   return true;
+}
+
+// ---- a step as an operator ----
+
+static StepCounter& counter_of(Object& object) { return static_cast<StepCounter&>(object); }
+
+static void destroy_counter(Object* object) noexcept {
+  StepCounter* const counter = &counter_of(*object);
+  counter->~StepCounter();
+  mem_free(counter, sizeof *counter);
+}
+
+static Ref<StepCounter> new_counter(Optimizer& o) {
+  auto* c = new (mem_alloc(sizeof(StepCounter))) StepCounter{};
+  c->refs = 1;
+  c->destroy_fn = destroy_counter;
+  c->optimizer = OptimizerRef::share(&o);
+  return Ref<StepCounter>::adopt(c);
+}
+
+// Writes the factors of the next step into the items.
+static void set_factors(Object& object, char* data) {
+  const StepCounter& c = counter_of(object);
+  const Optimizer& o = *c.optimizer;
+  auto* item = reinterpret_cast<OptimItem*>(data);
+  const CountedParam* known = nullptr;  // for whose numbers `next` and `states` were computed
+  OptimItem next = {};
+  uint32_t states = 0;
+  for (const CountedParam& p : c.params) {
+    const ParamSlot& slot = o.params[p.param];
+    const ParamSlot* like = known ? &o.params[known->param] : nullptr;
+    if (!like || known->group != p.group || slot.step != like->step || !same_numbers(slot, *like)) {
+      states = o.cls->factors(o.groups[p.group].value, next_step(slot), slot.number, &next);
+      known = &p;
+    }
+    item->factors = next.factors;
+    item->flags = next.flags;
+    bool same_memory = slot.param->data == p.data;
+    for (int k = 0; k < kOptimStates; k++)
+      if (p.states >> k & 1) same_memory &= slot.state[k] && slot.state[k]->data == item->state[k];
+    if (states != p.states || !same_memory)
+      fail(TT_INVALID_ARG,
+           "parameter {} of the optimizer, or its state, has other memory than in the captured "
+           "step: capture it again",
+           p.param);
+    item->fresh = p.fresh;
+    item++;
+  }
+}
+
+static void count_steps(Object& object, char*) {
+  StepCounter& c = counter_of(object);
+  Optimizer& o = *c.optimizer;
+  for (CountedParam& p : c.params) {
+    count_step(*o.cls, o.groups[p.group], o.params[p.param]);
+    p.fresh = 0;
+  }
+}
+
+// Makes the states of the parameters on b.device that are missing or laid out in another way, so
+// that they are there before the operator runs.
+void Step::make_states(StepCounter& counter, const Batch& b) {
+  OptimItem item = {};
+  for (int64_t g = 0; g < o_.groups.size(); g++)
+    for (int64_t i = o_.groups[g].begin; i < o_.groups[g].end; i++) {
+      const ParamSlot& slot = o_.params[i];
+      const Tensor& param = *slot.param;
+      if (!grads_[i] || !(param.device == b.device)) continue;
+      const TensorRef like =
+          param.dense() ? slot.param : new_tensor(param.sizes(), param.dtype, b.device);
+      CountedParam p = {g, i, param.data, 0, 0};
+      p.states = o_.cls->factors(o_.groups[g].value, next_step(slot), slot.number, &item);
+      for (int k = 0; k < kOptimStates; k++) {
+        const Tensor* state = slot.state[k].get();
+        if (!(p.states >> k & 1) || (state && same(state->strides(), like->strides()))) continue;
+        if (!state) p.fresh |= 1u << k;
+        add_state(i, k, state, *like);
+      }
+      counter.params.push_back(p);
+    }
+}
+
+// The states that make_states has made, exchanged with those of before; again at the end, unless
+// the step has been done.
+class NewStates {
+ public:
+  NewStates(Optimizer& o, SmallVec<Change, 2>& changes) : o_(o), changes_(changes) { exchange(); }
+  ~NewStates() {
+    if (!done_) exchange();
+    changes_.clear();
+  }
+  NewStates(const NewStates&) = delete;
+  void keep() { done_ = true; }
+
+ private:
+  void exchange() {
+    for (Change& c : changes_) std::swap(o_.params[c.param].state[c.state], c.tensor);
+  }
+  Optimizer& o_;
+  SmallVec<Change, 2>& changes_;
+  bool done_ = false;
+};
+
+void Step::run_as_operator() {
+  for (const Batch& b : batches_) {
+    const Ref<StepCounter> counter = new_counter(o_);
+    make_states(*counter, b);
+    NewStates made(o_, changes_);
+    SmallVec<const Tensor*, 8> params, grads, states;
+    for (const CountedParam& p : counter->params) {
+      const ParamSlot& slot = o_.params[p.param];
+      params.push_back(slot.param.get());
+      grads.push_back(grads_[p.param].get());
+      for (int k = 0; k < kOptimStates; k++)
+        if (p.states >> k & 1) states.push_back(slot.state[k].get());
+    }
+    op::optim_step(params, grads, states, *counter);
+    made.keep();
+  }
+}
+
+// What the operator computes with.
+struct StepArrays {
+  SmallVec<OptimItem, 8> items;
+  TensorList copies;
+  SmallVec<Tensor*, 2> targets;  // parameters that are not dense
+  TensorList results;            // their new values
+  Batch batch;
+  void add(Tensor& param, const Tensor& grad);
+};
+
+void StepArrays::add(Tensor& param, const Tensor& grad) {
+  const Tensor* p = &param;
+  if (TT_UNLIKELY(!p->dense())) {
+    results.push_back(dense_input(param));
+    targets.push_back(&param);
+    p = results.back().get();
+  }
+  copies.push_back(with_layout(grad, *p));
+  OptimItem item = {};
+  item.param = p->data;
+  item.grad = copies.back()->data;
+  item.n = p->numel * (is_complex(p->dtype) ? 2 : 1);
+  item.dtype = int32_t(real_of(p->dtype));
+  item.first_unit = batch.units;
+  batch.units += optim_units(item.n);
+  batch.elements += item.n;
+  items.push_back(item);
+}
+
+void impl::optim_step(Call, TensorSpan params, TensorSpan grads, TensorSpan states,
+                      Object& object) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  const StepCounter& counter = counter_of(object);
+  const OptimClass& cls = *counter.optimizer->cls;
+  StepArrays arrays;
+  arrays.batch = {params.ptr[0]->device, 0, params.n, 0, 0};
+  int64_t next_state = 0;
+  for (int64_t i = 0; i < params.n; i++) {
+    arrays.add(const_cast<Tensor&>(*params.ptr[i]), *grads.ptr[i]);
+    for (int k = 0; k < kOptimStates; k++)
+      if (counter.params[i].states >> k & 1)
+        arrays.items.back().state[k] = states.ptr[next_state++]->data;
+  }
+  const int64_t bytes = params.n * int64_t(sizeof(OptimItem));
+  const TensorRef stored = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
+  memcpy(stored->data, arrays.items.data(), size_t(bytes));
+  note_host_write(*stored);
+  run_on_host(object, set_factors, *stored);
+  if (arrays.batch.units) {
+    OptimPlan plan =
+        plan_of_items(cls, arrays.batch, reinterpret_cast<const OptimItem*>(stored->data));
+    launch_stages(*cls.kernel, arrays.batch.device, &plan.run);
+  }
+  for (int64_t i = 0; i < arrays.targets.size(); i++)
+    copy_elements(*arrays.targets[i], *arrays.results[i]);
+  run_on_host(object, count_steps, *stored);
+  for (const Tensor* t : params) const_cast<Tensor*>(t)->bump_version();
+  for (const Tensor* t : states) const_cast<Tensor*>(t)->bump_version();
 }
 
 void optimizer_step(Optimizer& o) {

@@ -2451,6 +2451,14 @@ int main(void) {
   F(tt_plan_opts, set);
   F(tt_plan_opts, arena);
   F(tt_plan_opts, arena_bytes);
+  S(tt_compile_opts);
+  F(tt_compile_opts, set);
+  F(tt_compile_opts, limit);
+  S(tt_compiled_info);
+  F(tt_compiled_info, n_records);
+  F(tt_compiled_info, n_replays);
+  F(tt_compiled_info, n_runs);
+  F(tt_compiled_info, reason);
   S(tt_profile_row);
   F(tt_profile_row, op);
   F(tt_profile_row, calls);
@@ -3831,6 +3839,7 @@ int main(void) {
   C(TT_DDP_COMPRESSION);
   C(TT_PLAN_ARENA);
   C(TT_PLAN_ARENA_BYTES);
+  C(TT_COMPILE_LIMIT);
   C(TT_EVENT_OP);
   C(TT_EVENT_KERNEL);
   C(TT_EVENT_MODULE);

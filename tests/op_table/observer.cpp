@@ -49,7 +49,7 @@ int32_t launch_copy(WorkObserver&, const Kernel& k, const void* plan, int64_t un
 
 void count_read(WorkObserver&, const Tensor&) { observer.reads++; }
 void ignore_write(WorkObserver&, const Tensor&) {}
-void ignore_check(WorkObserver&, const Tensor&, int64_t) {}
+bool ignore_check(WorkObserver&, const Tensor&, const DeviceCheck&) { return true; }
 
 const Tensor* tensor(const tt_tensor* t) { return reinterpret_cast<const Tensor*>(t); }
 

@@ -26,6 +26,8 @@ for (name, release, what) in [
          "A collective call or a transfer of a group: `wait(w)`, `istaskdone(w)`."),
         (:Group, C.tt_group_release, "Processes that communicate."),
         (:Ddp, C.tt_ddp_release, "Data-parallel training of a module over a group."),
+        (:Compiled, C.tt_compiled_release,
+         "A function that is recorded once and replayed: `TT.compile`."),
         (:Stream, C.tt_stream_release, "A queue of work on a CUDA device."),
         (:Event, C.tt_event_release, "A point in the work of a stream."),
         (:CancelToken, C.tt_cancel_release,

@@ -91,6 +91,46 @@ function vmap(f, x::Tensor...; dims=1)
 end
 
 """
+    TT.compile(; limit=8) do x, y
+        …
+    end
+
+A function that is recorded once for tensors alike and then replayed without dispatch, best a whole
+training step: forward, backward, `TT.step!`. Tensors of other sizes or types make another record,
+at most `limit`; beyond that, and where no record is possible, the function itself runs. What it
+does besides computing with tensors happens in recorded calls only: `TT.compile_info`.
+"""
+function compile(f; limit::Integer=8)
+    opts = Ref(C.tt_compile_opts(C.TT_COMPILE_LIMIT, limit))
+    return own(Compiled, handle_out(o -> transformed((fn, user, drop) -> C.tt_compile(ctx(), fn,
+        user, drop, opts, o), f)))
+end
+
+function (g::Compiled)(x::Tensor...)
+    list, outs, n = handles(x), fill(C_NULL, RESULTS), Ref(Int64(0))
+    poll()
+    check(GC.@preserve x C.tt_compiled_call(ctx(), g, list, length(list), outs, RESULTS, n))
+    return one_or_all(taken(outs, n[]))
+end
+
+"""
+    TT.compile_info(g)
+
+What a compiled function has done: (records, replays, runs, reason); reason: why the last call that
+ran the function was not recorded, or nothing.
+"""
+function compile_info(g::Compiled)
+    info = Ref(C.tt_compiled_info(0, 0, 0, C_NULL))
+    check(C.tt_compiled_get_info(ctx(), g, info))
+    reason = info[].reason == C_NULL ? nothing : unsafe_string(info[].reason)
+    return (records = info[].n_records, replays = info[].n_replays, runs = info[].n_runs,
+        reason = reason)
+end
+
+"Drops the records of a compiled function; later calls make new ones."
+reset!(g::Compiled) = check(C.tt_compiled_reset(ctx(), g))
+
+"""
     TT.functional_call(m, tensors, x…)
 
 Calls a module with other tensors in the place of the parameters and buffers of their names;

@@ -211,3 +211,35 @@ end
     failing = TT.CustomFunction(x -> (x .* 1, dy -> error("mine")))
     thrown(() -> backward(sum(failing(x))), ErrorException)
 end
+
+@testset "compiled functions" begin
+    function losses(wrapped)
+        TT.manual_seed(4)
+        model = nn.Sequential(nn.Linear(3, 5), nn.Dropout(0.2), nn.Linear(5, 1))
+        opt = optim.Adam(model; lr=0.1)
+        train = wrapped() do x
+            TT.zero_grad!(opt)
+            y = model(x)
+            loss = TT.mean(y .* y)
+            backward(loss)
+            TT.step!(opt)
+            return TT.detach(loss)
+        end
+        found = map(1:6) do k
+            TT.manual_seed(k)
+            return TT.item(train(TT.randn(2, 3)))
+        end
+        return found, train
+    end
+    eager, _ = losses(f -> f)
+    replayed, train = losses(TT.compile)
+    @test replayed == eager
+    @test TT.compile_info(train) == (records = 1, replays = 5, runs = 1, reason = nothing)
+    TT.reset!(train)
+    @test TT.compile_info(train).records == 0
+    reading = TT.compile(x -> x .* TT.item(sum(x)))
+    @test near(reading(tensor([1.0, 2])), [3, 6]) && near(reading(tensor([1.0, 3])), [4, 12])
+    @test occursin("read", TT.compile_info(reading).reason)
+    failing = TT.compile(x -> error("mine"))
+    thrown(() -> failing(tensor([1.0])), ErrorException)
+end

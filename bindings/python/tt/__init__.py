@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from . import autograd as autograd
     from . import backends as backends
     from . import compiler as compiler
+    from . import export as export
     from . import cpu as cpu
     from . import cuda as cuda
     from . import distributed as distributed
@@ -158,7 +159,7 @@ if TYPE_CHECKING:
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
-    "errors fft func futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler "
+    "errors export fft func futures fx hub jit library linalg mps multiprocessing nn onnx optim profiler "
     "random runtime safetensors serialization sparse special testing utils version xpu"
 )
 # module -> names of it that users find here

@@ -17,7 +17,7 @@ FUNCTIONS = {
         "tt_scheduler_release tt_dataset_retain tt_dataset_release tt_sampler_retain "
         "tt_sampler_release tt_loader_retain tt_loader_release tt_graph_retain tt_graph_release "
         "tt_group_retain tt_group_release tt_work_retain tt_work_release tt_ddp_retain "
-        "tt_ddp_release tt_plan_retain tt_plan_release",
+        "tt_ddp_release tt_plan_retain tt_plan_release tt_compiled_retain tt_compiled_release",
     "I":
         "tt_tensor_version",
     "P":

@@ -1,10 +1,29 @@
-"""torch.compile and torch.compiler's names. Graphs are not captured yet: a compiled function is the
-function itself."""
+"""torch.compile and torch.compiler's names: functions that are recorded once and replayed.
+
+A record holds the operators that a call has run, as kernel launches in memory of its own. What it
+does not do: Python code runs in recorded calls only, so printing, counters and lists of Python stay
+as they were; what depends on elements of tensors (`if loss.item() < 1`) is not recorded, and the
+function runs as it is. A record is for arguments of the same shapes, strides, dtypes and devices,
+other arguments and closed-over or global numbers of equal value, the same objects by closed-over
+and global names, and modules in the same mode. Attributes of objects and items of containers are
+not watched: call `tt.compiler.reset()` after a change.
+"""
 from __future__ import annotations
+
+import weakref
+from ctypes import byref, c_int64, c_void_p, create_string_buffer, string_at
+from functools import update_wrapper
+from struct import Struct
+from types import CodeType, FunctionType, MethodType, ModuleType
+
+from . import _convert as convert
+from ._lib import Handle, call, fail, finalizer, lib, local, quick
+from ._tensor import Tensor, from_address
+from ._tree import Place, mapped, with_tensors, without_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable, Iterator
 
 __all__ = [
     "allow_in_graph",
@@ -18,6 +37,228 @@ __all__ = [
     "list_backends",
     "reset",
 ]
+MAX_RESULTS = 1024  # of a function in C
+LIMIT = 8  # records of one function, and structures of its arguments
+OPTIONS = Struct("Qq").pack  # tt_compile_opts
+INFO = Struct("qqqP")  # tt_compiled_info
+PLAIN = (int, float, complex, str, bytes, bool, type(None))  # watched by value
+recording = 0  # how many functions are being recorded
+every: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
+class CompiledHandle(Handle):
+    """Owns a tt_compiled."""
+
+    __slots__ = ()
+    __del__ = finalizer(quick.tt_compiled_release)
+
+
+class Entry:
+    """The records for one structure of arguments.
+
+    structure: the arguments with places for their tensors. result: the structure of what the
+    function has returned; number: of its tensors, None before the first call. plain: why the
+    function itself runs, or None.
+    """
+
+    def __init__(self, fn: Callable[..., Any], structure: Any, held: Any) -> None:
+        self.fn, self.structure, self.held = fn, structure, held
+        self.result: Any = None
+        self.number: int | None = None
+        self.plain: str | None = None
+        self.handle = CompiledHandle()
+        from .func import Flat
+
+        entry = weakref.ref(
+            self
+        )  # C keeps the function, and must not keep the entry, which keeps C's
+
+        def traced(*args: Any, **kwargs: Any) -> Any:
+            found = entry()
+            assert found is not None
+            return found.traced(*args, **kwargs)
+
+        flat = Flat(traced, structure)
+        call("tt_compile", *flat.user(), OPTIONS(1, LIMIT), byref(self.handle))
+
+    def traced(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function, from C."""
+        global recording
+        recording += 1
+        try:
+            result = self.fn(*args, **kwargs)
+        finally:
+            recording -= 1
+        tensors: list[Tensor] = []
+        self.result = without_tensors(result, tensors)
+        others: list[Any] = []
+        mapped(self.result, lambda x: isinstance(x, Place) or x is None or others.append(x))
+        if others:
+            self.plain = f"it returns a {type(others[0]).__name__}, which a replay would repeat"
+        self.number = len(tensors)
+        return result
+
+    def run(self, tensors: Any) -> Any:
+        number = MAX_RESULTS if self.number is None else self.number
+        outs, n = (c_void_p * number)(), c_int64()
+        if lib.tt_compiled_call(
+            local.ctx,
+            self.handle,
+            convert.pointers(tensors),
+            convert.length(tensors),
+            outs,
+            c_int64(number),
+            byref(n),
+        ):
+            fail()
+        if type(self.result) is Place:
+            return from_address(outs[0])
+        return with_tensors(self.result, [from_address(outs[i]) for i in range(n.value)])
+
+    def info(self) -> tuple[int, int, int, str | None]:
+        """Returns the numbers of records, replays and runs, and why the last was not recorded."""
+        out = create_string_buffer(INFO.size)
+        call("tt_compiled_get_info", self.handle, out)
+        records, replays, runs, reason = INFO.unpack(out.raw)
+        return records, replays, runs, string_at(reason).decode() if reason else None
+
+
+def codes_of(code: CodeType) -> Iterator[CodeType]:
+    """Yields the code of a function and of those that it defines."""
+    waiting = [code]
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [c for c in code.co_consts if isinstance(c, CodeType)]
+
+
+class Watched:
+    """The closed-over and global names that a function reads, and those of Python functions that it
+    names."""
+
+    def __init__(self, fn: Any) -> None:
+        self.cells: list[Any] = []
+        self.names: list[tuple[dict[str, Any], str]] = []
+        self.modules: list[Any] = []
+        seen: set[int] = set()
+        waiting = [fn]
+        while waiting and len(seen) < 64:
+            f = waiting.pop()
+            if isinstance(f, MethodType):
+                self.add_module(f.__self__)
+                f = f.__func__
+            if not isinstance(f, FunctionType) or id(f) in seen:
+                self.add_module(f)
+                continue
+            seen.add(id(f))
+            waiting += self.read(f)
+
+    def add_module(self, x: Any) -> None:
+        from .nn.module import Module
+
+        if isinstance(x, Module):
+            self.modules += [m for m in x.modules() if m not in self.modules]
+
+    def read(self, f: FunctionType) -> list[Any]:
+        """Adds what f names. Returns the functions and objects among it."""
+        if f.__module__ and f.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            return []  # of tt: it has no names that change
+        found = []
+        for cell in f.__closure__ or ():
+            self.cells.append(cell)
+            try:
+                found.append(cell.cell_contents)
+            except ValueError:  # not yet bound
+                pass
+        for code in codes_of(f.__code__):
+            for name in code.co_names:
+                x = f.__globals__.get(name, Watched)
+                if x is not Watched and not isinstance(x, (ModuleType, type)):
+                    self.names.append((f.__globals__, name))
+                    found.append(x)
+        return found
+
+    def state(self, held: list[Any] | None = None) -> tuple[Any, ...]:
+        """Returns what must be equal for a record. held gets the objects whose identity counts."""
+        values = [cell.cell_contents for cell in self.cells]
+        values += [space.get(name) for space, name in self.names]
+        if held is not None:
+            held += values
+        parts = [(type(x), x) if isinstance(x, PLAIN) else id(x) for x in values]
+        return (*parts, *[m.training for m in self.modules])
+
+
+def frozen(structure: Any) -> Any:
+    """Returns a structure of arguments as a key: equal for arguments that a record fits."""
+    if isinstance(structure, (tuple, list)):
+        return (type(structure), *map(frozen, structure))
+    if isinstance(structure, dict):
+        return (dict, *((k, frozen(v)) for k, v in structure.items()))
+    if isinstance(structure, Place):
+        return (Place, structure.index)
+    return (type(structure), structure)
+
+
+class Compiled:
+    """A function that is recorded once for arguments alike, and replayed."""
+
+    def __init__(self, fn: Callable[..., Any], fullgraph: bool = False) -> None:
+        self.fn, self.fullgraph = fn, fullgraph
+        self.entries: dict[Any, Entry] = {}
+        self.watched: Watched | None = None
+        update_wrapper(self, fn)
+        every.add(self)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        bound = Compiled(self.fn.__get__(instance, owner), self.fullgraph)
+        name = getattr(self.fn, "__name__", "")
+        if hasattr(instance, "__dict__") and getattr(type(instance), name, None) is self:
+            instance.__dict__.setdefault(name, bound)
+        return bound
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if recording:
+            return self.fn(*args, **kwargs)
+        if self.watched is None:
+            self.watched = Watched(self.fn)
+        tensors: Any = args
+        structure: Any = None
+        if kwargs or not all(type(x) is Tensor for x in args):
+            tensors = []
+            structure = without_tensors((args, kwargs), tensors)
+        try:
+            key = (len(args) if structure is None else frozen(structure), self.watched.state())
+            entry = self.entries.get(key)
+        except (TypeError, ValueError):  # not hashable, not yet bound
+            return self.fn(*args, **kwargs)
+        if entry is None:
+            if len(self.entries) >= LIMIT:
+                return self.fn(*args, **kwargs)
+            entry = self.added(key, args, kwargs)
+        if entry.plain:
+            return self.fn(*args, **kwargs)
+        first = entry.number is None
+        result = entry.run(tensors)
+        if first and self.fullgraph:
+            reason = entry.plain or entry.info()[3]
+            if reason:
+                raise RuntimeError(f"compile: fullgraph is set, but {reason}")
+        return result
+
+    def added(self, key: Any, args: Any, kwargs: Any) -> Entry:
+        held: list[Any] = []
+        assert self.watched is not None
+        self.watched.state(held)
+        structure = without_tensors((args, kwargs), [])
+        entry = self.entries[key] = Entry(self.fn, structure, held)
+        return entry
+
+    def reset(self) -> None:
+        """Drops the records."""
+        self.entries.clear()
+        self.watched = None
 
 
 def compile(
@@ -30,17 +271,34 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """Returns model, a function or a module, as it is. Without it: a decorator that does so.
+    """Returns a function, or a module, whose calls are recorded once and replayed. Without model: a
+    decorator that does so.
 
-    The other arguments are accepted and change nothing.
+    Compile a whole step, with backward and the optimizer's step: a call whose result needs a
+    gradient runs the function itself. fullgraph: a first call that cannot be recorded raises
+    RuntimeError. disable: returns model as it is. The other arguments are accepted and change
+    nothing.
     """
     if mode is not None and options is not None:
         raise RuntimeError("compile: give mode or options, not both")
     if model is None:
-        return itself
+        return lambda fn: compile(fn, fullgraph=fullgraph, disable=disable)
     if not callable(model):
         raise RuntimeError(f"compile: model is a {type(model).__name__}: must be callable")
-    return model
+    if disable:
+        return model
+    from .nn.module import Module
+
+    if isinstance(model, Module):
+        return optimized_module()(model, fullgraph)
+    return Compiled(model, fullgraph)
+
+
+def optimized_module() -> Any:
+    """Returns the class OptimizedModule, which needs tt.nn."""
+    from .nn._compiled import OptimizedModule
+
+    return OptimizedModule
 
 
 def itself(fn: Any) -> Any:
@@ -57,20 +315,28 @@ allow_in_graph = assume_constant_result = itself
 
 
 def is_compiling() -> bool:
-    """Returns False: functions run as they are."""
+    """Returns whether a function is being recorded."""
+    return recording > 0
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Returns False."""
     return False
 
 
-is_dynamo_compiling = is_exporting = is_compiling
-
-
 def reset() -> None:
-    """Does nothing: nothing is compiled."""
+    """Drops all records; later calls make new ones."""
+    for compiled in list(every):
+        compiled.reset()
 
 
-cudagraph_mark_step_begin = reset
+def cudagraph_mark_step_begin() -> None:
+    """Does nothing: results of compiled functions have memory of their own."""
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """Returns []: tt has no compiler."""
-    return []
+    """Returns ["inductor"], the name that torch.compile's callers give; tt has one way."""
+    return ["inductor"]

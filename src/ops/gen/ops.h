@@ -823,6 +823,9 @@ extern Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*,
 extern Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
                        const Tensor*, double, bool, bool, bool)> op_layer_norm_backward;
 extern Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_response_norm;
+extern Op<void(TensorSpan, TensorSpan, TensorSpan, Object&)> op_optim_step;
+extern Op<TensorRef(TensorSpan, double)> op_clip_norm;
+extern Op<void(TensorSpan, const Tensor&, double)> op_clip_scale;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d;
 extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d;
@@ -3902,6 +3905,15 @@ inline TensorTriple layer_norm_backward(const Tensor& grad, const Tensor& input,
 inline TensorRef local_response_norm(const Tensor& input, int64_t size, double alpha = 1e-4,
                                      double beta = 0.75, double k = 1.0) {
   return dispatch(op_local_response_norm, input, size, alpha, beta, k);
+}
+inline void optim_step(TensorSpan params, TensorSpan grads, TensorSpan states, Object& counter) {
+  return dispatch(op_optim_step, params, grads, states, counter);
+}
+inline TensorRef clip_norm(TensorSpan grads, double norm_type) {
+  return dispatch(op_clip_norm, grads, norm_type);
+}
+inline void clip_scale(TensorSpan grads, const Tensor& total, double max_norm) {
+  return dispatch(op_clip_scale, grads, total, max_norm);
 }
 inline TensorRef max_pool1d(const Tensor& self, Ints kernel_size, Ints stride = {},
                             Ints padding = {}, Ints dilation = {}, bool ceil_mode = false) {

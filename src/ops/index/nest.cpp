@@ -18,10 +18,10 @@ class FirstBad {
     fill_elements(*t_, Scalar(INT64_MAX));
   }
   int64_t* data() { return t_ ? t_->as<int64_t>() : &local_; }
-  int64_t read() const {
-    if (!t_) return local_;
-    if (ctx().watched & kWatchWork) ctx().work->check(*ctx().work, *t_, INT64_MAX);
-    return load_element(*t_).i;
+  int64_t read() const { return t_ ? load_element(*t_).i : local_; }
+  // Tells the observer of the check. Returns false if there is nothing to read.
+  bool is_found(const DeviceCheck& check) const {
+    return !t_ || ctx().work->check(*ctx().work, *t_, check);
   }
 
  private:
@@ -39,13 +39,24 @@ class FirstBad {
     position /= shape[d];
     p += at[d] * strides[d] * index.item_size();
   }
-  const int64_t value = read_scalar(*new_alias(index, {}, {}, p, index.dtype)).i;
+  const int64_t value = load_element(*new_alias(index, {}, {}, p, index.dtype)).i;
   fail_arg(TT_INDEX, arg, "{} holds {} at {}: must be in [{}, {})", arg, value, Ints(at), low,
            size);
 }
 
 [[noreturn]] static void report_index(const DeviceCheck& c, int64_t position) {
   fail_position(*c.values, c.sizes, c.strides, position, c.arg, c.low, c.size);
+}
+
+static DeviceCheck check_of(const IndexCheckPlan& plan, const Tensor& index, Ints shape,
+                            Ints strides, const char* arg) {
+  DeviceCheck check{.op = tls.op, .arg = arg, .report = report_index};
+  check.values = new_alias(index);
+  check.sizes = Shape(shape);
+  check.strides = Shape(strides);
+  check.low = plan.low;
+  check.size = plan.size;
+  return check;
 }
 
 // Starts a check on a CUDA device whose result is read at the next synchronisation: kernels that
@@ -56,12 +67,7 @@ static TT_COLD bool check_later(IndexCheckPlan& plan, const Kernel& k, const Ten
   CudaDevice& d = runtime_cuda(ctx().rt, index.device.index);
   DeviceChecks* checks = cuda_calls->checks(d);
   if (!checks || (ctx().watched & kWatchWork)) return false;
-  DeviceCheck check{.op = tls.op, .arg = arg, .report = report_index};
-  check.values = new_alias(index);
-  check.sizes = Shape(shape);
-  check.strides = Shape(strides);
-  check.low = plan.low;
-  check.size = plan.size;
+  DeviceCheck check = check_of(plan, index, shape, strides, arg);
   int64_t* place = cuda_calls->place(*checks, d);
   plan.index = index.data;
   plan.first_bad = place;
@@ -78,8 +84,11 @@ static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, In
   plan.index = index.data;
   plan.first_bad = bad.data();
   launch_stages(k, index.device, &plan.run);
+  if (TT_UNLIKELY(ctx().watched & kWatchWork) &&
+      !bad.is_found(check_of(plan, index, shape, strides, arg)))
+    return;
   const int64_t position = bad.read();
-  if (TT_UNLIKELY(position != INT64_MAX))
+  if (TT_UNLIKELY(position != kCheckPassed))
     fail_position(index, shape, strides, position, arg, plan.low, plan.size);
 }
 

@@ -27,6 +27,7 @@ typedef enum Kind {
   kWork,
   kDdp,
   kPlan,
+  kCompiled,
   kStream,
   kEvent,
   kStateDict, /* handles */
@@ -56,6 +57,7 @@ typedef enum Kind {
   kOutWork,
   kOutDdp,
   kOutPlan,
+  kOutCompiled,
   kOutStream,
   kOutEvent,
   kOutStateDict,
@@ -77,7 +79,7 @@ typedef enum Kind {
   kOut,
   kMemory
 } Kind;
-enum { kMaxPlaces = 12, kHandles = 23, kSlots = 8 };
+enum { kMaxPlaces = 12, kHandles = 24, kSlots = 8 };
 typedef enum Result { kStatus, kFact, kVoid } Result;
 typedef struct Place {
   Kind kind;
@@ -208,6 +210,7 @@ static struct {
   tt_work* work;
   tt_ddp* ddp;
   tt_plan* plan;
+  tt_compiled* compiled;
   tt_stream* stream; /* of the fake device */
   tt_event* event;
   tt_state_dict* state;
@@ -216,6 +219,17 @@ static const int64_t kShape[1] = {4};
 static const double kReals[1] = {0.5};
 static const char* const kTextList[1] = {"a"};
 static const float kFour[4] = {1, 2, 3, 4};
+static tt_status no_results(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                            tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)x;
+  (void)in;
+  (void)n;
+  (void)outs;
+  (void)cap;
+  *n_outs = 0;
+  return TT_OK;
+}
 static void make_live(void) {
   const char* fake = getenv("TT_TEST_FAKE_LIBRARY");
   OK(tt_ctx_runtime(c, &live.rt));
@@ -239,6 +253,7 @@ static void make_live(void) {
   OK(tt_group_barrier(c, live.group, &live.work));
   OK(tt_ddp_new(c, live.module, live.group, NULL, &live.ddp));
   OK(tt_plan_new(c, live.graph, NULL, &live.plan));
+  OK(tt_compile(c, no_results, NULL, NULL, NULL, &live.compiled));
   if (fake && *fake) {
     OK(tt_load_cuda(c, fake));
     OK(tt_stream_new(c, NULL, 0, &live.stream));
@@ -264,6 +279,7 @@ static void drop_live(void) {
   tt_work_release(live.work);
   tt_group_release(live.group);
   tt_plan_release(live.plan);
+  tt_compiled_release(live.compiled);
   tt_stream_release(live.stream);
   tt_event_release(live.event);
 }
@@ -298,6 +314,7 @@ static void* handle_of(int kind) {
                                live.work,
                                live.ddp,
                                live.plan,
+                               live.compiled,
                                live.stream,
                                live.event,
                                live.state};
@@ -370,6 +387,7 @@ static void* valid(Call* k, const Place* p, int i) {
     case kOutWork:
     case kOutDdp:
     case kOutPlan:
+    case kOutCompiled:
     case kOutStream:
     case kOutEvent:
     case kOutStateDict: return k->outs[i];
@@ -457,6 +475,7 @@ static void give_back(const Function* f, Call* k, int bad) {
     if (f->places[i].kind == kOutWork) tt_work_release(out);
     if (f->places[i].kind == kOutDdp) tt_ddp_release(out);
     if (f->places[i].kind == kOutPlan) tt_plan_release(out);
+    if (f->places[i].kind == kOutCompiled) tt_compiled_release(out);
     if (f->places[i].kind == kOutStream) tt_stream_release(out);
     if (f->places[i].kind == kOutEvent) tt_event_release(out);
     if (f->places[i].kind == kOutStateDict) tt_state_dict_release(out);

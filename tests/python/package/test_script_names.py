@@ -111,15 +111,8 @@ def test_asarray():
 # ---- compilers ----
 
 
-def test_compile_returns_the_function():
-    def f(x):
-        return x + 1
-
-    model = nn.Linear(2, 2)
-    assert tt.compile(f) is f and tt.compile(model, mode="max-autotune") is model
-    assert tt.compile(fullgraph=True)(f) is f and tt.compiler.disable(f) is f
-    assert not tt.compiler.is_compiling()
-    for wrong in (lambda: tt.compile(3), lambda: tt.compile(f, mode="a", options={})):
+def test_compile_refuses():
+    for wrong in (lambda: tt.compile(3), lambda: tt.compile(abs, mode="a", options={})):
         with pytest.raises(RuntimeError, match="compile"):
             wrong()
 

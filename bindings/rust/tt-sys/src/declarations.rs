@@ -8,7 +8,7 @@ pub type tt_memory_format = i32;
 handles! {
     tt_tensor tt_runtime tt_ctx tt_generator tt_node tt_op tt_cancel tt_safetensors tt_state_dict
     tt_module tt_optimizer tt_scheduler tt_dataset tt_sampler tt_loader tt_graph tt_group tt_work
-    tt_ddp tt_plan tt_stream tt_event tt_function
+    tt_ddp tt_plan tt_stream tt_event tt_function tt_compiled
 }
 
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
@@ -3882,6 +3882,20 @@ pub struct tt_plan_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_compile_opts {
+    pub set: u64,
+    pub limit: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_compiled_info {
+    pub n_records: i64,
+    pub n_replays: i64,
+    pub n_runs: i64,
+    pub reason: *const c_char,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_profile_row {
     pub op: *const c_char,
     pub calls: i64,
@@ -4035,7 +4049,8 @@ zeroed! {
     tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
     tt_clip_grad_norm_opts tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg
     tt_graph_value tt_graph_storage tt_graph_optimize_opts tt_group_opts tt_ddp_opts tt_plan_opts
-    tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_compile_opts tt_compiled_info tt_profile_row tt_profiler_start_opts tt_profile_event
+    tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -5385,6 +5400,7 @@ pub const TT_DDP_FIND_UNUSED_PARAMETERS: u64 = 4;
 pub const TT_DDP_COMPRESSION: u64 = 8;
 pub const TT_PLAN_ARENA: u64 = 1;
 pub const TT_PLAN_ARENA_BYTES: u64 = 2;
+pub const TT_COMPILE_LIMIT: u64 = 1;
 pub const TT_EVENT_OP: i32 = 1;
 pub const TT_EVENT_KERNEL: i32 = 2;
 pub const TT_EVENT_MODULE: i32 = 3;
@@ -8679,6 +8695,16 @@ extern "C" {
     pub fn tt_plan_run_for(c: *mut tt_ctx, p: *mut tt_plan, ns: i64, done: *mut i32) -> tt_status;
     pub fn tt_plan_retain(p: *mut tt_plan);
     pub fn tt_plan_release(p: *mut tt_plan);
+    pub fn tt_compile(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, opts: *const tt_compile_opts,
+        out: *mut *mut tt_compiled) -> tt_status;
+    pub fn tt_compiled_call(c: *mut tt_ctx, f: *mut tt_compiled, inputs: *const *const tt_tensor,
+        n: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_compiled_get_info(c: *mut tt_ctx, f: *const tt_compiled, out: *mut tt_compiled_info)
+        -> tt_status;
+    pub fn tt_compiled_reset(c: *mut tt_ctx, f: *mut tt_compiled) -> tt_status;
+    pub fn tt_compiled_retain(f: *mut tt_compiled);
+    pub fn tt_compiled_release(f: *mut tt_compiled);
     pub fn tt_profiler_start(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_stop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_profiler_rows(c: *mut tt_ctx, rows: *mut tt_profile_row, cap: i64, n: *mut i64)

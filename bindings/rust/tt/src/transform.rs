@@ -317,3 +317,99 @@ pub fn unscale_grads(params: &[impl Borrow<Tensor>], factor: f64) -> Result<bool
     };
     Ok(found != 0)
 }
+
+/// A function that is recorded once for inputs alike, and replayed without dispatch: see
+/// [`compile`]. It stays on its thread, as the models that its function changes.
+pub struct Compiled(std::ptr::NonNull<sys::tt_compiled>);
+
+/// What a [`Compiled`] has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledInfo {
+    /// Records that can be replayed.
+    pub records: i64,
+    /// Calls that replayed one.
+    pub replays: i64,
+    /// Calls that ran the function.
+    pub runs: i64,
+    /// Why the last such call was not recorded.
+    pub reason: Option<String>,
+}
+
+/// Makes a compiled function of `f`, best a whole training step: forward, backward, the optimizer's
+/// step. A call with inputs of other shapes, strides or dtypes makes another record, at most
+/// `limit`; beyond that, and where no record is possible, `f` itself runs. What `f` does besides
+/// computing with tensors happens in recorded calls only.
+///
+/// ```
+/// let double = tt::compile(|x| Ok(vec![x[0].mul_scalar(2)?]), 8)?;
+/// for k in 0..3 {
+///     let x = tt::Tensor::from([k as f32]);
+///     assert_eq!(double.call(&[&x])?[0].item::<f32>()?, 2.0 * k as f32);
+/// }
+/// assert_eq!(double.info()?.replays, 2);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn compile(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'static,
+    limit: i64,
+) -> Result<Compiled> {
+    let opts = sys::tt_compile_opts { set: sys::TT_COMPILE_LIMIT, limit };
+    let mut out = null_mut();
+    // SAFETY: the options live through the call, which takes over the function.
+    with_function(f, |fun, user, drop| unsafe {
+        call(|c| sys::tt_compile(c, fun, user, drop, &opts, &mut out))
+    })?;
+    Ok(Compiled(std::ptr::NonNull::new(out).expect("tt_compile has succeeded")))
+}
+
+impl Compiled {
+    /// Calls the function, or replays its record. Results are the caller's.
+    pub fn call(&self, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+        let x = raw_list(inputs);
+        let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
+        // SAFETY: the lists are as long as said, and their handles are live.
+        unsafe {
+            call(|c| {
+                sys::tt_compiled_call(
+                    c,
+                    self.0.as_ptr(),
+                    x.as_ptr() as Inputs,
+                    x.len() as i64,
+                    outs.as_mut_ptr(),
+                    MAX_RESULTS as i64,
+                    &mut n,
+                )
+            })?;
+            Ok(taken(&outs, n).into_iter().flatten().collect())
+        }
+    }
+
+    /// Returns what it has done.
+    pub fn info(&self) -> Result<CompiledInfo> {
+        // SAFETY: zeros are a value of this struct of numbers.
+        let mut info: sys::tt_compiled_info = unsafe { std::mem::zeroed() };
+        // SAFETY: the handle is live; the reason is valid until the next call of the function.
+        unsafe {
+            call(|c| sys::tt_compiled_get_info(c, self.0.as_ptr(), &mut info))?;
+            Ok(CompiledInfo {
+                records: info.n_records,
+                replays: info.n_replays,
+                runs: info.n_runs,
+                reason: (!info.reason.is_null()).then(|| text_of(info.reason).into_owned()),
+            })
+        }
+    }
+
+    /// Drops the records; later calls make new ones.
+    pub fn reset(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_compiled_reset(c, self.0.as_ptr())) }
+    }
+}
+
+impl std::ops::Drop for Compiled {
+    fn drop(&mut self) {
+        // SAFETY: the reference is this handle's own.
+        unsafe { sys::tt_compiled_release(self.0.as_ptr()) }
+    }
+}

@@ -545,6 +545,8 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_ddp_opts, set, bucket_bytes, broadcast_buffers, find_unused_parameters,
         compression, pad);
     layout!(out, tt_plan_opts, set, arena, arena_bytes);
+    layout!(out, tt_compile_opts, set, limit);
+    layout!(out, tt_compiled_info, n_records, n_replays, n_runs, reason);
     layout!(out, tt_profile_row, op, calls, self_ns, total_ns);
     layout!(out, tt_profiler_start_opts, set, capacity, record_shapes, profile_memory, with_flops,
         with_modules);
@@ -1898,6 +1900,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_DDP_COMPRESSION);
     constant!(out, TT_PLAN_ARENA);
     constant!(out, TT_PLAN_ARENA_BYTES);
+    constant!(out, TT_COMPILE_LIMIT);
     constant!(out, TT_EVENT_OP);
     constant!(out, TT_EVENT_KERNEL);
     constant!(out, TT_EVENT_MODULE);

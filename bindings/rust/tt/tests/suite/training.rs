@@ -338,3 +338,39 @@ fn lbfgs_evaluates_the_loss_in_its_steps() -> Result<()> {
     assert!(x.to_vec::<f64>()?.iter().all(|v| (v - 1.0).abs() < 1e-6));
     Ok(())
 }
+
+#[test]
+fn compiled_step() -> Result<()> {
+    let train = |compiled: bool| -> Result<Vec<f32>> {
+        tt::manual_seed(5)?;
+        let model = nn::linear(3, 2)?;
+        let optimizer = optim::adam(&model.parameters()?)?;
+        let step = move |x: &[Tensor]| {
+            optimizer.zero_grad(true)?;
+            let y = model.call(&x[0])?;
+            let loss = y.mul(&y)?.mean()?;
+            loss.backward()?;
+            optimizer.step()?;
+            Ok(vec![loss.detach()?])
+        };
+        let inputs: Vec<Tensor> = (0..6)
+            .map(|k| Tensor::from([k as f32, 1.0, -2.0]).reshape(&[1, 3]))
+            .collect::<Result<_>>()?;
+        if !compiled {
+            return inputs.iter().map(|x| step(std::slice::from_ref(x))?[0].item()).collect();
+        }
+        let step = tt::compile(step, 8)?;
+        let losses = inputs.iter().map(|x| step.call(&[x])?[0].item()).collect();
+        assert_eq!(
+            step.info()?,
+            tt::CompiledInfo { records: 1, replays: 5, runs: 1, reason: None }
+        );
+        step.reset()?;
+        assert_eq!(step.info()?.records, 0);
+        losses
+    };
+    assert_eq!(train(true)?, train(false)?);
+    let failing = tt::compile(|x| Ok(vec![x[0].matmul(&x[0])?]), 8)?;
+    assert!(failing.call(&[Tensor::from([[1.0f32, 2.0]])]).is_err());
+    Ok(())
+}

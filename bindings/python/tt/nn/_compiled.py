@@ -1,0 +1,29 @@
+"""What tt.compile returns for a module."""
+from __future__ import annotations
+
+from ..compiler import Compiled
+from .module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class OptimizedModule(Module):
+    """A module whose calls are recorded and replayed: tt.compile(module). It has the module as its
+    child `_orig_mod` and the module's attributes."""
+
+    def __init__(self, module: Module, fullgraph: bool = False) -> None:
+        super().__init__()
+        self._orig_mod = module
+        self.training = module.training
+        self.__dict__["_compiled"] = Compiled(module.__call__, fullgraph)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__dict__["_compiled"](*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__.get("_modules", {})
+        if name in modules:
+            return modules[name]
+        return getattr(modules["_orig_mod"], name)

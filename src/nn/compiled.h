@@ -1,0 +1,33 @@
+// Compiled functions: a function of the application, and plans of its calls for inputs alike.
+#pragma once
+
+#include "autograd/transform.h"
+#include "base/text/text.h"
+
+namespace TT_NS {
+
+struct CompiledRecord;
+
+struct Compiled {
+  uint32_t tag;
+  RefCount refs;
+  ApplicationFn fn;
+  void* user;
+  void (*drop)(void*);
+  int64_t limit;                         // most records
+  int32_t busy = 0;                      // atomic: a thread is in a call
+  SmallVec<CompiledRecord*, 2> records;  // owned
+  int64_t n_replays = 0, n_runs = 0;     // atomic
+  Text reason;                           // why the last run was not recorded; empty: it was
+  static void destroy(Compiled*) noexcept;
+};
+
+Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit);
+// Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.
+TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n_outs);
+// The records that can be replayed.
+int64_t num_plans(const Compiled& f);
+// Fails if a call is running.
+void drop_records(Compiled& f);
+
+}  // namespace TT_NS

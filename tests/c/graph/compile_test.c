@@ -1,0 +1,506 @@
+/* Compiled functions: training curves beside those of operators, guards, failures, threads. */
+#include "harness.h"
+
+#include <pthread.h>
+
+enum { kSteps = 50, kClasses = 10 };
+
+/* A model, its optimizer and a step with them. */
+typedef struct Net {
+  tt_module* m;
+  tt_optimizer* o;
+  int runs; /* of the step itself */
+  int fails;
+} Net;
+
+static void add(tt_module* to, tt_module* child) {
+  OK(tt_module_append(c, to, child));
+  tt_module_release(child);
+}
+static tt_module* linear(int64_t in, int64_t out) {
+  tt_module* m;
+  OK(tt_nn_linear(c, in, out, NULL, &m));
+  return m;
+}
+static tt_module* dropout(void) {
+  tt_module* m;
+  OK(tt_nn_dropout(c, NULL, &m));
+  return m;
+}
+static tt_module* relu(void) {
+  tt_module* m;
+  OK(tt_nn_relu(c, NULL, &m));
+  return m;
+}
+
+static tt_module* mlp(void) {
+  tt_module* m;
+  OK(tt_nn_sequential(c, &m));
+  add(m, linear(8, 16));
+  add(m, relu());
+  add(m, dropout());
+  add(m, linear(16, kClasses));
+  return m;
+}
+static tt_module* cnn(void) {
+  tt_module *m, *layer;
+  OK(tt_nn_sequential(c, &m));
+  OK(tt_nn_conv2d(c, 1, 4, SHAPE(3, 3), NULL, &layer));
+  add(m, layer);
+  OK(tt_nn_batch_norm2d(c, 4, NULL, &layer));
+  add(m, layer);
+  add(m, relu());
+  OK(tt_nn_max_pool2d(c, SHAPE(2, 2), NULL, &layer));
+  add(m, layer);
+  OK(tt_nn_flatten(c, NULL, &layer));
+  add(m, layer);
+  add(m, dropout());
+  add(m, linear(36, kClasses));
+  return m;
+}
+static tt_module* gpt(void) {
+  tt_module *m, *layer;
+  OK(tt_nn_sequential(c, &m));
+  OK(tt_nn_embedding(c, kClasses, 8, NULL, &layer));
+  add(m, layer);
+  OK(tt_nn_transformer_encoder_layer(c, 8, 2, NULL, &layer));
+  add(m, layer);
+  add(m, linear(8, kClasses));
+  return m;
+}
+
+static Net new_net(tt_module* (*build)(void)) {
+  Net n = {NULL, NULL, 0, 0};
+  tt_tensor* params[64];
+  int64_t count;
+  OK(tt_manual_seed(c, 11));
+  n.m = build();
+  OK(tt_module_parameters(c, n.m, params, 64, &count));
+  OK(tt_optim_adam(c, params, count, NULL, &n.o));
+  return n;
+}
+static void drop_net(Net* n) {
+  tt_optim_release(n->o);
+  tt_module_release(n->m);
+}
+
+#define TRY(call)                \
+  do {                           \
+    const tt_status s_ = (call); \
+    if (s_ != TT_OK) return s_;  \
+  } while (0)
+
+/* Keeps what a step makes from outliving it. */
+static tt_status compute_step(Net* net, tt_ctx* x, const tt_tensor* const* in, tt_tensor** loss) {
+  tt_tensor *y, *rows, *params[64], *norm;
+  int64_t n;
+  TRY(tt_optim_zero_grad(x, net->o, 1));
+  TRY(tt_module_forward(x, net->m, in, 1, &y, 1, &n));
+  TRY(tt_reshape(x, y, (const int64_t[]){-1, kClasses}, 2, &rows));
+  TRY(tt_cross_entropy(x, rows, in[1], NULL, loss));
+  TRY(tt_backward(x, *loss, NULL));
+  TRY(tt_module_parameters(x, net->m, params, 64, &n));
+  TRY(tt_clip_grad_norm_(x, params, n, 0.5, NULL, &norm));
+  TRY(tt_optim_step(x, net->o));
+  TRY(tt_detach(x, *loss, loss));
+  return net->fails ? TT_INVALID_ARG : TT_OK;
+}
+static tt_status step(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                      tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  Net* net = user;
+  tt_tensor* loss = NULL;
+  tt_status s;
+  (void)n;
+  (void)cap;
+  net->runs++;
+  TRY(tt_scope_push(x));
+  s = compute_step(net, x, in, &loss);
+  TRY(tt_scope_pop(x, &loss, s == TT_OK));
+  if (s == TT_OK) outs[0] = loss;
+  *n_outs = s == TT_OK;
+  return s;
+}
+
+static tt_compiled* compile(tt_fn fn, void* user, int64_t limit) {
+  const tt_compile_opts opts = {.set = TT_COMPILE_LIMIT, .limit = limit};
+  tt_compiled* f;
+  OK(tt_compile(c, fn, user, NULL, &opts, &f));
+  return f;
+}
+static tt_tensor* call(tt_compiled* f, const tt_tensor* const* in, int64_t n) {
+  tt_tensor* out = NULL;
+  int64_t n_outs;
+  OK(tt_compiled_call(c, f, in, n, &out, 1, &n_outs));
+  assert_int_equal(n_outs, 1);
+  return out;
+}
+static tt_compiled_info info_of(const tt_compiled* f) {
+  tt_compiled_info info;
+  OK(tt_compiled_get_info(c, f, &info));
+  return info;
+}
+
+static void same_bits(const char* what, const tt_tensor* a, const tt_tensor* b) {
+  const int64_t bytes = tt_tensor_numel(a) * tt_dtype_size(tt_tensor_dtype(a));
+  char *x = malloc((size_t)bytes), *y = malloc((size_t)bytes);
+  assert_int_equal(tt_tensor_numel(a), tt_tensor_numel(b));
+  OK(tt_tensor_read(c, a, x, bytes));
+  OK(tt_tensor_read(c, b, y, bytes));
+  if (memcmp(x, y, (size_t)bytes)) fail_msg("%s differs", what);
+  free(x);
+  free(y);
+}
+static void same_state(const char* what, const Net* a, const Net* b) {
+  tt_tensor *p[64], *q[64];
+  tt_state_dict *s, *t;
+  int64_t n, i;
+  OK(tt_module_state_dict(c, a->m, &s));
+  OK(tt_module_state_dict(c, b->m, &t));
+  n = tt_state_dict_size(s);
+  for (i = 0; i < n; i++) {
+    OK(tt_state_dict_get(c, s, i, &p[i]));
+    OK(tt_state_dict_get(c, t, i, &q[i]));
+    same_bits(what, p[i], q[i]);
+  }
+  tt_state_dict_release(s);
+  tt_state_dict_release(t);
+}
+
+/* Inputs of step k: of float32 or, without `floats`, tokens. */
+static tt_tensor* inputs(const int64_t* shape, int64_t ndim, int floats, int k) {
+  tt_tensor* x;
+  OK(tt_manual_seed(c, 1000 + (uint64_t)k));
+  if (floats) {
+    OK(tt_randn(c, shape, ndim, NULL, &x));
+  } else {
+    OK(tt_randint(c, 0, kClasses, shape, ndim, NULL, &x));
+  }
+  return x;
+}
+
+static void check_curve(const char* what, tt_module* (*build)(void), const int64_t* shape,
+                        int64_t ndim, int floats, int64_t rows) {
+  Net eager = new_net(build), compiled = new_net(build);
+  tt_compiled* f = compile(step, &compiled, 8);
+  int k;
+  for (k = 0; k < kSteps; k++) {
+    tt_tensor *x, *t, *want = NULL, *got;
+    int64_t n;
+    OK(tt_scope_push(c));
+    x = inputs(shape, ndim, floats, k);
+    t = inputs(SHAPE(rows), 0, k + 500);
+    OK(tt_manual_seed(c, (uint64_t)k));
+    OK(step(&eager, c, LIST(x, t), &want, 1, &n));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    got = call(f, LIST(x, t));
+    same_bits(what, got, want);
+    same_state(what, &compiled, &eager);
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  if (compiled.runs > 1) fail_msg("%s: %s", what, info_of(f).reason);
+  assert_int_equal(info_of(f).n_records, 1);
+  assert_int_equal(info_of(f).n_replays, kSteps - 1);
+  tt_compiled_release(f);
+  drop_net(&eager);
+  drop_net(&compiled);
+}
+static void test_curves(void** state) {
+  (void)state;
+  check_curve("mlp", mlp, SHAPE(4, 8), 1, 4);
+  check_curve("cnn", cnn, SHAPE(4, 1, 8, 8), 1, 4);
+  check_curve("gpt", gpt, SHAPE(2, 5), 0, 10);
+}
+
+/* Another shape and another mode make other records; a reset drops them. */
+static void test_guards(void** state) {
+  Net eager = new_net(mlp), compiled = new_net(mlp);
+  tt_compiled* f = compile(step, &compiled, 3);
+  const int64_t rows[] = {4, 2, 4, 2, 4, 6, 6, 7, 7};
+  int k;
+  (void)state;
+  for (k = 0; k < 9; k++) {
+    tt_tensor *x, *t, *want, *got;
+    int64_t n;
+    x = inputs(SHAPE(rows[k], 8), 1, k);
+    t = inputs(SHAPE(rows[k]), 0, k + 500);
+    if (k == 2 || k == 3) {
+      OK(tt_module_train(c, eager.m, k == 3));
+      OK(tt_module_train(c, compiled.m, k == 3));
+    }
+    OK(tt_manual_seed(c, (uint64_t)k));
+    OK(step(&eager, c, LIST(x, t), &want, 1, &n));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    got = call(f, LIST(x, t));
+    same_bits("guards", got, want);
+    same_state("guards", &compiled, &eager);
+  }
+  /* records: 4 rows, 2 rows, 4 rows in evaluation; then the limit */
+  assert_int_equal(info_of(f).n_records, 3);
+  assert_int_equal(info_of(f).n_replays, 2);
+  assert_non_null(strstr(info_of(f).reason, "limit"));
+  OK(tt_compiled_reset(c, f));
+  assert_int_equal(info_of(f).n_records, 0);
+  tt_compiled_release(f);
+  drop_net(&eager);
+  drop_net(&compiled);
+}
+
+static int dropped;
+static void count_drop(void* user) {
+  (void)user;
+  dropped++;
+}
+
+/* A function that fails is not recorded; an index out of range fails a replay as the operator. */
+static void test_failures(void** state) {
+  Net net = new_net(mlp);
+  tt_compiled* f = compile(step, &net, 8);
+  tt_tensor *x = inputs(SHAPE(4, 8), 1, 0), *t = inputs(SHAPE(4), 0, 1), *bad, *out;
+  int64_t n;
+  (void)state;
+  net.fails = 1;
+  FAILS(tt_compiled_call(c, f, LIST(x, t), &out, 1, &n), TT_CALLBACK, "");
+  assert_null(out);
+  assert_int_equal(info_of(f).n_records, 0);
+  net.fails = 0;
+  call(f, LIST(x, t));
+  assert_int_equal(info_of(f).n_records, 1);
+  bad = make(TT_I64, SHAPE(4), (const double[]){1, 12, 1, 1}, 4);
+  FAILS(tt_compiled_call(c, f, LIST(x, bad), &out, 1, &n), TT_INDEX, "12");
+  assert_null(out);
+  call(f, LIST(x, t));
+  assert_int_equal(info_of(f).n_replays, 2);
+  FAILS(tt_compiled_call(c, f, LIST(x, t), &out, 0, &n), TT_BUFFER_TOO_SMALL, "outs");
+  assert_int_equal(n, 1);
+  assert_int_equal(info_of(f).n_replays, 2);
+  tt_compiled_release(f);
+  FAILS(tt_compile(c, NULL, NULL, count_drop, NULL, &f), TT_INVALID_ARG, "fn");
+  OK(tt_compile(c, step, &net, count_drop, NULL, &f));
+  tt_compiled_release(f);
+  assert_int_equal(dropped, 2);
+  drop_net(&net);
+}
+
+/* Every allocation of the first call and of a replay failed once: the call fails and leaves no
+   record, or it succeeds. */
+static void test_out_of_memory(void** state) {
+  int64_t at = 0, stride = SLOW_BUILD ? 97 : 23;
+  int phase;
+  (void)state;
+  for (phase = 0; phase < 2; phase++)
+    for (at = 1;; at += at < 40 ? 1 : stride) {
+      Net net = new_net(mlp);
+      tt_compiled* f = compile(step, &net, 8);
+      tt_tensor *x, *t, *out;
+      const int64_t failed = host.failed;
+      int64_t n;
+      tt_status s;
+      OK(tt_scope_push(c));
+      x = inputs(SHAPE(4, 8), 1, 0);
+      t = inputs(SHAPE(4), 0, 1);
+      if (phase) call(f, LIST(x, t));
+      host.fail_at = host.calls + at;
+      host.fail_n = 1;
+      s = tt_compiled_call(c, f, LIST(x, t), &out, 1, &n);
+      host.fail_at = 0;
+      assert_true((s == TT_OK) == (out != NULL));
+      call(f, LIST(x, t));
+      call(f, LIST(x, t));
+      assert_int_equal(info_of(f).n_records, 1);
+      tt_compiled_release(f);
+      drop_net(&net);
+      OK(tt_scope_pop(c, NULL, 0));
+      if (host.failed == failed) break;
+    }
+}
+
+static tt_tensor* constant;
+/* y = 2 x, x itself, x += 1 (written), constant, in one result list */
+static tt_status several(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)n;
+  (void)cap;
+  TRY(tt_mul_f64(x, in[0], 2, &outs[0]));
+  TRY(tt_view(x, in[0], (const int64_t[]){2, 2}, 2, &outs[1]));
+  TRY(tt_add_(x, (tt_tensor*)in[1], in[0]));
+  TRY(tt_select(x, constant, 0, 1, &outs[2]));
+  *n_outs = 3;
+  return TT_OK;
+}
+/* Results that are inputs and constants, inputs that are written, and inputs that share memory. */
+static void test_results(void** state) {
+  tt_compiled* f = compile(several, NULL, 8);
+  tt_tensor *x = numbers(TT_F32, (const double[]){1, 2, 3, 4}, 4), *w, *outs[4];
+  int64_t n;
+  int k;
+  (void)state;
+  constant = numbers(TT_F32, (const double[]){7, 8}, 2);
+  OK(tt_zeros_like(c, x, NULL, &w));
+  for (k = 1; k <= 3; k++) {
+    OK(tt_compiled_call(c, f, LIST(x, w), outs, 4, &n));
+    assert_int_equal(n, 3);
+    VALUES(outs[0], 2, 4, 6, 8);
+    VALUES(outs[1], 1, 2, 3, 4);
+    assert_ptr_equal(tt_tensor_data(outs[1]), tt_tensor_data(x));
+    VALUES(w, k, 2 * k, 3 * k, 4 * k);
+    VALUES(outs[2], 8);
+    assert_ptr_equal(tt_tensor_data(outs[2]), (char*)tt_tensor_data(constant) + 4);
+  }
+  assert_int_equal(info_of(f).n_replays, 2);
+  OK(tt_compiled_call(c, f, LIST(x, x), outs, 4, &n));
+  VALUES(x, 2, 4, 6, 8);
+  assert_non_null(strstr(info_of(f).reason, "share memory"));
+  tt_compiled_release(f);
+}
+
+static tt_tensor* weight;
+static tt_status forward(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)n;
+  (void)cap;
+  *n_outs = 1;
+  return tt_mul(x, in[0], weight, outs);
+}
+static tt_status accumulate(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                            tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  tt_tensor *y = NULL, *sum = NULL;
+  tt_status s = tt_mul(x, in[0], weight, &y);
+  (void)user;
+  (void)n;
+  (void)cap;
+  if (s == TT_OK) s = tt_sum(x, y, NULL, &sum);
+  if (s == TT_OK) s = tt_backward(x, sum, NULL);
+  if (s == TT_OK) s = tt_detach(x, sum, outs);
+  tt_tensor_release(y);
+  tt_tensor_release(sum);
+  *n_outs = s == TT_OK;
+  return s;
+}
+/* Gradients that a function leaves: set, added to, dropped by the application. */
+static void test_gradients(void** state) {
+  tt_compiled *f = compile(forward, NULL, 8), *g = compile(accumulate, NULL, 8);
+  tt_tensor *x = numbers(TT_F32, (const double[]){1, 2}, 2), *out;
+  int k, round;
+  (void)state;
+  weight = numbers(TT_F32, (const double[]){3, 4}, 2);
+  OK(tt_requires_grad_(c, weight, 1));
+  out = call(f, LIST(x));
+  OK(tt_backward(c, sum_of(out), NULL));
+  VALUES(grad_of(weight), 1, 2);
+  assert_non_null(strstr(info_of(f).reason, "needs a gradient"));
+  for (round = 0; round < 3; round++) {
+    OK(tt_tensor_set_grad(c, weight, NULL));
+    for (k = 1; k <= 4; k++) {
+      VALUES(call(g, LIST(x)), 11);
+      VALUES(grad_of(weight), k, 2 * k);
+    }
+  }
+  assert_true(info_of(g).n_replays >= 6);
+  OK(tt_requires_grad_(c, weight, 0));
+  OK(tt_tensor_set_grad(c, weight, NULL));
+  VALUES(call(f, LIST(x)), 3, 8);
+  VALUES(call(f, LIST(x)), 3, 8);
+  assert_int_equal(info_of(f).n_replays, 1);
+  tt_compiled_release(f);
+  tt_compiled_release(g);
+}
+
+static tt_status reading(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  double v;
+  (void)user;
+  (void)n;
+  (void)cap;
+  *n_outs = 1;
+  TRY(tt_item_f64(x, in[0], &v));
+  return tt_mul_f64(x, in[0], v, outs);
+}
+/* A function that reads elements, and one inside a capture, run as ever. */
+static void test_unrecorded(void** state) {
+  tt_compiled* f = compile(reading, NULL, 8);
+  tt_tensor* x;
+  tt_graph* g;
+  tt_tensor* out;
+  tt_graph_info info;
+  int k;
+  (void)state;
+  for (k = 1; k < 4; k++) {
+    x = number(TT_F32, k);
+    assert_true(value_of(call(f, LIST(x))) == k * k);
+  }
+  assert_int_equal(info_of(f).n_records, 0);
+  assert_int_equal(info_of(f).n_runs, 3);
+  assert_non_null(strstr(info_of(f).reason, "read"));
+  tt_compiled_release(f);
+  weight = number(TT_F32, 3);
+  f = compile(forward, NULL, 8);
+  x = number(TT_F32, 2);
+  call(f, LIST(x));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  out = call(f, LIST(x));
+  OK(tt_capture_end(c, LIST(out), &g));
+  OK(tt_graph_get_info(c, g, &info));
+  assert_int_equal(info.n_nodes, 1);
+  tt_graph_release(g);
+  tt_compiled_release(f);
+}
+
+typedef struct Job {
+  tt_runtime* rt;
+  tt_compiled* f;
+  int bad;
+} Job;
+static void* run_job(void* user) {
+  Job* job = user;
+  tt_ctx* x;
+  tt_tensor *in, *out;
+  int64_t n;
+  int k;
+  const float two[] = {2, 2};
+  job->bad = tt_ctx_new(job->rt, &x) != TT_OK;
+  for (k = 0; k < 500 && !job->bad; k++) {
+    job->bad |= tt_full_f64(x, SHAPE(2), k, NULL, &in) != TT_OK;
+    job->bad |=
+        tt_compiled_call(x, job->f, (const tt_tensor* const[]){in}, 1, &out, 1, &n) != TT_OK;
+    if (job->bad) break;
+    job->bad |= ((float*)tt_tensor_data(out))[1] != two[1] * (float)k;
+    tt_tensor_release(in);
+    tt_tensor_release(out);
+  }
+  tt_ctx_release(x);
+  return NULL;
+}
+/* Two threads: one replays, the other runs the function meanwhile. */
+static void test_threads(void** state) {
+  tt_compiled* f = compile(forward, NULL, 8);
+  pthread_t threads[2];
+  Job jobs[2];
+  tt_runtime* rt;
+  int i;
+  (void)state;
+  weight = numbers(TT_F32, (const double[]){2, 2}, 2);
+  OK(tt_ctx_runtime(c, &rt));
+  host.paused = 1;
+  for (i = 0; i < 2; i++) {
+    jobs[i] = (Job){rt, f, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, run_job, &jobs[i]), 0);
+  }
+  for (i = 0; i < 2; i++) {
+    pthread_join(threads[i], NULL);
+    assert_int_equal(jobs[i].bad, 0);
+  }
+  host.paused = 0;
+  assert_true(info_of(f).n_replays > 0);
+  tt_compiled_release(f);
+  tt_runtime_release(rt);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {SCOPED(test_curves),     SCOPED(test_guards),
+                                     SCOPED(test_failures),   SCOPED(test_results),
+                                     SCOPED(test_threads),    SCOPED(test_gradients),
+                                     SCOPED(test_unrecorded), SCOPED(test_out_of_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

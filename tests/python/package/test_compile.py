@@ -1,0 +1,206 @@
+"""tt.compile: records and replays, what it watches, what it leaves to the function."""
+import gc
+import weakref
+
+import pytest
+
+import tt
+from tt import nn
+
+
+def model():
+    tt.manual_seed(3)
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
+
+
+def info(compiled):
+    (entry,) = compiled.entries.values()
+    return entry.info()
+
+
+def trained(compiled):
+    """The losses and parameters of 20 steps with a schedule."""
+    m = model()
+    optimizer = tt.optim.Adam(m.parameters(), lr=0.05)
+    schedule = tt.optim.lr_scheduler.StepLR(optimizer, 4)
+
+    def step(x, t):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(m(x), t)
+        loss.backward()
+        nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+        optimizer.step()
+        return loss.detach()
+
+    run = tt.compile(step) if compiled else step
+    losses = []
+    for k in range(20):
+        tt.manual_seed(k)
+        losses.append(run(tt.randn(6, 8), tt.randint(0, 4, (6,))).item())
+        schedule.step()
+    if compiled:
+        assert info(run)[:3] == (1, 19, 1), info(run)
+    return losses, [p.tolist() for p in m.parameters()]
+
+
+def test_a_training_step():
+    assert trained(True) == trained(False)
+
+
+def test_shapes_and_structures():
+    @tt.compile
+    def f(pair, *, scale):
+        a, b = pair["a"], pair["b"]
+        return {"sum": (a + b) * scale, "list": [a * 2, None]}
+
+    for n in (3, 4, 3, 4):
+        a, b = tt.arange(n).float(), tt.ones(n)
+        found = f({"a": a, "b": b}, scale=3)
+        assert found["sum"].tolist() == ((a + b) * 3).tolist()
+        assert found["list"][0].tolist() == (a * 2).tolist() and found["list"][1] is None
+    assert info(f)[:3] == (2, 2, 2)
+    assert f({"a": a, "b": b}, scale=5)["sum"].tolist() == ((a + b) * 5).tolist()
+    assert len(f.entries) == 2
+
+
+factor = 2.0
+
+
+def helper(x):
+    return x * factor
+
+
+def test_numbers_of_closures_and_globals():
+    global factor
+    offset = 1
+
+    @tt.compile
+    def f(x):
+        return helper(x) + offset
+
+    x = tt.ones(2)
+    assert f(x).tolist() == [3, 3] and f(x).tolist() == [3, 3]
+    offset = 5
+    assert f(x).tolist() == [7, 7] and f(x).tolist() == [7, 7]
+    factor = 3.0
+    try:
+        assert f(x).tolist() == [8, 8]
+    finally:
+        factor = 2.0
+    assert len(f.entries) == 3
+
+
+def test_a_module():
+    m = model()
+    x = tt.randn(2, 8)
+    compiled = tt.compile(m, mode="max-autotune", backend="inductor", dynamic=False)
+    assert isinstance(compiled, nn.Module) and compiled._orig_mod is m
+    assert [id(p) for p in compiled.parameters()] == [id(p) for p in m.parameters()]
+    assert list(compiled.state_dict())[0] == "_orig_mod.0.weight"
+    compiled.eval()
+    assert not m.training
+    with tt.no_grad():
+        want = m(x).tolist()
+        assert compiled(x).tolist() == want and compiled(x).tolist() == want
+        for p in m.parameters():
+            p.mul_(2)
+        assert compiled(x).tolist() == m(x).tolist()
+        m.train()
+        tt.manual_seed(1)
+        want = m(x).tolist()
+        tt.manual_seed(1)
+        assert compiled(x).tolist() == want
+        m[0].weight = nn.Parameter(tt.zeros(16, 8))
+        m.eval()
+        assert compiled(x).tolist() == m(x).tolist()
+    out = compiled(x)  # a result that needs a gradient comes from the module itself
+    out.sum().backward()
+    assert m[0].weight.grad is not None
+
+
+def test_what_is_not_recorded():
+    calls = []
+
+    @tt.compile
+    def reads(x):
+        calls.append(1)
+        return x * x.sum().item()
+
+    for k in (1.0, 2.0, 3.0):
+        assert reads(tt.full((2,), k)).tolist() == [2 * k * k] * 2
+    assert len(calls) == 3 and "read" in info(reads)[3]
+
+    @tt.compile
+    def numbers(x):
+        return x + 1, x.shape[0]
+
+    assert [numbers(tt.ones(n))[1] for n in (2, 3, 2)] == [2, 3, 2]
+    assert "int" in next(iter(numbers.entries.values())).plain
+    with pytest.raises(RuntimeError, match="fullgraph.*read"):
+        tt.compile(lambda x: x * x.sum().item(), fullgraph=True)(tt.ones(2))
+
+
+def test_failures():
+    calls = []
+
+    @tt.compile
+    def f(x):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyError("first")
+        return x.neg()
+
+    with pytest.raises(KeyError, match="first"):
+        f(tt.ones(1))
+    assert f(tt.ones(1)).item() == -1 and f(tt.ones(1)).item() == -1
+    assert len(calls) == 2
+    table = tt.randn(5, 2)
+    pick = tt.compile(lambda i: nn.functional.embedding(i, table))
+    assert pick(tt.tensor([1, 2])).tolist() == table[1:3].tolist()
+    with pytest.raises(IndexError, match="7"):
+        pick(tt.tensor([1, 7]))
+    assert pick(tt.tensor([0, 4])).tolist() == [table[0].tolist(), table[4].tolist()]
+    assert info(pick)[0] == 1
+
+
+def test_names():
+    def f(x):
+        return x + 1, tt.compiler.is_compiling()
+
+    seen = []
+    assert tt.compiler.disable(f) is f and tt.compile(f, disable=True) is f
+    assert not tt.compiler.is_compiling() and not tt.compiler.is_exporting()
+    compiled = tt.compile(fullgraph=False)(
+        lambda x: seen.append(tt.compiler.is_compiling()) or x + 1
+    )
+    for _ in range(3):
+        assert compiled(tt.ones(1)).item() == 2
+    assert seen == [True]
+    tt.compiler.reset()
+    assert compiled(tt.ones(1)).item() == 2 and len(seen) == 2
+
+    class Owner:
+        def __init__(self, by):
+            self.by = by
+
+        @tt.compile
+        def method(self, x):
+            return x * self.by
+
+    one, two = Owner(2), Owner(3)
+    for _ in range(2):
+        assert one.method(tt.ones(1)).item() == 2 and two.method(tt.ones(1)).item() == 3
+
+
+def test_nothing_is_kept():
+    class Big:
+        pass
+
+    big = Big()
+    gone = weakref.ref(big)
+    f = tt.compile(lambda x: x + (big is not None))
+    f(tt.ones(1))
+    f(tt.ones(1))
+    del f, big
+    gc.collect()
+    assert gone() is None
