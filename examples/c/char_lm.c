@@ -2,17 +2,19 @@
 
    char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads
    N] [--lr RATE]
-   [--threads N]
+   [--threads N] [--cache 0|1]
            [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg
    FILE]
 
    Without --text it reads this repository's own documents. Each block of the network is a module of
    this program that holds layers of tt: layer norm, causal attention and a two-layer perceptron,
    each added to its input. AdamW with warm-up and a cosine schedule. --checkpoint saves everything
-   every hundred steps; --resume goes on from such a file.
+   every hundred steps; --resume goes on from such a file. --cache 1 writes with a cache of keys and
+   values and a recorded step (text_writer.h): the same text, as long as it fits into the context.
  */
 #include "report.h"
 #include "text_data.h"
+#include "text_writer.h"
 #include "tt.h"
 
 #include <math.h>
@@ -25,7 +27,7 @@ enum { MAX_TEXTS = 64, MAX_PARAMS = 4096, SAVE_EVERY = 100 };
 typedef struct options {
   const char *texts[MAX_TEXTS], *checkpoint, *resume, *svg;
   int n_texts;
-  long steps, batch, context, width, layers, heads, threads, sample;
+  long steps, batch, context, width, layers, heads, threads, sample, cache;
   double lr, temperature;
   uint64_t seed;
 } options;
@@ -330,20 +332,43 @@ static int train(tt_ctx* c, const options* o, const text* d, trainer* t) {
 
 /* ---- writing ---- */
 
+/* Draws a symbol by its scores, (1, vocabulary). */
+static int draw_symbol(tt_ctx* c, const options* o, const tt_tensor* scores, int64_t* out) {
+  tt_tensor *scaled, *p, *draw;
+  CHECK(tt_mul_f64(c, scores, 1 / o->temperature, &scaled));
+  CHECK(tt_softmax(c, scaled, 1, NULL, &p));
+  CHECK(tt_multinomial(c, p, 1, 0, NULL, &draw));
+  CHECK(tt_item_i64(c, draw, out));
+  return 0;
+}
+
 /* Draws the next symbol after seen[0 ... n). */
 static int next_symbol(tt_ctx* c, const options* o, const trainer* t, const int64_t* seen,
                        int64_t n, int64_t* out) {
   const int64_t used = n < o->context ? n : o->context;
   const int64_t shape[2] = {1, used};
-  tt_tensor *x, *scores, *last, *p, *draw;
+  tt_tensor *x, *scores, *last;
   CHECK(tt_scope_push(c));
   CHECK(tt_tensor_from_data(c, seen + n - used, TT_I64, shape, 2, &x));
   CHECK(tt_module_call(c, t->gpt, x, &scores));
   CHECK(tt_select(c, scores, 1, -1, &last));
-  CHECK(tt_mul_f64(c, last, 1 / o->temperature, &last));
-  CHECK(tt_softmax(c, last, 1, NULL, &p));
-  CHECK(tt_multinomial(c, p, 1, 0, NULL, &draw));
-  CHECK(tt_item_i64(c, draw, out));
+  if (draw_symbol(c, o, last, out)) return -1;
+  CHECK(tt_scope_pop(c, NULL, 0));
+  return 0;
+}
+
+/* The same with a cache. Once it is full, the newer half of the text is read into it again. */
+static int next_cached(tt_ctx* c, const options* o, writer* w, const int64_t* seen, int64_t n,
+                       int64_t* out) {
+  tt_tensor* scores = NULL;
+  int64_t from = n - 1;
+  CHECK(tt_scope_push(c));
+  if (writer_length(w) == o->context) {
+    writer_restart(w);
+    from = n - (o->context + 1) / 2;
+  }
+  for (; from < n; from++) CHECK(writer_next(c, w, seen[from], &scores));
+  if (draw_symbol(c, o, scores, out)) return -1;
   CHECK(tt_scope_pop(c, NULL, 0));
   return 0;
 }
@@ -351,15 +376,22 @@ static int next_symbol(tt_ctx* c, const options* o, const trainer* t, const int6
 static int write_text(tt_ctx* c, const options* o, const text* d, const trainer* t) {
   int64_t* seen = malloc((size_t)(o->sample + 1) * sizeof *seen);
   int status = seen ? 0 : -1;
+  writer* w = NULL;
   int32_t recorded;
   CHECK(tt_set_grad_enabled(c, 0, &recorded));
   CHECK(tt_module_train(c, t->gpt, 0));
+  if (o->cache) {
+    w = writer_new(c, t->gpt, o->layers, o->width, o->heads, o->context);
+    if (!w) status = -1;
+  }
   if (seen) seen[0] = d->symbols[0];
   for (int64_t n = 1; status == 0 && n <= o->sample; n++) {
-    status = next_symbol(c, o, t, seen, n, &seen[n]);
+    status = w ? next_cached(c, o, w, seen, n, &seen[n]) : next_symbol(c, o, t, seen, n, &seen[n]);
     if (status == 0) putchar(d->bytes[seen[n]]);
   }
   putchar('\n');
+  if (w && status == 0) printf("%ld steps replayed\n", writer_replays(c, w));
+  writer_free(w);
   free(seen);
   CHECK(tt_set_grad_enabled(c, recorded, NULL));
   return status;
@@ -394,7 +426,8 @@ static int usage(const char* why, const char* what) {
           "char_lm: %s%s\nusage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] "
           "[--width N] [--layers "
           "N] [--heads N] [--lr RATE]\n"
-          "               [--threads N] [--seed N] [--sample N] [--temperature T] [--checkpoint "
+          "               [--threads N] [--cache 0|1] [--seed N] [--sample N] [--temperature T] "
+          "[--checkpoint "
           "FILE] [--resume FILE] "
           "[--svg FILE]\n",
           why, what);
@@ -407,7 +440,7 @@ static int parse(int argc, char** argv, options* o) {
     long* to;
   } numbers[] = {{"--steps", &o->steps},     {"--batch", &o->batch},   {"--context", &o->context},
                  {"--width", &o->width},     {"--layers", &o->layers}, {"--heads", &o->heads},
-                 {"--threads", &o->threads}, {"--sample", &o->sample}};
+                 {"--threads", &o->threads}, {"--sample", &o->sample}, {"--cache", &o->cache}};
   for (int i = 1; i < argc; i++) {
     const char* name = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -437,9 +470,10 @@ static int parse(int argc, char** argv, options* o) {
     else return usage("unknown option ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
-  for (size_t k = 0; k + 1 < sizeof numbers / sizeof *numbers; k++)
+  for (size_t k = 0; k + 2 < sizeof numbers / sizeof *numbers; k++)
     if (*numbers[k].to < 1 || *numbers[k].to > 1000000)
       return usage("must be 1 to 1000000: ", numbers[k].name);
+  if (o->cache < 0 || o->cache > 1) return usage("--cache must be 0 or 1", "");
   if (o->sample < 0 || !(o->lr > 0) || !(o->temperature > 0))
     return usage("--lr and --temperature must be positive, --sample not negative", "");
   return 0;
@@ -449,7 +483,7 @@ int main(int argc, char** argv) {
   static const char* const documents[] = {
       "README.md",     "CHANGELOG.md",  "docs/architecture.md", "docs/contributing.md",
       "docs/style.md", "src/README.md", "src/ops/README.md",    "src/ops/decl/README.md"};
-  options o = {{0}, NULL, NULL, NULL, 0, 600, 16, 64, 96, 3, 4, 1, 400, 3e-3, 0.8, 0};
+  options o = {{0}, NULL, NULL, NULL, 0, 600, 16, 64, 96, 3, 4, 1, 400, 0, 3e-3, 0.8, 0};
   tt_runtime_opts runtime = {0};
   tt_runtime* rt = NULL;
   tt_ctx* c = NULL;

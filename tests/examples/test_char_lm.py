@@ -82,6 +82,20 @@ def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
     )
 
 
+def test_writes_the_same_with_a_cache(tmp_path):
+    file = tmp_path / "run.safetensors"
+    run("--steps", 30, *SMALL, "--checkpoint", file)
+    resumed = ("--steps", 30, *SMALL, "--resume", file, "--temperature", "0.01")
+    plain = run(*resumed, "--sample", 31)
+    cached = run(*resumed, "--sample", 31, "--cache", 1)
+    text = plain.stdout.split(b"sample ---\n")[1]
+    written, _, replayed = cached.stdout.split(b"sample ---\n")[1].rstrip().rpartition(b"\n")
+    assert written == text.removesuffix(b"\n") and replayed == b"30 steps replayed"
+    longer = run(*resumed, "--sample", 100, "--cache", 1)  # more than the context
+    assert longer.returncode == 0, longer.stderr
+    assert longer.stdout.split(b"sample ---\n")[1].startswith(written[:30])
+
+
 @pytest.mark.parametrize(
     "args, code, why",
     [
@@ -91,6 +105,7 @@ def test_resumed_run_ends_as_an_uninterrupted_one(tmp_path):
         (("--heads", "5"), 1, "multiple of num_heads"),
         (("--steps", "0"), 2, "must be 1"),
         (("--lr", "x"), 2, "not a number"),
+        (("--cache", "2"), 2, "must be 0 or 1"),
         (("--what", "1"), 2, "unknown option"),
     ],
 )
