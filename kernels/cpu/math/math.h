@@ -9,6 +9,9 @@
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
+#if defined(__AVX512F__)
+#include "kernels/cpu/math/tanh_table.h"
+#endif
 
 TT_ISA_BEGIN
 namespace math {
@@ -39,7 +42,7 @@ template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) {
 template <class V> TT_INLINE V exp_lanes(V x) {
   V n;
   const V m = exp_parts(x, splat<V>(-0.0f), &n);  // adding -0 is a no-op that the compiler removes
-  return scale(m, n);
+  return scale_above(m, n, x, -104.0f);           // exp(-104) < 2^-150
 }
 
 // 2^x: as exp, with r = (x - n) ln2, where x - n is exact.
@@ -114,6 +117,19 @@ template <class V> TT_INLINE V sigmoid_lanes(V x) {
   return fma(q, -excess, q);
 }
 
+#if defined(__AVX512F__)
+template <class V> TT_INLINE V tanh_lanes(V x) {
+  const V t = at_most(abs(x), kTanhLast);
+  const auto i = leading_bits(t, kTanhFirst, 21);
+  const auto row = [&](TanhRow r) { return look_up(kTanhTable[r], i); };
+  const V d = t - row(kTanhCenter);
+  V p = fma(row(kTanh5), d, row(kTanh4));
+  p = fma(p, d, row(kTanh3));
+  p = fma(p, d, row(kTanh2));
+  p = fma(p, d, row(kTanh1));
+  return with_sign(fma(p, d, row(kTanh0)), x);
+}
+#else
 // tanh(|x|) = (1 - e) / (1 + e), t = 2|x|; h = e - 1.
 template <class V> TT_INLINE V tanh_lanes(V x) {
   const V t = at_least(abs(x) * -2.0f, -20.0f);
@@ -132,6 +148,7 @@ template <class V> TT_INLINE V tanh_lanes(V x) {
   const V rest = fma(-y, h, fma(y, -2.0f, h)) + fma(-y, h_lo, h_lo);  // h - y (2 + h)
   return with_sign(fma(rest, q, y), x);
 }
+#endif
 
 TT_INLINE float exp(float x) { return exp_lanes(x); }
 TT_INLINE float exp2(float x) { return exp2_lanes(x); }

@@ -40,6 +40,9 @@ TT_INLINE float scale(float x, float n) {
   const int32_t half = k >> 1;
   return x * power_of_two(half) * power_of_two(k - half);
 }
+// scale(x, n), or 0 in lanes where `of` is below `low`: where the result would vanish. Scaling to
+// nothing takes 150 cycles on some processors.
+TT_INLINE float scale_above(float x, float n, float, float) { return scale(x, n); }
 // 2^max(n, low), where n = shifted - kRoundExponent is an integer below 128, and low >= -126.
 TT_INLINE float exp2_rounded(float shifted, int32_t low) {
   const int32_t n = int32_t(f32_bits(shifted));
@@ -66,6 +69,10 @@ TT_INLINE F32v nearest(F32v x) {
   return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 TT_INLINE F32v scale(F32v x, F32v n) { return _mm512_scalef_ps(x, n); }
+TT_INLINE F32v scale_above(F32v x, F32v n, F32v of, float low) {
+  const __mmask16 some = _mm512_cmp_ps_mask(of, splat<F32v>(low), _CMP_NLT_UQ);  // nan, too
+  return _mm512_maskz_scalef_ps(some, x, n);
+}
 TT_INLINE F32v exp2_rounded(F32v shifted, int32_t low) {
   const __m512i n =
       _mm512_max_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(kRoundBits + 127 + low));
@@ -77,6 +84,20 @@ TT_INLINE F32v with_sign(F32v x, F32v s) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
   return _mm512_castsi512_ps(
       _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(s), _mm512_castps_si512(x), 0xca));
+}
+// An entry of a table for each lane: registers hold the table.
+constexpr int kTableSize = 32;
+TT_INLINE F32v look_up(const float* table, __m512i i) {
+  return _mm512_permutex2var_ps(_mm512_load_ps(table), i, _mm512_load_ps(table + 16));
+}
+TT_INLINE float look_up(const float* table, uint32_t i) { return table[i % kTableSize]; }
+// The bits of max(x, low) but the last `dropped`; x and low are not negative.
+TT_INLINE __m512i leading_bits(F32v x, float low, int dropped) {
+  const __m512i least = _mm512_set1_epi32(int32_t(f32_bits(low)));
+  return _mm512_srli_epi32(_mm512_max_epi32(_mm512_castps_si512(x), least), uint32_t(dropped));
+}
+TT_INLINE uint32_t leading_bits(float x, float low, int dropped) {
+  return max(f32_bits(x), f32_bits(low)) >> dropped;
 }
 TT_INLINE F32v load_lanes(const float* p) { return _mm512_loadu_ps(p); }
 TT_INLINE void store_lanes(float* p, F32v v) { _mm512_storeu_ps(p, v); }
