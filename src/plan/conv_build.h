@@ -142,6 +142,13 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) 
   }
 }
 
+// Units of one column block that run in a row on a thread share its packed columns.
+inline void join_conv_columns(ConvPlan* p, int64_t threads) {
+  if (p->path != kConvColumns) return;
+  const int64_t joined = max<int64_t>(p->columns.parts / threads, 1);
+  if (p->columns.parts % joined == 0) p->run.grain[1] = round_up(p->run.grain[1], joined);
+}
+
 // channels_first: dst may have channels first, and does if the path is kConvPlanes.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode,
                        bool channels_first) {

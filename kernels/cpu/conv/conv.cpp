@@ -126,9 +126,15 @@ template <class T> struct PlanePath {
 };
 
 template <class T> struct ColumnPath {
-  static void pack(const ConvPlan&, int64_t, int64_t) {}
+  static void run(const ConvPlan& p, int64_t begin, int64_t end) {
+    for (int64_t u = begin, next; u < end; u = next) {
+      next = min(round_up(u + 1, p.columns.parts), end);
+      units(p, u, next);
+    }
+  }
 
-  static void unit(const ConvPlan& p, int64_t u) {
+  // Units [u, end) of one column block: its columns are packed once for all of them.
+  static void units(const ConvPlan& p, int64_t u, int64_t end) {
     const int64_t parts = p.columns.parts;
     const int64_t col_blocks = ceil_div(conv_cols(p.s, p.mode), kConvCols);
     const int64_t block = u / parts % (p.s.groups * col_blocks);
@@ -137,16 +143,21 @@ template <class T> struct ColumnPath {
     tile.col_begin = block % col_blocks * kConvCols;
     tile.col_end = min(tile.col_begin + kConvCols, tile.cols);
     const int64_t rows = ceil_div(phase.pixels, parts * 14) * 14;
-    const int64_t begin = u % parts * rows;
-    const int64_t end = min(begin + rows, phase.pixels);
+    const int64_t from = u % parts;
+    const int64_t to = from + end - u;
     T* panels = reinterpret_cast<T*>(p.packed) + u * kConvDepth * kConvCols;
     while (tile.next_terms()) {
       const ConvPanels<T> packed = pack_current(tile, panels);
-      for (int64_t m = begin; m < end; m += kConvRows) {
-        tile.set_rows(m, min(m + kConvRows, end));
-        tile.fill_indirection();
-        tile.add(packed);
-      }
+      for (int64_t part = from; part < to; part++)
+        add_part(&tile, packed, part * rows, min((part + 1) * rows, phase.pixels));
+    }
+  }
+
+  static void add_part(ConvTile<T>* tile, const ConvPanels<T>& packed, int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; m += kConvRows) {
+      tile->set_rows(m, min(m + kConvRows, end));
+      tile->fill_indirection();
+      tile->add(packed);
     }
   }
 
@@ -226,7 +237,7 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
   switch (p.path) {
     case kConvPixels: run_path<PixelPath<T>>(p, begin, end); break;
     case kConvPlanes: run_path<PlanePath<T>>(p, begin, end); break;
-    case kConvColumns: run_path<ColumnPath<T>>(p, begin, end); break;
+    case kConvColumns: ColumnPath<T>::run(p, begin, end); break;
     case kConvDepthwise: run_path<DepthwisePath<T>>(p, begin, end); break;
     case kConvScatter: run_path<ScatterPath<T>>(p, begin, end); break;
   }

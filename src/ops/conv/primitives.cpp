@@ -81,6 +81,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   ConvPlan plan;
   build_conv(&plan, c.s, int32_t(c.compute), mode, !c.last && !c.complex);
+  join_conv_columns(&plan, pool_threads(ctx().rt->pool));
   TensorRef out = plan.path == kConvPlanes ? new_tensor(sizes, c.compute, c.device)
                                            : new_last(sizes, c.compute, c.device);
   if (out->numel == 0) return out;

@@ -132,6 +132,22 @@ static void result_is_channels_last_iff_an_operand_is(void** state) {
   }
 }
 
+/* Weights are packed in another way if the taps of a channel are neighbours. */
+static void weights_of_any_order_give_the_same(void** state) {
+  static const int64_t kWeights[][4] = {
+      {200, 160, 3, 3}, {35, 20, 3, 2}, {70, 33, 1, 3}, {33, 150, 5, 5}, {4, 1, 3, 3}};
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof kWeights / sizeof *kWeights; i++) {
+    tt_tensor* x = random_of(SHAPE(2, kWeights[i][1], 9, 8));
+    tt_tensor* w = random_of(kWeights[i], 4);
+    tt_tensor *y, *z;
+    OK(tt_conv2d(c, channels_last(x), w, NULL, NULL, &y));
+    OK(tt_conv2d(c, channels_last(x), channels_last(w), NULL, NULL, &z));
+    same_bits(y, z);
+  }
+}
+
 /* A convolution and the gradients of the sum of its squares. */
 static void derive_conv(const tt_tensor* x, const tt_tensor* w, const tt_conv2d_opts* o,
                         tt_tensor** y, tt_tensor** grads) {
@@ -387,6 +403,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {VARIANT(values_of_each_form),
                                      VARIANT(integers_wrap_and_halves_round_once),
                                      VARIANT(result_is_channels_last_iff_an_operand_is),
+                                     VARIANT(weights_of_any_order_give_the_same),
                                      VARIANT(derivatives_of_one_pixel_windows),
                                      VARIANT(images_side_by_side),
                                      VARIANT(one_pixel_channels_last),
