@@ -38,8 +38,8 @@ template <class T, class P> struct MicroArgs {
 // Steps along k between two prefetches of the next panel and of a row of out.
 constexpr int kFetchEvery = 4;
 
-// An unpacked b is prefetched this many rows ahead: rows may be a page apart, which no hardware
-// prefetcher follows.
+// An unpacked b is prefetched this many rows ahead, then the first rows of the next columns: rows
+// may be a page apart, which no hardware prefetcher follows.
 constexpr int kAhead = 24;
 
 // The elements of a column of a panel of a. Where a factor may be a lane of a register, whole
@@ -71,6 +71,7 @@ void micro(const MicroArgs<T, P>& args) {
   P* copy = args.copy;
   T* const out = args.out;
   const int64_t ld = args.ld, b_row = args.b_row;
+  const P* ahead = b + kAhead * b_row;
   const bool add = args.add;
   const char* next = args.next;
   // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It
@@ -93,11 +94,14 @@ void micro(const MicroArgs<T, P>& args) {
     for (int v = 0; v < kVecs; v++) {
       row[v] = load(b + v * kL);
       if (kCopy) {
-        __builtin_prefetch(b + kAhead * b_row + v * kL, 0, 2);
+        __builtin_prefetch(ahead + v * kL, 0, 2);
         store(copy + v * kL, row[v]);
       }
     }
-    if (kCopy) copy += kVecs * kL;
+    if (kCopy) {
+      copy += kVecs * kL;
+      ahead = p == kAhead ? args.b + kVecs * kL : ahead + b_row;
+    }
     if (p % kFetchEvery == 0) {
       if (!kCopy) {
         __builtin_prefetch(next, 0, 2);
@@ -165,16 +169,24 @@ template <class T> TT_INLINE bool copied_by_tiles(const MatmulBlock& k, int w) {
   return k.copy_b && w == kNr<T>;
 }
 
+// Where the rows of a are neighbours in memory, all panels take these k positions before the next
+// ones: k positions a page apart share a set of the first-level cache, and none is left for the
+// next panel otherwise.
+constexpr int64_t kPackedTogether = 8;
+
 template <class S, class P> void pack_a_block(const MatmulBlock& k, PanelRange rows) {
   const MatmulPlan& p = *k.plan;
   const int64_t panels = matmul_ceil(rows.end - rows.begin, kPanelRows<P>);
-  for (int64_t at = 0; at < panels; at++) {
-    const PanelRange r = row_panel(rows, panels, at);
-    const int h = int(r.end - r.begin);
-    const S* src = reinterpret_cast<const S*>(k.a) + (k.i0 + r.begin) * p.a_row + k.k0 * p.a_col;
-    pack_panel(src, p.a_row, p.a_col, h, h, k.nk,
-               reinterpret_cast<P*>(k.a_pack) + r.begin * packed_depth<P>(k.nk));
-  }
+  const int64_t step = p.a_row == 1 && panels > 1 && kCheapParts ? kPackedTogether : k.nk;
+  for (int64_t q = 0; q < k.nk; q += step)
+    for (int64_t at = 0; at < panels; at++) {
+      const PanelRange r = row_panel(rows, panels, at);
+      const int h = int(r.end - r.begin);
+      const S* src =
+          reinterpret_cast<const S*>(k.a) + (k.i0 + r.begin) * p.a_row + (k.k0 + q) * p.a_col;
+      P* out = reinterpret_cast<P*>(k.a_pack) + r.begin * packed_depth<P>(k.nk);
+      pack_panel(src, p.a_row, p.a_col, h, h, min(step, k.nk - q), out + packed_depth<P>(q) * h);
+    }
 }
 
 template <class S, class P> void pack_b_block(const MatmulBlock& k, PanelRange cols) {
