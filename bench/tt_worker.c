@@ -576,8 +576,13 @@ static int run_many(work* w, long n) {
   return 0;
 }
 
+static double batch_ns(void) {
+  const char* text = getenv("TT_BENCH_BATCH");
+  return 1e9 * (text ? atof(text) : 0.03);
+}
+
 static int calibrate(work* w) {
-  const double batch = 30e6;
+  const double batch = batch_ns();
   double start, once;
   long trial;
   if (w->make(w) || run_many(w, 2)) return -1;
