@@ -155,6 +155,7 @@ if TYPE_CHECKING:
     from .sparse import spmm as spmm
     from ._ops.functions import *  # noqa: F403
     from ._ops.functions import _int_mm as _int_mm
+    from ._torch_functions import split as split  # type: ignore[no-redef]
 
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
@@ -198,6 +199,7 @@ ELSEWHERE = {
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state"
     ),
     "serialization": "load save",
+    "_torch_functions": "split",
     "sparse": "sparse_coo_tensor sparse_csr_tensor spmm",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}

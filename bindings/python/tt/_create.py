@@ -40,8 +40,9 @@ def tensor(
     dtype: DType | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
-    """Returns a new tensor with the values of data, without history.
+    """Returns a new tensor with the values of data, without history. pin_memory changes nothing.
 
     data: a number, nested lists of numbers, a NumPy array or a tensor.
     dtype: by default that of an array or a tensor; of Python numbers bool, int64, float32 or
@@ -141,8 +142,10 @@ def scalar_tensor(
     dtype: DType | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
-    """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype()."""
+    """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype(). pin_memory changes
+    nothing."""
     code = dtype_code(dtype or Defaults.float, "scalar_tensor", "dtype")
     t = tensor_result("tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
     if device is None and not requires_grad:

@@ -263,6 +263,18 @@ def pca_lowrank(
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, rank, niter)
 
 
+def split(
+    tensor: Tensor,
+    split_size_or_sections: int | Sequence[int],
+    dim: int = 0,
+    *,
+    axis: int | None = None,
+) -> tuple[Tensor, ...]:
+    """Returns views of tensor along dim: of this size, the last one perhaps smaller, or of these
+    sizes."""
+    return ops.split(tensor, split_size_or_sections, dim, axis=axis)
+
+
 OWN = (
     "affine_grid_generator alpha_dropout ctc_loss dropout dropout_ embedding "
     "feature_alpha_dropout feature_dropout frobenius_norm grid_sampler instance_norm layer_norm "

@@ -397,3 +397,12 @@ def test_flags_that_pytorch_takes():
     assert last.stride() == (8, 1, 4, 2)
     kept = tt.empty_like(tt.ones(2, 3).t(), memory_format=tt.preserve_format)
     assert kept.stride() == (1, 3)
+    x = tt.arange(12.0).view(4, 3)
+    for parts, want in ((2, [2, 2]), ([1, 3], [1, 3])):
+        found = tt.split(tensor=x, split_size_or_sections=parts)
+        assert [len(part) for part in found] == want and found[1].data_ptr() > x.data_ptr()
+    assert [part.shape[1] for part in tt.split(x, 2, dim=1)] == [2, 1]
+    assert [part.shape[1] for part in x.split(split_size=2, dim=1)] == [2, 1]
+    assert tt.tensor([1, 2], pin_memory=False).tolist() == [1, 2]
+    assert tt.scalar_tensor(2, pin_memory=False).item() == 2
+    assert tt.tril_indices(2, 2, pin_memory=False).shape == tt.triu_indices(2, 2).shape

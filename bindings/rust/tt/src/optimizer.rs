@@ -44,8 +44,19 @@ impl Optimizer {
         Ok(state)
     }
     /// Loads what [`state_dict`](Optimizer::state_dict) returned, of this optimizer or of one with
-    /// as many parameters. Entries before one that does not fit are loaded.
+    /// as many parameters: all, or nothing if an entry does not fit.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+        let before = self.state_dict()?;
+        let loaded = self.load_entries(state);
+        if loaded.is_err() {
+            for name in state.keys().filter(|name| !before.contains_key(name)) {
+                self.remove_entry(&name);
+            }
+            self.load_entries(&before)?;
+        }
+        loaded
+    }
+    fn load_entries(&self, state: &StateDict) -> Result<()> {
         for (name, value) in state {
             if name.starts_with("param_groups.") || name.ends_with(".step") {
                 self.load_number(&name, value.item()?)?;
@@ -54,6 +65,15 @@ impl Optimizer {
             }
         }
         Ok(())
+    }
+    /// Removes an entry such as "state.3.exp_avg" if it is there.
+    fn remove_entry(&self, name: &str) {
+        let parts = name.strip_prefix("state.").and_then(|rest| rest.split_once('.'));
+        if let Some((param, part)) = parts {
+            if let Ok(param) = param.parse() {
+                let _ = self.set_state(param, part, None); // a name that fits nothing
+            }
+        }
     }
 }
 

@@ -374,3 +374,28 @@ fn compiled_step() -> Result<()> {
     assert!(failing.call(&[Tensor::from([[1.0f32, 2.0]])]).is_err());
     Ok(())
 }
+
+#[test]
+fn a_state_that_does_not_fit_an_optimizer_changes_nothing() -> Result<()> {
+    let w = tt::ones(&[2])?.requires_grad_(true)?;
+    let adam = optim::adam([&w])?;
+    let mut bad = StateDict::new()?;
+    bad.insert("param_groups.0.lr", &Tensor::from(0.5f64))?;
+    bad.insert("state.0.exp_avg", &tt::zeros(&[2])?)?;
+    bad.insert("state.0.exp_avg_sq", &tt::zeros(&[3])?)?;
+    assert_eq!(adam.load_state_dict(&bad).unwrap_err().status, tt::Status::Shape);
+    assert_eq!((adam.lr()?, adam.num_tensors()), (1e-3, 0));
+    w.sum()?.backward()?;
+    adam.step()?;
+    let before = adam.state_dict()?;
+    assert!(adam.load_state_dict(&bad).is_err());
+    for (name, value) in &before {
+        let now = adam.state_dict()?.tensor(&name)?;
+        assert_eq!(values_of(&now)?, values_of(&value)?, "{name}");
+    }
+    Ok(())
+}
+
+fn values_of(t: &Tensor) -> Result<Vec<f64>> {
+    t.to_dtype(DType::F64)?.to_vec()
+}
