@@ -3,6 +3,7 @@ generated is stale."""
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from common import ROOT, per_file, run, sources
 
@@ -75,6 +76,28 @@ def test_paths_in_pages_exist(path):
     bases = [path.parent, *(ROOT / place for place in PLACES)]
     names = [name for name in PATH.findall(path.read_text()) if not NO_PATHS.search(name)]
     assert [name for name in names if not any((base / name).exists() for base in bases)] == []
+
+
+# Folders of more than 30 siblings, which are of one kind; a header and its source are one.
+WIDE = {
+    "bindings/python/tt": "modules at the paths that PyTorch's have; its README groups them",
+    "bindings/python/tt/_ops": "a module per family, generated",
+    "docs/reference": "a page per family",
+    "src/ops/decl": "a file per family",
+    "src/plan": "a plan and its builder per family",
+    "tests/op_table/refs": "a file per family",
+    "tests/op_table/samples": "a file per family",
+}
+
+
+def test_folders_hold_few_siblings_or_one_kind():
+    siblings = {}
+    for name in run("git", "-C", ROOT, "ls-files").splitlines():
+        path = Path(name)
+        siblings.setdefault(str(path.parent), set()).add(path.name.split(".")[0])
+    wide = {folder for folder, names in siblings.items() if len(names) > 30}
+    wide = {f for f in wide if not f.endswith("/gen") and "/conformance" not in f}
+    assert wide <= set(WIDE)
 
 
 def test_generated_files_are_current():
