@@ -28,7 +28,7 @@ struct BitwiseLeftShift {
       return a & !b;
     } else {
       constexpr T kWidth = T(8 * sizeof(T));
-      const bool over = b < 0 || b >= kWidth;
+      const bool over = Unsigned<T>(b) >= Unsigned<T>(kWidth);  // or negative
       const T by = over ? T(0) : b;
       const T shifted = T(Unsigned<T>(a) << by);
       return over ? T(0) : shifted;
@@ -42,7 +42,7 @@ struct BitwiseRightShift {
     } else {
       constexpr T kWidth = T(8 * sizeof(T));
       constexpr T kMaxShift = T(kWidth - 1);
-      const bool over = b < 0 || b >= kWidth;
+      const bool over = Unsigned<T>(b) >= Unsigned<T>(kWidth);  // or negative
       const T by = over ? kMaxShift : b;
       const T shifted = T(a >> by);
       return over && T(-1) > T(0) ? T(0) : shifted;
