@@ -11,6 +11,7 @@ namespace TT_NS {
 
 // ---- copy_ ----
 struct copy__saved {
+  Device src_device;
 };
 static void copy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -21,7 +22,7 @@ static void copy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
   if (n.needs(1)) {
     const Tensor& g0 = *grads[0];
-    out[1] = TensorRef::share(&g0);
+    out[1] = op::to_device(g0, s.src_device);
   }
 }
 static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_saved<copy__saved>,
@@ -37,6 +38,7 @@ static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, src);
+  s.src_device = src.device;
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_copy_, c.keys & kBelowAutograd, self, src);
   commit_inplace(self, std::move(prepared));
