@@ -55,6 +55,23 @@ tt_allocator host_allocator(Host* h) {
 
 /* ---- fixture ---- */
 
+static tt_device home = {TT_CPU, 0};
+int is_at_cpu(void) { return home.type == TT_CPU; }
+tt_tensor* at_home(tt_tensor* t) {
+  const tt_to_opts to = {.set = TT_TO_DEVICE, .device = home};
+  tt_tensor* moved;
+  if (is_at_cpu()) return t;
+  OK(tt_to(c, t, &to, &moved));
+  return moved;
+}
+static int open_home(void) {
+  const char* name = getenv("TT_TEST_DEVICE");
+  const char* library = name ? device_library(name) : NULL;
+  home.type = TT_CPU;
+  if (!library) return 0;
+  home.type = TT_CUDA;
+  return tt_load_cuda(c, library);
+}
 int open_plain(void** state) {
   const tt_allocator a = host_allocator(&host);
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};
@@ -63,7 +80,7 @@ int open_plain(void** state) {
   if (tt_runtime_new(&opts, &rt)) return -1;
   if (tt_runtime_manual_seed(rt, 0) || tt_ctx_new(rt, &c)) return -1;
   tt_runtime_release(rt);
-  return tt_manual_seed(c, 0) ? -1 : 0;
+  return open_home() || tt_manual_seed(c, 0) ? -1 : 0;
 }
 int open_scoped(void** state) { return open_plain(state) || tt_scope_push(c) ? -1 : 0; }
 
@@ -104,12 +121,12 @@ void fails_at(tt_ctx* x, tt_status s, tt_status want, const char* text, const ch
 
 tt_tensor* make(tt_dtype d, const int64_t* shape, int64_t ndim, const double* values, int64_t n) {
   tt_tensor *wide, *out;
-  tt_to_opts to = {.set = TT_TO_DTYPE, .dtype = d};
+  tt_to_opts to = {.set = TT_TO_DTYPE | TT_TO_DEVICE, .dtype = d, .device = home};
   int64_t i, numel = 1;
   for (i = 0; i < ndim; i++) numel *= shape[i];
   assert_int_equal(numel, n);
   OK(tt_tensor_from_data(c, values, TT_F64, shape, ndim, &wide));
-  if (d == TT_F64) return wide;
+  if (d == TT_F64 && home.type == TT_CPU) return wide;
   OK(tt_to(c, wide, &to, &out));
   return out;
 }

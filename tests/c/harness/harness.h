@@ -38,6 +38,11 @@ tt_allocator host_allocator(Host* h);
 /* The library of the device that TT_TEST_DEVICE names: fake, emu; NULL for tt's own. */
 const char* device_library(const char* device);
 
+/* Programs whose tensors come from `make` and at_home also run on a device that TT_TEST_DEVICE
+   names by its library: at_home moves a tensor there, is_at_cpu is 0. */
+tt_tensor* at_home(tt_tensor* t);
+int is_at_cpu(void);
+
 /* The ctx of the running test, over a runtime with a counted allocator. */
 extern tt_ctx* c;
 extern Host host;
