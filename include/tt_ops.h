@@ -531,12 +531,12 @@ tt_status tt_clamp_max_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_sc
                                    tt_tensor *dst);
 
 /* Computes the elementwise maximum with broadcasting; where one element is nan, the result is
-   the other one. Where both are equal, self receives the gradient. */
+   the other one. Equal elements share the gradient equally. */
 tt_status tt_fmax(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_fmax_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Computes the elementwise minimum with broadcasting; where one element is nan, the result is
-   the other one. Where both are equal, self receives the gradient. */
+   the other one. Equal elements share the gradient equally. */
 tt_status tt_fmin(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_fmin_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
@@ -585,7 +585,7 @@ tt_status tt_heaviside_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *v
                             tt_tensor *dst);
 
 /* Returns the next representable number after self in the direction of other, elementwise with
-   broadcasting. The gradient passes to self. */
+   broadcasting. The gradient passes to self, except where both are equal. */
 tt_status tt_nextafter(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);
 tt_status tt_nextafter_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_nextafter_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
@@ -5599,7 +5599,7 @@ tt_status tt_dropout3d_(tt_ctx *c, tt_tensor *input, const tt_dropout3d_opts *op
 typedef struct tt_alpha_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double p; /* probability of dropping an element, in [0, 1]; default: 0.5 */
-  int32_t train; /* whether to apply dropout; default: true */
+  int32_t train; /* whether to apply dropout; default: false */
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_alpha_dropout_opts;
 #define TT_ALPHA_DROPOUT_P (UINT64_C(1) << 0)
@@ -5619,7 +5619,7 @@ tt_status tt_alpha_dropout_(tt_ctx *c, tt_tensor *input, const tt_alpha_dropout_
 typedef struct tt_feature_alpha_dropout_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   double p; /* probability of dropping a channel, in [0, 1]; default: 0.5 */
-  int32_t train; /* whether to apply dropout; default: true */
+  int32_t train; /* whether to apply dropout; default: false */
   tt_generator *generator; /* random number generator; default: the one of the ctx */
 } tt_feature_alpha_dropout_opts;
 #define TT_FEATURE_ALPHA_DROPOUT_P (UINT64_C(1) << 0)

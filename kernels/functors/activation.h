@@ -119,8 +119,8 @@ struct Selu {
 };
 struct SeluBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>&) {
-    return x > T(0) ? g * T(Selu::kScale)
-                    : g * T(Selu::kScaledAlpha) * math::exp(x > T(0) ? T(0) : x);
+    const T negative = x > T(0) ? T(0) : x;
+    return x <= T(0) ? g * T(Selu::kScaledAlpha) * math::exp(negative) : g * T(Selu::kScale);
   }
 };
 struct Celu {  // param 0: alpha
@@ -130,20 +130,25 @@ struct Celu {  // param 0: alpha
 };
 struct CeluBackward {
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {
-    return x > T(0) ? g : g * math::exp((x > T(0) ? T(0) : x) / p.v[0]);
+    const T negative = x > T(0) ? T(0) : x;
+    return x <= T(0) ? g * math::exp(negative / p.v[0]) : g;
   }
 };
 // x - tanh(x). Where the difference cancels: by the continued fraction tanh(x) = x / (1 + r), r =
 // x^2 / (3 + x^2 / (5 + …)), as x r / (1 + r).
 struct Tanhshrink {
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    const double d = double(x);
-    if (!(math::fabs(d) < 2.0)) return T(d - math::tanh(d));
-    const double square = d * d;
-    double rest = 27.0;
-    for (int k = 25; k >= 3; k -= 2) rest = k + square / rest;
-    rest = square / rest;
-    return T(d * rest / (1.0 + rest));
+    if constexpr (kIsComplex<T>) {
+      return x - math::tanh(x);
+    } else {
+      const double d = double(x);
+      if (!(math::fabs(d) < 2.0)) return T(d - math::tanh(d));
+      const double square = d * d;
+      double rest = 27.0;
+      for (int k = 25; k >= 3; k -= 2) rest = k + square / rest;
+      rest = square / rest;
+      return T(d * rest / (1.0 + rest));
+    }
   }
 };
 

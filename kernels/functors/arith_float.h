@@ -82,6 +82,22 @@ struct NextBf16 {  // a bfloat16 is the upper half of a float
   }
 };
 
+struct NextF16 {  // a float with 13 zeros at its end; below 2^-14 all steps are 2^-24
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    const float x = float(a);
+    const float y = float(b);
+    const float size = math::fabs(x);
+    const bool grows = (x < y) == (x > 0.0f);
+    if (x != x || y != y) return a + b;
+    if (x == y) return b;
+    if (size > 65504.0f) return T(math::copysign(65504.0f, x));
+    if (size > 0x1p-14f || (size == 0x1p-14f && grows))
+      return T(next_number<float, uint32_t>(x, y, 0x2000, 0x2000));
+    const float next = x + (x < y ? 0x1p-24f : -0x1p-24f);
+    return T(next == 0.0f ? math::copysign(0.0f, x) : next);
+  }
+};
+
 // a = mantissa * 2^exponent with |mantissa| in [1/2, 1); 0, inf and nan are their own mantissas
 // with exponent 0.
 TT_FN int32_t exponent_of(double a) {

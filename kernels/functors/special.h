@@ -189,10 +189,13 @@ TT_FN double upper_series(double a, double x) {
 }
 // The regularised incomplete Gamma functions: Q, or P = 1 - Q.
 TT_FN double incomplete_gamma(double a, double x, bool upper) {
-  if (!(a >= 0) || !(x >= 0)) return kNan;
+  if (a == kInf && x != kInf && !(x < 0)) return upper ? 1.0 : 0.0;  // as in PyTorch at nan, too
+  if (!(a >= 0) || !(x >= 0) || a == kInf) return kNan;
   if (a == 0 && x == 0) return kNan;
-  if (a == kInf && x == kInf) return kNan;
-  if (a == kInf) return upper ? 1.0 : 0.0;
+  if (a > 1e17 && x > 1e17 && x < kInf) {  // where a double tells the distribution's width no more
+    if (a == x) return 0.5;
+    return (a < x) == upper ? 0.0 : 1.0;
+  }
   if (a == 0 || x == kInf) return upper ? 0.0 : 1.0;
   if (x == 0) return upper ? 1.0 : 0.0;
   if (x >= a + 1.0 && x > 1.0) {

@@ -98,8 +98,8 @@ TT_UNARY(Atanh, atanh)
 struct Logit {
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     const T eps = p.has[0] ? p.v[0] : T(0);
-    const T low = a < eps ? eps : a;
-    const T z = a > T(1) - eps ? T(1) - eps : low;
+    const T high = a > T(1) - eps ? T(1) - eps : a;
+    const T z = a < eps ? eps : high;
     const T x = p.has[0] ? z : a;
     return math::log(x / (T(1) - x));
   }
@@ -109,7 +109,7 @@ struct LogitBackward {
   template <class T> static TT_FN T op(T g, T a, const Param<T>& p) {
     const T eps = p.has[0] ? p.v[0] : T(0);
     const T outside = p.has[0] ? T(0) : T(__builtin_nan(""));
-    return a < eps || a > T(1) - eps ? outside : g / (a * (T(1) - a));
+    return a >= eps && a <= T(1) - eps ? g / (a * (T(1) - a)) : outside;
   }
 };
 

@@ -37,7 +37,7 @@ NetworkSizes sizes_of(const LSTMArgs& a) {
 }
 
 void check_sizes(const NetworkSizes& n) {
-  check_size(n.input, "input_size");
+  check_positive(n.input, "input_size");
   check_positive(n.hidden, "hidden_size");
   check_positive(n.num_layers, "num_layers");
   if (!(n.dropout >= 0 && n.dropout <= 1))

@@ -85,9 +85,16 @@ TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
 TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor* max) {
   if (!min && !max)
     fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
+  TensorRef low = TensorRef::share(min);
+  TensorRef high = TensorRef::share(max);
+  if (min && max && (needs_gradient(*min) || needs_gradient(*max)) && category(self.dtype) > 1) {
+    const TensorRef unordered = op::isnan(self);  // where the bounds have no gradient
+    low = op::where(*unordered, *op::detach(*min), *min);
+    high = op::where(*unordered, *op::detach(*max), *max);
+  }
   TensorRef out = TensorRef::share(&self);
-  if (min) out = op::maximum(out, *min);
-  if (max) out = op::minimum(out, *max);
+  if (min) out = op::maximum(out, *low);
+  if (max) out = op::minimum(out, *high);
   return out;
 }
 
@@ -95,14 +102,19 @@ TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor
 
 TensorRef nextafter(Call, const Tensor& self, const Tensor& other) {
   const Dtype d = result_type({self, other});
-  if (d == Dtype::kF16)
-    fail_arg(TT_NOT_IMPLEMENTED, "self", "self is float16: must be bfloat16, float32 or float64");
+  if (d == Dtype::kF16) return op::next_f16(self, other);
   return d == Dtype::kBF16 ? op::next_bf16(self, other) : op::next_number(self, other);
 }
 
 TensorPair frexp(Call, const Tensor& self) {
   TensorRef mantissa = op::frexp_mantissa(self);
   return {mantissa, op::to(*op::frexp_exponent(self), Dtype::kI32)};
+}
+
+TensorRef ldexp(Call, const Tensor& self, const Tensor& other) {
+  const Dtype d = result_type({self, other});
+  if (category(d) < 2) return op::mul(self, *op::pow_base(2.0, other));
+  return op::mul(self, *op::pow_base(2.0, *op::to(other, d)));
 }
 
 static Dtype double_of(const Tensor& self, bool complex) {

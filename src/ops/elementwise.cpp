@@ -79,8 +79,8 @@ struct Types {
   Dtype common, compute, out;
 };
 // Checks a number that multiplies operands of dtype d.
-static void check_factor(const Scalar& s, Dtype d, const char* arg) {
-  if (s.is_bool() && d != Dtype::kBool)
+static void check_factor(const Scalar& s, Dtype d, const char* arg, bool may_be_bool) {
+  if (s.is_bool() && d != Dtype::kBool && !may_be_bool)
     fail_arg(TT_DTYPE, arg, "{} is {}: a bool is allowed for bool operands only, these are {}", arg,
              s.i != 0, fmt(d));
   if (s.category() > 1 && category(d) < 2)
@@ -108,7 +108,8 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
   if (spec.rule == DtypeRule::kFirst)
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) check_fits(p->v, common, arg_name(spec, int64_t(ins.size()) + (p == &p1)));
-  if (spec.factor) check_factor(p0.v, common, arg_name(spec, int64_t(ins.size())));
+  const bool product = ins.size() == 3;  // addcmul, addcdiv
+  if (spec.factor) check_factor(p0.v, common, arg_name(spec, int64_t(ins.size())), product);
   if (spec.no_bool && (spec.compute != Compute::kBitwise || common == Dtype::kBool))
     for (const Operand& o : ins)
       if (is_bool(o)) {

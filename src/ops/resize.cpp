@@ -76,26 +76,25 @@ static double cubic(double x) {
   if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
   return 0;
 }
-// [out][in]: the weights of the four elements around each result; weights beyond the border are
-// added to the border's.
-static TensorRef cubic_weights(int64_t in, int64_t out, double scale, bool align,
-                               const Tensor& like) {
+// [out][in]: the weights of the two or four elements around each result; weights beyond the border
+// are added to the border's.
+static TensorRef near_weights(int64_t in, int64_t out, double scale, bool bicubic, bool align) {
   const int64_t shape[2] = {out, in};
   checked_numel(shape, Dtype::kF64, "size");
   TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
   fill_elements(*w, Scalar(0));
   for (int64_t o = 0; o < out; o++) {
-    const double at = align ? scale * double(o) : scale * (double(o) + 0.5) - 0.5;
+    double at = align ? scale * double(o) : scale * (double(o) + 0.5) - 0.5;
+    if (!bicubic && at < 0) at = 0;
     const double low = __builtin_floor(at);
-    for (int64_t k = -1; k < 3; k++) {
+    for (int64_t k = bicubic ? -1 : 0; k < (bicubic ? 3 : 2); k++) {
       const int64_t i = int64_t(low) + k;
       const int64_t inside = clamp<int64_t>(i, 0, in - 1);
-      w->as<double>()[o * in + inside] += cubic(at - double(i));
+      const double distance = at - double(i);
+      w->as<double>()[o * in + inside] += bicubic ? cubic(distance) : 1 - __builtin_fabs(distance);
     }
   }
-  note_host_write(*w);
-  MaskGuard no_grad(bit(kKeyAutograd));
-  return op::to(*w, like.dtype, Opt<Device>(like.device));
+  return w;
 }
 // The filters of antialiasing, which are those of PIL: a triangle, and Keys' kernel with a = -1/2.
 static double smooth_filter(double x, bool bicubic) {
@@ -108,8 +107,7 @@ static double smooth_filter(double x, bool bicubic) {
 }
 // [out][in]: the filter around each result, as wide as `scale` elements of the input if that is
 // more than one; its weights add up to 1.
-static TensorRef smooth_weights(int64_t in, int64_t out, double scale, bool bicubic,
-                                const Tensor& like) {
+static TensorRef smooth_weights(int64_t in, int64_t out, double scale, bool bicubic) {
   const int64_t shape[2] = {out, in};
   checked_numel(shape, Dtype::kF64, "size");
   TensorRef w = new_tensor(shape, Dtype::kF64, kCpuDevice);
@@ -129,18 +127,33 @@ static TensorRef smooth_weights(int64_t in, int64_t out, double scale, bool bicu
     }
     for (int64_t i = begin; total != 0 && i < end; i++) row[i] /= total;
   }
-  note_host_write(*w);
-  MaskGuard no_grad(bit(kKeyAutograd));
-  return op::to(*w, like.dtype, Opt<Device>(like.device));
+  return w;
+}
+// Rounds weights to 16-bit integers times the least power of two with which they fit, as PyTorch
+// does for bytes.
+static void round_weights(const Tensor& w) {
+  double* x = w.as<double>();
+  double largest = 0;
+  for (int64_t i = 0; i < w.numel; i++) largest = x[i] > largest ? x[i] : largest;
+  double unit = 1;
+  for (int bits = 0; bits < 22 && __builtin_floor(2 * unit * largest + 0.5) < 0x1p15; bits++)
+    unit *= 2;
+  for (int64_t i = 0; i < w.numel; i++)
+    x[i] = __builtin_trunc(x[i] * unit + __builtin_copysign(0.5, x[i])) / unit;
 }
 struct Filter {
   bool bicubic, antialias, align;
+  bool bytes = false;
 
   TensorRef weights(const Tensor& x, int64_t d, int64_t out, double factor) const {
     const int64_t in = x.size(d);
     const double scale = scale_of(in, out, factor, align, false);
-    return antialias ? smooth_weights(in, out, scale, bicubic, x)
-                     : cubic_weights(in, out, scale, align, x);
+    TensorRef w = antialias ? smooth_weights(in, out, scale, bicubic)
+                            : near_weights(in, out, scale, bicubic, align);
+    if (bytes) round_weights(*w);
+    note_host_write(*w);
+    MaskGuard no_grad(bit(kKeyAutograd));
+    return op::to(*w, x.dtype, Opt<Device>(x.device));
   }
 };
 static TensorRef filtered(const Tensor& x, Ints size, const Filter& filter, const double* factor) {
@@ -239,6 +252,24 @@ static TensorRef averaged(const Tensor& x, const Target& t) {
   return op::reshape(*y, steps.result);
 }
 
+// Rounds byte values to nearest, halves up.
+static TensorRef rounded(const Tensor& t) {
+  const Scalar low(0);
+  const Scalar high(255);
+  const Scalar half(0.5);
+  return op::clamp(*op::floor(*op::add(t, half)), &low, &high);
+}
+
+// Resizes images of bytes, here as doubles. Like PyTorch, rows are resized and rounded before
+// columns.
+static TensorRef resized_bytes(const Tensor& x, const Target& t, bool bicubic, bool align) {
+  const Filter filter = {bicubic, t.antialias, align, true};
+  TensorRef columns = filter.weights(x, 3, t.size[1], t.factor[1]);
+  TensorRef y = rounded(*op::matmul(x, *op::transpose(*columns, 0, 1)));
+  TensorRef rows = filter.weights(*y, 2, t.size[0], t.factor[0]);
+  return rounded(*op::matmul(*rows, *y));
+}
+
 static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align_corners) {
   static constexpr int8_t kDims[] = {0, 3, 4, 0, 0, 4, 5};  // of input; 0: any of these
   if (input.ndim < 3 || input.ndim > 5 || (kDims[mode] && kDims[mode] != input.ndim))
@@ -248,14 +279,6 @@ static void check_mode(const Tensor& input, int64_t mode, const Opt<bool>& align
              input.sizes());
   if (!kDims[mode] && align_corners)
     fail_arg(TT_INVALID_ARG, "align_corners", "align_corners is given: this mode does not use it");
-}
-
-// Rounds byte values to nearest, halves up.
-static TensorRef rounded(const Tensor& t) {
-  const Scalar low(0);
-  const Scalar high(255);
-  const Scalar half(0.5);
-  return op::clamp(*op::floor(*op::add(t, half)), &low, &high);
 }
 
 TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_factor, int64_t mode,
@@ -289,18 +312,12 @@ TensorRef interpolate(Call, const Tensor& input, Ints size, Opt<double> scale_fa
   const bool steps =
       input.item_size() == 2 && (t.n == 3 || antialias || mode == kInterpolationBicubic);
   if (!bytes && !steps) return resized(input, t, mode, align);
-  TensorRef y = op::to_dtype(input, Dtype::kF32);
-  Target rest = t;
   if (bytes && t.n == 2 && kernel_mode(mode) == kResizeLinear) {
-    // Like PyTorch, rows are resized and rounded before columns.
-    const Target rows = {.n = 2,
-                         .size = {input.size(2), t.size[1], 0},
-                         .factor = {0, t.factor[1], 0},
-                         .antialias = antialias};
-    y = rounded(*resized(*y, rows, mode, align));
-    rest.factor[1] = 0;
+    TensorRef wide = op::to_dtype(input, Dtype::kF64);
+    return op::to_dtype(*resized_bytes(*wide, t, mode == kInterpolationBicubic, align),
+                        input.dtype);
   }
-  y = resized(*y, rest, mode, align);
+  TensorRef y = resized(*op::to_dtype(input, Dtype::kF32), t, mode, align);
   return bytes ? op::to_dtype(*rounded(*y), input.dtype) : op::to_dtype(*y, input.dtype);
 }
 

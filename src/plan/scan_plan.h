@@ -55,7 +55,7 @@ struct CumExtremePlan {
 // logcumsumexp: log(sum(exp(x))) of the elements so far. Units as above.
 struct LogSumPlan {
   Stages run;
-  int32_t dtype;  // f32 or f64
+  int32_t dtype;  // f32, f64, c64 or c128
   int64_t outer, dim, inner, n_tiles;
   const char* in;
   char* out;

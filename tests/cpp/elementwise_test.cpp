@@ -280,9 +280,9 @@ const Entry& entry(const char* name) {
 TEST(Elementwise, EveryFunctorHasAReferenceOrATest) {
   // The first three lines: functors that the op table alone compares, through their operators.
   const std::string own =
-      " fmax fmin copysign hypot logaddexp logaddexp2 heaviside nextafter next_bf16 gcd lcm"
+      " fmax fmin copysign hypot logaddexp logaddexp2 heaviside nextafter next_bf16 next_f16 gcd"
       " frexp_mantissa frexp_exponent lerp addcmul addcdiv asinh acosh atanh logit logit_backward"
-      " frac isposinf isneginf isreal signbit replace_nan replace_inf"
+      " frac isposinf isneginf isreal signbit replace_nan replace_inf lcm"
       " copy fill where masked_fill mask_scale tanh_backward sigmoid_backward bitwise_not"
       " bitwise_left_shift bitwise_right_shift div_floor round_decimals round_up ";
   for (const Entry& e : entries()) {

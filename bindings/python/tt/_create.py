@@ -192,6 +192,8 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
             raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
     if any(issubclass(kind, complex) for kind in kinds):
         code, stored, natural = "d", complex128, Defaults.complex
+        if getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") in ("i", "f"):
+            raise TypeError(f"tensor(): the data has complex numbers: they are no {dtype}")
         items = [part for x in items for part in (x.real, x.imag)]
     elif any(not issubclass(kind, int) for kind in kinds):
         code, stored, natural = "d", float64, Defaults.float

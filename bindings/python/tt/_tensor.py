@@ -20,8 +20,8 @@ from ._index import INT_MAX, INT_MIN, packed_index
 from ._layout import TensorLayout
 from ._lib import call, fail, filled, lib, local, quick, result
 from ._memory import to_list, to_numpy
-from ._types import BY_NAME, DTYPES, Size, contiguous_format, device, dtype, overload
-from ._types import preserve_format
+from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Size, contiguous_format, device, dtype
+from ._types import overload, preserve_format
 from ._types import float32 as FLOAT32
 
 TYPE_CHECKING = False
@@ -265,7 +265,17 @@ class Tensor(Arithmetic, TensorLayout):
         if len(args) == 1 and not kwargs and self._is_already(args[0]):
             return self
         dtype, device, copy, memory_format = to_arguments(args, kwargs)
+        if memory_format is contiguous_format and not copy and self._keeps(dtype, device):
+            return self
         return ops.to(self, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
+
+    def _keeps(self, dtype: Any, device: Any) -> _bool:
+        """Returns whether to(device, dtype, memory_format=contiguous_format) returns self: in
+        PyTorch only channels last is another format than the contiguous one."""
+        if dtype not in (None, self.dtype) or device is not None and self.device != device:
+            return False
+        names = {4: "channels_last", 5: "channels_last_3d"}
+        return self.ndim not in names or not self.is_contiguous(MEMORY_FORMATS[names[self.ndim]])
 
     def _is_already(self, target: Any) -> _bool:
         """Returns whether to(target) changes nothing, as far as that is told quickly."""
@@ -323,7 +333,7 @@ class Tensor(Arithmetic, TensorLayout):
         """The conjugate transpose of a matrix."""
         if self.ndim not in (0, 2):
             raise errors.ShapeError(f"H: self has {self.ndim} dims: must be a matrix, use mH")
-        return self.adjoint() if self.ndim else self
+        return self.adjoint() if self.ndim else self.conj()
 
     @property
     def mH(self) -> Tensor:

@@ -75,6 +75,37 @@ template <class V> TT_NOINLINE int32_t log_sums(const LogSumPlan& p, int64_t beg
   return TT_OK;
 }
 
+// log(exp(x) + exp(y)). The phase is that of the larger one and a turn of at most half a circle,
+// as in PyTorch: sums are not wrapped to (-pi, pi].
+TT_INLINE C128 log_add(C128 x, C128 y) {
+  const C128 low = x.re < y.re ? x : y;
+  const C128 high = x.re < y.re ? y : x;
+  if (x.re != x.re || x.im != x.im || y.re != y.re || y.im != y.im)
+    return {__builtin_nan(""), __builtin_nan("")};
+  const bool infinite = low.re == high.re && __builtin_isinf(high.re);
+  if (infinite && high.re < 0) return low;
+  const double size = infinite ? 1.0 : __builtin_exp(low.re - high.re);
+  const double a = size * __builtin_cos(low.im - high.im);
+  const double b = size * __builtin_sin(low.im - high.im);
+  return {0.5 * __builtin_log1p(a * (2.0 + a) + b * b) + high.re,
+          __builtin_atan2(b, 1.0 + a) + high.im};
+}
+template <class C> TT_NOINLINE int32_t log_sums_complex(const LogSumPlan& p, int64_t u) {
+  const int64_t column = u % p.n_tiles * kRowTile;
+  const int64_t n = min(p.inner - column, kRowTile);
+  const int64_t at = u / p.n_tiles * p.dim * p.inner + column;
+  const C* in = reinterpret_cast<const C*>(p.in) + at;
+  C* out = reinterpret_cast<C*>(p.out) + at;
+  C128 sum[kRowTile];
+  for (int64_t i = 0; i < p.dim; i++, in += p.inner, out += p.inner)
+    for (int64_t j = 0; j < n; j++) {
+      const C128 x = {in[j].re, in[j].im};
+      sum[j] = i ? log_add(sum[j], x) : x;
+      out[j] = {decltype(C::re)(sum[j].re), decltype(C::re)(sum[j].im)};
+    }
+  return TT_OK;
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
@@ -87,6 +118,11 @@ TT_KERNEL(cummax)(const void* plan, int64_t begin, int64_t end) noexcept {
 
 TT_KERNEL(logcumsumexp)(const void* plan, int64_t begin, int64_t end) noexcept {
   const LogSumPlan& p = *static_cast<const LogSumPlan*>(plan);
+  if (p.dtype == TT_C64 || p.dtype == TT_C128) {
+    for (int64_t u = begin; u < end; u++)
+      p.dtype == TT_C64 ? log_sums_complex<C64>(p, u) : log_sums_complex<C128>(p, u);
+    return TT_OK;
+  }
   return p.dtype == TT_F32 ? log_sums<float>(p, begin, end) : log_sums<double>(p, begin, end);
 }
 

@@ -3,6 +3,7 @@
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
 #include "ops/gen/ops.h"
+#include "ops/impl.h"
 
 namespace TT_NS::formula {
 
@@ -11,7 +12,16 @@ TensorRef silu_second(const Tensor& g, const Tensor& x) {
   return g * op::conj(s * (1 - s) * (2 + x * (1 - 2 * s)));
 }
 
+TensorRef tied(const Tensor& out, const Tensor& x) {
+  if ((ctx().exclude & bit(kKeyAutograd)) || !needs_gradient(x)) return TensorRef::share(&out);
+  return out + op::masked_fill(x, op::ones({}, Dtype::kBool, Opt<Device>(x.device)), 0);
+}
+
 TensorRef mish_second(const Tensor& g, const Tensor& x) {
+  if (x.dtype == Dtype::kF32) {  // differences of numbers near 1
+    const TensorRef wide = op::to_dtype(x, Dtype::kF64);
+    return op::to_dtype(mish_second(op::to_dtype(g, Dtype::kF64), wide), Dtype::kF32);
+  }
   TensorRef s = op::sigmoid(x);
   TensorRef t = op::tanh(op::softplus(x));
   return op::tanh_backward(g, t) * (s * (2 + x * (1 - s - 2 * (t * s))));

@@ -18,6 +18,8 @@ TensorRef products_before(const Tensor& x, int64_t dim);
 
 // ---- activation ----
 TensorRef silu_second(const Tensor& g, const Tensor& x);
+// Returns out, recorded as a function of x whose derivative is 0, as PyTorch's backward is.
+TensorRef tied(const Tensor& out, const Tensor& x);
 TensorRef mish_second(const Tensor& g, const Tensor& x);
 TensorRef softplus_second(const Tensor& g, const Tensor& x, double beta, double threshold);
 TensorRef gelu_exact_second(const Tensor& g, const Tensor& x);
@@ -40,6 +42,7 @@ TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bo
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
 TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other,
                          const Tensor& across);
+TensorRef acosh_backward(const Tensor& g, const Tensor& self);
 TensorRef copysign_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 
 // ---- arrange ----

@@ -8,7 +8,7 @@ namespace TT_NS::formula {
 // By the derivative of the weights along one dimension after the other.
 TensorRef grid_slopes(const Tensor& g, const Tensor& x, const Tensor& grid, int64_t mode,
                       int64_t padding, bool align, Ints order) {
-  if (mode == kGridModeNearest) return op::zeros_like(grid);
+  if (mode == kGridModeNearest) return tied(op::zeros_like(grid), grid);
   const int64_t channels[1] = {1};
   TensorRef slopes[3];
   const Tensor* parts[3];

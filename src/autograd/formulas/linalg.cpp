@@ -316,7 +316,8 @@ TensorRef eigh_backward(TensorSpan g, const Tensor& values, const Tensor& vector
   if (!g[1]) return times(*(vectors * op::unsqueeze(*g[0], -2)), *vh);
   TensorRef inner = times(*vh, *g[1]) * inverse_gaps(values);
   if (g[0]) inner = inner + op::diag_embed(*g[0]);
-  return times(vectors, *times(*inner, *vh));
+  TensorRef out = times(vectors, *times(*inner, *vh));
+  return 0.5 * (out + adjoint(out));  // one triangle is read for both
 }
 
 // V^-H (diag(g_w) + (V^H g_V - V^H V diag(re(V^H g_V))) / conj(w_j - w_i)) V^H, for vectors of

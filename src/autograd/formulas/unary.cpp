@@ -15,7 +15,9 @@ TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
 
 // The derivative of 1 / (x (1 - x)) is (2 x - 1) / (x (1 - x))^2.
 TensorRef logit_second(const Tensor& g, const Tensor& x, Opt<double> eps) {
-  return op::logit_backward(*op::logit_backward(g * (2 * x - 1), x, eps), x, eps);
+  TensorRef out = op::logit_backward(*op::logit_backward(g * (2 * x - 1), x, eps), x, eps);
+  if (eps.has) return out;
+  return op::masked_fill(out, op::logical_or(op::lt(x, 0), op::gt(x, 1)), 0);
 }
 
 }  // namespace TT_NS::formula

@@ -1829,7 +1829,7 @@ static void tanhshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     const TensorRef input_ref = s.input.get(n);
     const Tensor& input = *input_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::mul(g0, op::square(op::tanh(input)));
+    out[0] = op::mul(g0, op::conj(op::square(op::tanh(input))));
   }
 }
 static constinit const NodeType tanhshrink_type = {"tanhshrink", tanhshrink_apply,
@@ -1883,7 +1883,7 @@ static void prelu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     const TensorRef weight_ref = s.weight.get(n);
     const Tensor& weight = *weight_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::where(op::gt(self, 0), g0, op::mul(g0, weight));
+    out[0] = formula::tied(op::where(op::gt(self, 0), g0, op::mul(g0, weight)), self);
   }
   if (n.needs(1)) {
     const TensorRef self_ref = s.self.get(n);

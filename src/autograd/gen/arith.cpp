@@ -2576,9 +2576,10 @@ static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::masked_fill(g0,
-                             op::logical_not(op::logical_or(op::ge(self, other), op::isnan(other))),
-                             0);
+    out[0] = op::where(op::eq(self, other), op::mul(g0, 0.5),
+                       op::masked_fill(g0,
+                                       op::logical_not(op::logical_or(op::gt(self, other),
+        op::isnan(other))), 0));
   }
   if (n.needs(1)) {
     const TensorRef self_ref = s.self.get(n);
@@ -2586,7 +2587,9 @@ static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::masked_fill(g0, op::logical_or(op::ge(self, other), op::isnan(other)), 0);
+    out[1] = op::where(op::eq(self, other), op::mul(g0, 0.5),
+                       op::masked_fill(g0, op::logical_or(op::gt(self, other), op::isnan(other)),
+                                       0));
   }
 }
 static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_saved<fmax_saved>,
@@ -2644,9 +2647,10 @@ static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = op::masked_fill(g0,
-                             op::logical_not(op::logical_or(op::le(self, other), op::isnan(other))),
-                             0);
+    out[0] = op::where(op::eq(self, other), op::mul(g0, 0.5),
+                       op::masked_fill(g0,
+                                       op::logical_not(op::logical_or(op::lt(self, other),
+        op::isnan(other))), 0));
   }
   if (n.needs(1)) {
     const TensorRef self_ref = s.self.get(n);
@@ -2654,7 +2658,9 @@ static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     const TensorRef other_ref = s.other.get(n);
     const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::masked_fill(g0, op::logical_or(op::le(self, other), op::isnan(other)), 0);
+    out[1] = op::where(op::eq(self, other), op::mul(g0, 0.5),
+                       op::masked_fill(g0, op::logical_or(op::lt(self, other), op::isnan(other)),
+                                       0));
   }
 }
 static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_saved<fmin_saved>,
@@ -3167,14 +3173,19 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
 
 // ---- next_number ----
 struct next_number_saved {
+  Saved self;
   Saved other;
 };
 static void next_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<next_number_saved>();
   if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = TensorRef::share(&g0);
+    out[0] = op::masked_fill(g0, op::eq(self, other), 0);
   }
   if (n.needs(1)) {
     const TensorRef other_ref = s.other.get(n);
@@ -3195,7 +3206,8 @@ static TensorRef next_number_autograd(Call c, const Tensor& self, const Tensor& 
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.other.save(other);
+  if (n0) s.self.save(self);
+  s.other.save(other);
   auto out = redispatch(op_next_number, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
@@ -3212,14 +3224,19 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
 
 // ---- next_bf16 ----
 struct next_bf16_saved {
+  Saved self;
   Saved other;
 };
 static void next_bf16_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<next_bf16_saved>();
   if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = TensorRef::share(&g0);
+    out[0] = op::masked_fill(g0, op::eq(self, other), 0);
   }
   if (n.needs(1)) {
     const TensorRef other_ref = s.other.get(n);
@@ -3240,7 +3257,8 @@ static TensorRef next_bf16_autograd(Call c, const Tensor& self, const Tensor& ot
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.other.save(other);
+  if (n0) s.self.save(self);
+  s.other.save(other);
   auto out = redispatch(op_next_bf16, c.keys & kBelowAutograd, self, other);
   set_history(node, *out, 0);
   return out;
@@ -3254,6 +3272,57 @@ static constexpr OpSchema next_bf16_schema = {.name = "next_bf16", .call = "next
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_bf16_schema, next_bf16_impl,
                                                      next_bf16_autograd);
+
+// ---- next_f16 ----
+struct next_f16_saved {
+  Saved self;
+  Saved other;
+};
+static void next_f16_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<next_f16_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::masked_fill(g0, op::eq(self, other), 0);
+  }
+  if (n.needs(1)) {
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    out[1] = op::zeros_like(other);
+  }
+}
+static constinit const NodeType next_f16_type = {"next_f16", next_f16_apply,
+                                                 destroy_saved<next_f16_saved>,
+                                                 sizeof(next_f16_saved), false};
+static TensorRef next_f16_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(other);
+  if (!(n0 | n1)) return redispatch(op_next_f16, c.keys & kBelowAutograd, self, other);
+  NodeRef node = new_node(&next_f16_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) next_f16_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, other);
+  if (n0) s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_next_f16, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo next_f16_args[] = {{"self", ArgType::kTensor, false, false},
+                                            {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema next_f16_schema = {.name = "next_f16", .call = "next_f16",
+    .text = "next_f16(self: Tensor, other: Tensor) -> Tensor", .args = next_f16_args, .n_args = 2,
+    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    .kind = OpKind::kElementwise, .kernel = &kernel_next_f16};
+constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_f16 =
+    make_op<TensorRef, const Tensor&, const Tensor&>(&next_f16_schema, next_f16_impl,
+                                                     next_f16_autograd);
 
 // ---- gcd ----
 static constexpr ArgInfo gcd_args[] = {{"self", ArgType::kTensor, false, false},
@@ -3322,10 +3391,9 @@ static constexpr ArgInfo ldexp_args[] = {{"self", ArgType::kTensor, false, false
 static constexpr OpSchema ldexp_schema = {.name = "ldexp", .call = "ldexp",
                                           .text = "ldexp(self: Tensor, other: Tensor) -> Tensor",
                                           .args = ldexp_args, .n_args = 2, .n_outs = 1,
-                                          .differentiable = true, .structural = true,
-                                          .kind = OpKind::kComposite};
+                                          .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ldexp = make_op<TensorRef, const Tensor&,
-    const Tensor&>(&ldexp_schema, ldexp_impl, nullptr);
+    const Tensor&>(&ldexp_schema, impl::ldexp, nullptr);
 static void ldexp__autograd(Call c, Tensor& self, const Tensor& other) {
   if (!(needs_grad(other))) return redispatch(op_ldexp_, c.keys & kBelowAutograd, self, other);
   const TensorRef before = overwritten(self);
@@ -3336,8 +3404,7 @@ static constexpr ArgInfo ldexp__args[] = {{"self", ArgType::kTensor, true, false
 static constexpr OpSchema ldexp__schema = {.name = "ldexp_", .call = "ldexp_",
                                            .text = "ldexp(self: Tensor, other: Tensor) -> Tensor",
                                            .args = ldexp__args, .n_args = 2, .n_outs = 0,
-                                           .differentiable = true, .structural = true,
-                                           .kind = OpKind::kComposite};
+                                           .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, const Tensor&)> op_ldexp_ = make_op<void, Tensor&,
     const Tensor&>(&ldexp__schema, ldexp__impl, ldexp__autograd);
 static void ldexp_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
@@ -3346,8 +3413,7 @@ static void ldexp_into_autograd(Call c, const Tensor& self, const Tensor& other,
 }
 static constexpr OpSchema ldexp_into_schema = {.name = "ldexp_into", .call = "ldexp_into",
     .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = ldexp_args, .n_args = 3,
-    .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite};
+    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite};
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ldexp_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&ldexp_into_schema, ldexp_into_impl,
     ldexp_into_autograd);

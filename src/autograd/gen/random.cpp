@@ -892,10 +892,10 @@ static constexpr ArgInfo alpha_dropout_args[] = {{"input", ArgType::kTensor, fal
                                                  {"p", ArgType::kFloat, false, true, 0,
                                                   ArgDefault::kFloat, {.f = 0.5}},
                                                  {"train", ArgType::kBool, false, true, 0,
-                                                  ArgDefault::kBool, {.i = 1}},
+                                                  ArgDefault::kBool, {.i = 0}},
                                                  {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema alpha_dropout_schema = {.name = "alpha_dropout", .call = "alpha_dropout",
-    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = alpha_dropout_args, .n_args = 4, .n_outs = 1,
     .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout =
@@ -905,11 +905,11 @@ static constexpr ArgInfo alpha_dropout__args[] = {{"input", ArgType::kTensor, tr
                                                   {"p", ArgType::kFloat, false, true, 0,
                                                    ArgDefault::kFloat, {.f = 0.5}},
                                                   {"train", ArgType::kBool, false, true, 0,
-                                                   ArgDefault::kBool, {.i = 1}},
+                                                   ArgDefault::kBool, {.i = 0}},
                                                   {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema alpha_dropout__schema = {.name = "alpha_dropout_",
                                                    .call = "alpha_dropout_",
-    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = alpha_dropout__args, .n_args = 4, .n_outs = 0,
     .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_op<void, Tensor&,
@@ -918,11 +918,11 @@ constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_o
 // ---- feature_alpha_dropout ----
 static constexpr ArgInfo feature_alpha_dropout_args[] = {{"input", ArgType::kTensor, false, false},
     {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
-    {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
+    {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
     {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema feature_alpha_dropout_schema = {.name = "feature_alpha_dropout",
     .call = "feature_alpha_dropout",
-    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = feature_alpha_dropout_args, .n_args = 4, .n_outs = 1,
     .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout =
@@ -930,11 +930,11 @@ constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alph
     impl::feature_alpha_dropout, nullptr);
 static constexpr ArgInfo feature_alpha_dropout__args[] = {{"input", ArgType::kTensor, true, false},
     {"p", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
-    {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
+    {"train", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
     {"generator", ArgType::kGenerator, false, true}};
 static constexpr OpSchema feature_alpha_dropout__schema = {.name = "feature_alpha_dropout_",
     .call = "feature_alpha_dropout_",
-    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: "
+    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
     "Generator = None) -> Tensor", .args = feature_alpha_dropout__args, .n_args = 4, .n_outs = 0,
     .random = true, .structural = true, .kind = OpKind::kComposite};
 constinit Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_ =

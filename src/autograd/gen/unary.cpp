@@ -1925,8 +1925,7 @@ static void acosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     const TensorRef self_ref = s.self.get(n);
     const Tensor& self = *self_ref;
     const Tensor& g0 = *grads[0];
-    out[0] =
-        op::mul(g0, op::conj(op::mul(op::rsqrt(op::add(self, 1)), op::rsqrt(op::sub(self, 1)))));
+    out[0] = formula::acosh_backward(g0, self);
   }
 }
 static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_saved<acosh_saved>,

@@ -403,7 +403,7 @@ tt_status tt_alpha_dropout(tt_ctx *c, const tt_tensor *input, const tt_alpha_dro
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
-    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(false);
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
     give(ctx, out, op::alpha_dropout(tensor_arg(input, "input", 0), o_p, o_train, o_generator));
@@ -413,7 +413,7 @@ tt_status tt_alpha_dropout_(tt_ctx *c, tt_tensor *input, const tt_alpha_dropout_
   return api_call(c, "alpha_dropout_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 3);
     const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
-    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(false);
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
     op::alpha_dropout_(mutable_arg(input, "input", 0), o_p, o_train, o_generator);
@@ -426,7 +426,7 @@ tt_status tt_feature_alpha_dropout(tt_ctx *c, const tt_tensor *input,
     out_arg(out, "out", 4);
     check_opts(opts, 3);
     const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
-    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(false);
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
     give(ctx, out, op::feature_alpha_dropout(tensor_arg(input, "input", 0), o_p, o_train,
@@ -438,7 +438,7 @@ tt_status tt_feature_alpha_dropout_(tt_ctx *c, tt_tensor *input,
   return api_call(c, "feature_alpha_dropout_", [=]([[maybe_unused]] Ctx& ctx) {
     check_opts(opts, 3);
     const double o_p = opts_has(opts, 0) ? double(opts->p) : double(0.5);
-    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(true);
+    const bool o_train = opts_has(opts, 1) ? bool(opts->train != 0) : bool(false);
     Generator* o_generator = opts_has(opts, 2) ? generator_arg(opts->generator, "generator", 3)
         : nullptr;
     op::feature_alpha_dropout_(mutable_arg(input, "input", 0), o_p, o_train, o_generator);

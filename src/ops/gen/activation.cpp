@@ -327,7 +327,7 @@ TensorRef shrink_backward_impl([[maybe_unused]] Call c, const Tensor& grad, cons
 
 // tanhshrink(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_tanhshrink = {&kernel_tanhshrink, DtypeRule::kFloat,
-                                                Compute::kWiden, true, false, false, 0, TT_OK,
+                                                Compute::kWiden, false, false, false, 0, TT_OK,
                                                 false, "input"};
 TensorRef tanhshrink_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_tanhshrink, {input});

@@ -631,6 +631,14 @@ TensorRef next_bf16_impl([[maybe_unused]] Call c, const Tensor& self, const Tens
   return element_binary(spec_next_bf16, self, other);
 }
 
+// next_f16(self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_next_f16 = {&kernel_next_f16, DtypeRule::kPromote,
+                                              Compute::kWiden, true, false, false, 0, TT_OK, true,
+                                              "self\0other"};
+TensorRef next_f16_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  return element_binary(spec_next_f16, self, other);
+}
+
 // gcd(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_gcd = {&kernel_gcd, DtypeRule::kPromote, Compute::kBitwise, true,
                                          false, false, 0, TT_NOT_IMPLEMENTED, false, "self\0other"};
@@ -658,14 +666,11 @@ void lcm_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& ot
 }
 
 // ldexp(self: Tensor, other: Tensor) -> Tensor
-TensorRef ldexp_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
-  return op::mul(self, op::pow_base(2.0, other));
-}
 void ldexp__impl(Call c, Tensor& self, const Tensor& other) {
-  replace_values(self, *ldexp_impl(c, self, other));
+  replace_values(self, *impl::ldexp(c, self, other));
 }
 void ldexp_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
-  const auto r = ldexp_impl(c, self, other);
+  const auto r = impl::ldexp(c, self, other);
   check_into(dst, *r, Inputs{&self, &other});
   copy_result(dst, *r, false);
 }

@@ -24,6 +24,7 @@ TensorRef remainder_scalar(Call c, const Tensor& self, const Scalar& other);
 TensorRef pow_scalar(Call c, const Tensor& self, const Scalar& exponent);
 TensorRef clamp_tensor(Call c, const Tensor& self, const Tensor* min, const Tensor* max);
 TensorRef nextafter(Call c, const Tensor& self, const Tensor& other);
+TensorRef ldexp(Call c, const Tensor& self, const Tensor& other);
 TensorPair frexp(Call c, const Tensor& self);
 TensorRef float_power(Call c, const Tensor& self, const Tensor& exponent);
 TensorRef float_power_scalar(Call c, const Tensor& self, const Scalar& exponent);

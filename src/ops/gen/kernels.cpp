@@ -69,6 +69,7 @@ int32_t logaddexp2(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t heaviside(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nextafter(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t next_bf16(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t next_f16(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t gcd(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t lcm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t frexp_mantissa(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -318,6 +319,7 @@ int32_t logaddexp2(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t heaviside(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nextafter(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t next_bf16(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t next_f16(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t gcd(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t lcm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t frexp_mantissa(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -567,6 +569,7 @@ int32_t logaddexp2(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t heaviside(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t nextafter(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t next_bf16(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t next_f16(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t gcd(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t lcm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t frexp_mantissa(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -956,585 +959,588 @@ constinit const Kernel kernel_nextafter =
 constinit const Kernel kernel_next_bf16 =
     {.cpu = {baseline::next_bf16, TT_AVX2(next_bf16), TT_AVX512(next_bf16)}, .id = 59,
      .plan_bytes = sizeof(ElementPlan), .name = "next_bf16", .rebase = rebase_element_plan};
-constinit const Kernel kernel_gcd = {.cpu = {baseline::gcd, TT_AVX2(gcd), TT_AVX512(gcd)}, .id = 60,
+constinit const Kernel kernel_next_f16 =
+    {.cpu = {baseline::next_f16, TT_AVX2(next_f16), TT_AVX512(next_f16)}, .id = 60,
+     .plan_bytes = sizeof(ElementPlan), .name = "next_f16", .rebase = rebase_element_plan};
+constinit const Kernel kernel_gcd = {.cpu = {baseline::gcd, TT_AVX2(gcd), TT_AVX512(gcd)}, .id = 61,
                                      .plan_bytes = sizeof(ElementPlan), .name = "gcd",
                                      .rebase = rebase_element_plan};
-constinit const Kernel kernel_lcm = {.cpu = {baseline::lcm, TT_AVX2(lcm), TT_AVX512(lcm)}, .id = 61,
+constinit const Kernel kernel_lcm = {.cpu = {baseline::lcm, TT_AVX2(lcm), TT_AVX512(lcm)}, .id = 62,
                                      .plan_bytes = sizeof(ElementPlan), .name = "lcm",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_frexp_mantissa =
     {.cpu = {baseline::frexp_mantissa, TT_AVX2(frexp_mantissa), TT_AVX512(frexp_mantissa)},
-     .id = 62, .plan_bytes = sizeof(ElementPlan), .name = "frexp_mantissa",
+     .id = 63, .plan_bytes = sizeof(ElementPlan), .name = "frexp_mantissa",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_frexp_exponent =
     {.cpu = {baseline::frexp_exponent, TT_AVX2(frexp_exponent), TT_AVX512(frexp_exponent)},
-     .id = 63, .plan_bytes = sizeof(ElementPlan), .name = "frexp_exponent",
+     .id = 64, .plan_bytes = sizeof(ElementPlan), .name = "frexp_exponent",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_lerp = {.cpu = {baseline::lerp, TT_AVX2(lerp), TT_AVX512(lerp)},
-                                      .id = 64, .plan_bytes = sizeof(ElementPlan), .name = "lerp",
+                                      .id = 65, .plan_bytes = sizeof(ElementPlan), .name = "lerp",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_addcmul =
-    {.cpu = {baseline::addcmul, TT_AVX2(addcmul), TT_AVX512(addcmul)}, .id = 65,
+    {.cpu = {baseline::addcmul, TT_AVX2(addcmul), TT_AVX512(addcmul)}, .id = 66,
      .plan_bytes = sizeof(ElementPlan), .name = "addcmul", .rebase = rebase_element_plan};
 constinit const Kernel kernel_addcdiv =
-    {.cpu = {baseline::addcdiv, TT_AVX2(addcdiv), TT_AVX512(addcdiv)}, .id = 66,
+    {.cpu = {baseline::addcdiv, TT_AVX2(addcdiv), TT_AVX512(addcdiv)}, .id = 67,
      .plan_bytes = sizeof(ElementPlan), .name = "addcdiv", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_and =
-    {.cpu = {baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, .id = 67,
+    {.cpu = {baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, .id = 68,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_and", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_or =
-    {.cpu = {baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, .id = 68,
+    {.cpu = {baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, .id = 69,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_or", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_xor =
-    {.cpu = {baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, .id = 69,
+    {.cpu = {baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, .id = 70,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_xor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_not =
-    {.cpu = {baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, .id = 70,
+    {.cpu = {baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, .id = 71,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_not", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_left_shift =
     {.cpu = {baseline::bitwise_left_shift, TT_AVX2(bitwise_left_shift),
-             TT_AVX512(bitwise_left_shift)}, .id = 71, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(bitwise_left_shift)}, .id = 72, .plan_bytes = sizeof(ElementPlan),
      .name = "bitwise_left_shift", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_right_shift =
     {.cpu = {baseline::bitwise_right_shift, TT_AVX2(bitwise_right_shift),
-             TT_AVX512(bitwise_right_shift)}, .id = 72, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(bitwise_right_shift)}, .id = 73, .plan_bytes = sizeof(ElementPlan),
      .name = "bitwise_right_shift", .rebase = rebase_element_plan};
-constinit const Kernel kernel_eq = {.cpu = {baseline::eq, TT_AVX2(eq), TT_AVX512(eq)}, .id = 73,
+constinit const Kernel kernel_eq = {.cpu = {baseline::eq, TT_AVX2(eq), TT_AVX512(eq)}, .id = 74,
                                     .plan_bytes = sizeof(ElementPlan), .name = "eq",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_ne = {.cpu = {baseline::ne, TT_AVX2(ne), TT_AVX512(ne)}, .id = 74,
+constinit const Kernel kernel_ne = {.cpu = {baseline::ne, TT_AVX2(ne), TT_AVX512(ne)}, .id = 75,
                                     .plan_bytes = sizeof(ElementPlan), .name = "ne",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_lt = {.cpu = {baseline::lt, TT_AVX2(lt), TT_AVX512(lt)}, .id = 75,
+constinit const Kernel kernel_lt = {.cpu = {baseline::lt, TT_AVX2(lt), TT_AVX512(lt)}, .id = 76,
                                     .plan_bytes = sizeof(ElementPlan), .name = "lt",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_le = {.cpu = {baseline::le, TT_AVX2(le), TT_AVX512(le)}, .id = 76,
+constinit const Kernel kernel_le = {.cpu = {baseline::le, TT_AVX2(le), TT_AVX512(le)}, .id = 77,
                                     .plan_bytes = sizeof(ElementPlan), .name = "le",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_gt = {.cpu = {baseline::gt, TT_AVX2(gt), TT_AVX512(gt)}, .id = 77,
+constinit const Kernel kernel_gt = {.cpu = {baseline::gt, TT_AVX2(gt), TT_AVX512(gt)}, .id = 78,
                                     .plan_bytes = sizeof(ElementPlan), .name = "gt",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_ge = {.cpu = {baseline::ge, TT_AVX2(ge), TT_AVX512(ge)}, .id = 78,
+constinit const Kernel kernel_ge = {.cpu = {baseline::ge, TT_AVX2(ge), TT_AVX512(ge)}, .id = 79,
                                     .plan_bytes = sizeof(ElementPlan), .name = "ge",
                                     .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_not =
-    {.cpu = {baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, .id = 79,
+    {.cpu = {baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, .id = 80,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_not", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_and =
-    {.cpu = {baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, .id = 80,
+    {.cpu = {baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, .id = 81,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_and", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_or =
-    {.cpu = {baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, .id = 81,
+    {.cpu = {baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, .id = 82,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_or", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_xor =
-    {.cpu = {baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, .id = 82,
+    {.cpu = {baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, .id = 83,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_xor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_angle_of_real =
-    {.cpu = {baseline::angle_of_real, TT_AVX2(angle_of_real), TT_AVX512(angle_of_real)}, .id = 83,
+    {.cpu = {baseline::angle_of_real, TT_AVX2(angle_of_real), TT_AVX512(angle_of_real)}, .id = 84,
      .plan_bytes = sizeof(ElementPlan), .name = "angle_of_real", .rebase = rebase_element_plan};
 constinit const Kernel kernel_conj = {.cpu = {baseline::conj, TT_AVX2(conj), TT_AVX512(conj)},
-                                      .id = 84, .plan_bytes = sizeof(ElementPlan), .name = "conj",
+                                      .id = 85, .plan_bytes = sizeof(ElementPlan), .name = "conj",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_where = {.cpu = {baseline::where, TT_AVX2(where), TT_AVX512(where)},
-                                       .id = 85, .plan_bytes = sizeof(ElementPlan), .name = "where",
+                                       .id = 86, .plan_bytes = sizeof(ElementPlan), .name = "where",
                                        .rebase = rebase_element_plan};
 constinit const Kernel kernel_masked_fill =
-    {.cpu = {baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, .id = 86,
+    {.cpu = {baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, .id = 87,
      .plan_bytes = sizeof(ElementPlan), .name = "masked_fill", .rebase = rebase_element_plan};
 constinit const Kernel kernel_absolute_difference =
     {.cpu = {baseline::absolute_difference, TT_AVX2(absolute_difference),
-             TT_AVX512(absolute_difference)}, .id = 87, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(absolute_difference)}, .id = 88, .plan_bytes = sizeof(ElementPlan),
      .name = "absolute_difference", .rebase = rebase_element_plan};
 constinit const Kernel kernel_absolute_difference_backward =
     {.cpu = {baseline::absolute_difference_backward, TT_AVX2(absolute_difference_backward),
-             TT_AVX512(absolute_difference_backward)}, .id = 88, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(absolute_difference_backward)}, .id = 89, .plan_bytes = sizeof(ElementPlan),
      .name = "absolute_difference_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_squared_difference =
     {.cpu = {baseline::squared_difference, TT_AVX2(squared_difference),
-             TT_AVX512(squared_difference)}, .id = 89, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(squared_difference)}, .id = 90, .plan_bytes = sizeof(ElementPlan),
      .name = "squared_difference", .rebase = rebase_element_plan};
 constinit const Kernel kernel_smooth_l1 =
-    {.cpu = {baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, .id = 90,
+    {.cpu = {baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, .id = 91,
      .plan_bytes = sizeof(ElementPlan), .name = "smooth_l1", .rebase = rebase_element_plan};
 constinit const Kernel kernel_smooth_l1_backward =
     {.cpu = {baseline::smooth_l1_backward, TT_AVX2(smooth_l1_backward),
-             TT_AVX512(smooth_l1_backward)}, .id = 91, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(smooth_l1_backward)}, .id = 92, .plan_bytes = sizeof(ElementPlan),
      .name = "smooth_l1_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_huber = {.cpu = {baseline::huber, TT_AVX2(huber), TT_AVX512(huber)},
-                                       .id = 92, .plan_bytes = sizeof(ElementPlan), .name = "huber",
+                                       .id = 93, .plan_bytes = sizeof(ElementPlan), .name = "huber",
                                        .rebase = rebase_element_plan};
 constinit const Kernel kernel_huber_backward =
     {.cpu = {baseline::huber_backward, TT_AVX2(huber_backward), TT_AVX512(huber_backward)},
-     .id = 93, .plan_bytes = sizeof(ElementPlan), .name = "huber_backward",
+     .id = 94, .plan_bytes = sizeof(ElementPlan), .name = "huber_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_binary_cross_entropy =
     {.cpu = {baseline::binary_cross_entropy, TT_AVX2(binary_cross_entropy),
-             TT_AVX512(binary_cross_entropy)}, .id = 94, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(binary_cross_entropy)}, .id = 95, .plan_bytes = sizeof(ElementPlan),
      .name = "binary_cross_entropy", .rebase = rebase_element_plan};
 constinit const Kernel kernel_binary_cross_entropy_backward =
     {.cpu = {baseline::binary_cross_entropy_backward, TT_AVX2(binary_cross_entropy_backward),
-             TT_AVX512(binary_cross_entropy_backward)}, .id = 95, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(binary_cross_entropy_backward)}, .id = 96, .plan_bytes = sizeof(ElementPlan),
      .name = "binary_cross_entropy_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_mask_scale =
-    {.cpu = {baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, .id = 96,
+    {.cpu = {baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, .id = 97,
      .plan_bytes = sizeof(ElementPlan), .name = "mask_scale", .rebase = rebase_element_plan};
 constinit const Kernel kernel_lgamma =
-    {.cpu = {baseline::lgamma, TT_AVX2(lgamma), TT_AVX512(lgamma)}, .id = 97,
+    {.cpu = {baseline::lgamma, TT_AVX2(lgamma), TT_AVX512(lgamma)}, .id = 98,
      .plan_bytes = sizeof(ElementPlan), .name = "lgamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_digamma =
-    {.cpu = {baseline::digamma, TT_AVX2(digamma), TT_AVX512(digamma)}, .id = 98,
+    {.cpu = {baseline::digamma, TT_AVX2(digamma), TT_AVX512(digamma)}, .id = 99,
      .plan_bytes = sizeof(ElementPlan), .name = "digamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_polygamma =
-    {.cpu = {baseline::polygamma, TT_AVX2(polygamma), TT_AVX512(polygamma)}, .id = 99,
+    {.cpu = {baseline::polygamma, TT_AVX2(polygamma), TT_AVX512(polygamma)}, .id = 100,
      .plan_bytes = sizeof(ElementPlan), .name = "polygamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_erfinv =
-    {.cpu = {baseline::erfinv, TT_AVX2(erfinv), TT_AVX512(erfinv)}, .id = 100,
+    {.cpu = {baseline::erfinv, TT_AVX2(erfinv), TT_AVX512(erfinv)}, .id = 101,
      .plan_bytes = sizeof(ElementPlan), .name = "erfinv", .rebase = rebase_element_plan};
 constinit const Kernel kernel_erfcx = {.cpu = {baseline::erfcx, TT_AVX2(erfcx), TT_AVX512(erfcx)},
-                                       .id = 101, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 102, .plan_bytes = sizeof(ElementPlan),
                                        .name = "erfcx", .rebase = rebase_element_plan};
 constinit const Kernel kernel_ndtr = {.cpu = {baseline::ndtr, TT_AVX2(ndtr), TT_AVX512(ndtr)},
-                                      .id = 102, .plan_bytes = sizeof(ElementPlan), .name = "ndtr",
+                                      .id = 103, .plan_bytes = sizeof(ElementPlan), .name = "ndtr",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_log_ndtr =
-    {.cpu = {baseline::log_ndtr, TT_AVX2(log_ndtr), TT_AVX512(log_ndtr)}, .id = 103,
+    {.cpu = {baseline::log_ndtr, TT_AVX2(log_ndtr), TT_AVX512(log_ndtr)}, .id = 104,
      .plan_bytes = sizeof(ElementPlan), .name = "log_ndtr", .rebase = rebase_element_plan};
 constinit const Kernel kernel_ndtri = {.cpu = {baseline::ndtri, TT_AVX2(ndtri), TT_AVX512(ndtri)},
-                                       .id = 104, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 105, .plan_bytes = sizeof(ElementPlan),
                                        .name = "ndtri", .rebase = rebase_element_plan};
-constinit const Kernel kernel_i0 = {.cpu = {baseline::i0, TT_AVX2(i0), TT_AVX512(i0)}, .id = 105,
+constinit const Kernel kernel_i0 = {.cpu = {baseline::i0, TT_AVX2(i0), TT_AVX512(i0)}, .id = 106,
                                     .plan_bytes = sizeof(ElementPlan), .name = "i0",
                                     .rebase = rebase_element_plan};
 constinit const Kernel kernel_i0e = {.cpu = {baseline::i0e, TT_AVX2(i0e), TT_AVX512(i0e)},
-                                     .id = 106, .plan_bytes = sizeof(ElementPlan), .name = "i0e",
+                                     .id = 107, .plan_bytes = sizeof(ElementPlan), .name = "i0e",
                                      .rebase = rebase_element_plan};
-constinit const Kernel kernel_i1 = {.cpu = {baseline::i1, TT_AVX2(i1), TT_AVX512(i1)}, .id = 107,
+constinit const Kernel kernel_i1 = {.cpu = {baseline::i1, TT_AVX2(i1), TT_AVX512(i1)}, .id = 108,
                                     .plan_bytes = sizeof(ElementPlan), .name = "i1",
                                     .rebase = rebase_element_plan};
 constinit const Kernel kernel_i1e = {.cpu = {baseline::i1e, TT_AVX2(i1e), TT_AVX512(i1e)},
-                                     .id = 108, .plan_bytes = sizeof(ElementPlan), .name = "i1e",
+                                     .id = 109, .plan_bytes = sizeof(ElementPlan), .name = "i1e",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sinc = {.cpu = {baseline::sinc, TT_AVX2(sinc), TT_AVX512(sinc)},
-                                      .id = 109, .plan_bytes = sizeof(ElementPlan), .name = "sinc",
+                                      .id = 110, .plan_bytes = sizeof(ElementPlan), .name = "sinc",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_entr = {.cpu = {baseline::entr, TT_AVX2(entr), TT_AVX512(entr)},
-                                      .id = 110, .plan_bytes = sizeof(ElementPlan), .name = "entr",
+                                      .id = 111, .plan_bytes = sizeof(ElementPlan), .name = "entr",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_xlogy = {.cpu = {baseline::xlogy, TT_AVX2(xlogy), TT_AVX512(xlogy)},
-                                       .id = 111, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 112, .plan_bytes = sizeof(ElementPlan),
                                        .name = "xlogy", .rebase = rebase_element_plan};
 constinit const Kernel kernel_xlog1py =
-    {.cpu = {baseline::xlog1py, TT_AVX2(xlog1py), TT_AVX512(xlog1py)}, .id = 112,
+    {.cpu = {baseline::xlog1py, TT_AVX2(xlog1py), TT_AVX512(xlog1py)}, .id = 113,
      .plan_bytes = sizeof(ElementPlan), .name = "xlog1py", .rebase = rebase_element_plan};
 constinit const Kernel kernel_igamma =
-    {.cpu = {baseline::igamma, TT_AVX2(igamma), TT_AVX512(igamma)}, .id = 113,
+    {.cpu = {baseline::igamma, TT_AVX2(igamma), TT_AVX512(igamma)}, .id = 114,
      .plan_bytes = sizeof(ElementPlan), .name = "igamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_igammac =
-    {.cpu = {baseline::igammac, TT_AVX2(igammac), TT_AVX512(igammac)}, .id = 114,
+    {.cpu = {baseline::igammac, TT_AVX2(igammac), TT_AVX512(igammac)}, .id = 115,
      .plan_bytes = sizeof(ElementPlan), .name = "igammac", .rebase = rebase_element_plan};
 constinit const Kernel kernel_zeta = {.cpu = {baseline::zeta, TT_AVX2(zeta), TT_AVX512(zeta)},
-                                      .id = 115, .plan_bytes = sizeof(ElementPlan), .name = "zeta",
+                                      .id = 116, .plan_bytes = sizeof(ElementPlan), .name = "zeta",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_exp = {.cpu = {baseline::exp, TT_AVX2(exp), TT_AVX512(exp)},
-                                     .id = 116, .plan_bytes = sizeof(ElementPlan), .name = "exp",
+                                     .id = 117, .plan_bytes = sizeof(ElementPlan), .name = "exp",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_log = {.cpu = {baseline::log, TT_AVX2(log), TT_AVX512(log)},
-                                     .id = 117, .plan_bytes = sizeof(ElementPlan), .name = "log",
+                                     .id = 118, .plan_bytes = sizeof(ElementPlan), .name = "log",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_tanh = {.cpu = {baseline::tanh, TT_AVX2(tanh), TT_AVX512(tanh)},
-                                      .id = 118, .plan_bytes = sizeof(ElementPlan), .name = "tanh",
+                                      .id = 119, .plan_bytes = sizeof(ElementPlan), .name = "tanh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_tanh_backward =
-    {.cpu = {baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, .id = 119,
+    {.cpu = {baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, .id = 120,
      .plan_bytes = sizeof(ElementPlan), .name = "tanh_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sigmoid =
-    {.cpu = {baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)}, .id = 120,
+    {.cpu = {baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)}, .id = 121,
      .plan_bytes = sizeof(ElementPlan), .name = "sigmoid", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sigmoid_backward =
     {.cpu = {baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)},
-     .id = 121, .plan_bytes = sizeof(ElementPlan), .name = "sigmoid_backward",
+     .id = 122, .plan_bytes = sizeof(ElementPlan), .name = "sigmoid_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_abs = {.cpu = {baseline::abs, TT_AVX2(abs), TT_AVX512(abs)},
-                                     .id = 122, .plan_bytes = sizeof(ElementPlan), .name = "abs",
+                                     .id = 123, .plan_bytes = sizeof(ElementPlan), .name = "abs",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sgn = {.cpu = {baseline::sgn, TT_AVX2(sgn), TT_AVX512(sgn)},
-                                     .id = 123, .plan_bytes = sizeof(ElementPlan), .name = "sgn",
+                                     .id = 124, .plan_bytes = sizeof(ElementPlan), .name = "sgn",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sign = {.cpu = {baseline::sign, TT_AVX2(sign), TT_AVX512(sign)},
-                                      .id = 124, .plan_bytes = sizeof(ElementPlan), .name = "sign",
+                                      .id = 125, .plan_bytes = sizeof(ElementPlan), .name = "sign",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_sqrt = {.cpu = {baseline::sqrt, TT_AVX2(sqrt), TT_AVX512(sqrt)},
-                                      .id = 125, .plan_bytes = sizeof(ElementPlan), .name = "sqrt",
+                                      .id = 126, .plan_bytes = sizeof(ElementPlan), .name = "sqrt",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_rsqrt = {.cpu = {baseline::rsqrt, TT_AVX2(rsqrt), TT_AVX512(rsqrt)},
-                                       .id = 126, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 127, .plan_bytes = sizeof(ElementPlan),
                                        .name = "rsqrt", .rebase = rebase_element_plan};
 constinit const Kernel kernel_reciprocal =
-    {.cpu = {baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, .id = 127,
+    {.cpu = {baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, .id = 128,
      .plan_bytes = sizeof(ElementPlan), .name = "reciprocal", .rebase = rebase_element_plan};
 constinit const Kernel kernel_exp2 = {.cpu = {baseline::exp2, TT_AVX2(exp2), TT_AVX512(exp2)},
-                                      .id = 128, .plan_bytes = sizeof(ElementPlan), .name = "exp2",
+                                      .id = 129, .plan_bytes = sizeof(ElementPlan), .name = "exp2",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_expm1 = {.cpu = {baseline::expm1, TT_AVX2(expm1), TT_AVX512(expm1)},
-                                       .id = 129, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 130, .plan_bytes = sizeof(ElementPlan),
                                        .name = "expm1", .rebase = rebase_element_plan};
 constinit const Kernel kernel_log2 = {.cpu = {baseline::log2, TT_AVX2(log2), TT_AVX512(log2)},
-                                      .id = 130, .plan_bytes = sizeof(ElementPlan), .name = "log2",
+                                      .id = 131, .plan_bytes = sizeof(ElementPlan), .name = "log2",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_log10 = {.cpu = {baseline::log10, TT_AVX2(log10), TT_AVX512(log10)},
-                                       .id = 131, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 132, .plan_bytes = sizeof(ElementPlan),
                                        .name = "log10", .rebase = rebase_element_plan};
 constinit const Kernel kernel_log1p = {.cpu = {baseline::log1p, TT_AVX2(log1p), TT_AVX512(log1p)},
-                                       .id = 132, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 133, .plan_bytes = sizeof(ElementPlan),
                                        .name = "log1p", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sin = {.cpu = {baseline::sin, TT_AVX2(sin), TT_AVX512(sin)},
-                                     .id = 133, .plan_bytes = sizeof(ElementPlan), .name = "sin",
+                                     .id = 134, .plan_bytes = sizeof(ElementPlan), .name = "sin",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_cos = {.cpu = {baseline::cos, TT_AVX2(cos), TT_AVX512(cos)},
-                                     .id = 134, .plan_bytes = sizeof(ElementPlan), .name = "cos",
+                                     .id = 135, .plan_bytes = sizeof(ElementPlan), .name = "cos",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_tan = {.cpu = {baseline::tan, TT_AVX2(tan), TT_AVX512(tan)},
-                                     .id = 135, .plan_bytes = sizeof(ElementPlan), .name = "tan",
+                                     .id = 136, .plan_bytes = sizeof(ElementPlan), .name = "tan",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_asin = {.cpu = {baseline::asin, TT_AVX2(asin), TT_AVX512(asin)},
-                                      .id = 136, .plan_bytes = sizeof(ElementPlan), .name = "asin",
+                                      .id = 137, .plan_bytes = sizeof(ElementPlan), .name = "asin",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_acos = {.cpu = {baseline::acos, TT_AVX2(acos), TT_AVX512(acos)},
-                                      .id = 137, .plan_bytes = sizeof(ElementPlan), .name = "acos",
+                                      .id = 138, .plan_bytes = sizeof(ElementPlan), .name = "acos",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_atan = {.cpu = {baseline::atan, TT_AVX2(atan), TT_AVX512(atan)},
-                                      .id = 138, .plan_bytes = sizeof(ElementPlan), .name = "atan",
+                                      .id = 139, .plan_bytes = sizeof(ElementPlan), .name = "atan",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_sinh = {.cpu = {baseline::sinh, TT_AVX2(sinh), TT_AVX512(sinh)},
-                                      .id = 139, .plan_bytes = sizeof(ElementPlan), .name = "sinh",
+                                      .id = 140, .plan_bytes = sizeof(ElementPlan), .name = "sinh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_cosh = {.cpu = {baseline::cosh, TT_AVX2(cosh), TT_AVX512(cosh)},
-                                      .id = 140, .plan_bytes = sizeof(ElementPlan), .name = "cosh",
+                                      .id = 141, .plan_bytes = sizeof(ElementPlan), .name = "cosh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_asinh = {.cpu = {baseline::asinh, TT_AVX2(asinh), TT_AVX512(asinh)},
-                                       .id = 141, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 142, .plan_bytes = sizeof(ElementPlan),
                                        .name = "asinh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_acosh = {.cpu = {baseline::acosh, TT_AVX2(acosh), TT_AVX512(acosh)},
-                                       .id = 142, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 143, .plan_bytes = sizeof(ElementPlan),
                                        .name = "acosh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_atanh = {.cpu = {baseline::atanh, TT_AVX2(atanh), TT_AVX512(atanh)},
-                                       .id = 143, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 144, .plan_bytes = sizeof(ElementPlan),
                                        .name = "atanh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logit = {.cpu = {baseline::logit, TT_AVX2(logit), TT_AVX512(logit)},
-                                       .id = 144, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 145, .plan_bytes = sizeof(ElementPlan),
                                        .name = "logit", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logit_backward =
     {.cpu = {baseline::logit_backward, TT_AVX2(logit_backward), TT_AVX512(logit_backward)},
-     .id = 145, .plan_bytes = sizeof(ElementPlan), .name = "logit_backward",
+     .id = 146, .plan_bytes = sizeof(ElementPlan), .name = "logit_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_erf = {.cpu = {baseline::erf, TT_AVX2(erf), TT_AVX512(erf)},
-                                     .id = 146, .plan_bytes = sizeof(ElementPlan), .name = "erf",
+                                     .id = 147, .plan_bytes = sizeof(ElementPlan), .name = "erf",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_erfc = {.cpu = {baseline::erfc, TT_AVX2(erfc), TT_AVX512(erfc)},
-                                      .id = 147, .plan_bytes = sizeof(ElementPlan), .name = "erfc",
+                                      .id = 148, .plan_bytes = sizeof(ElementPlan), .name = "erfc",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_floor = {.cpu = {baseline::floor, TT_AVX2(floor), TT_AVX512(floor)},
-                                       .id = 148, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 149, .plan_bytes = sizeof(ElementPlan),
                                        .name = "floor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_ceil = {.cpu = {baseline::ceil, TT_AVX2(ceil), TT_AVX512(ceil)},
-                                      .id = 149, .plan_bytes = sizeof(ElementPlan), .name = "ceil",
+                                      .id = 150, .plan_bytes = sizeof(ElementPlan), .name = "ceil",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_trunc = {.cpu = {baseline::trunc, TT_AVX2(trunc), TT_AVX512(trunc)},
-                                       .id = 150, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 151, .plan_bytes = sizeof(ElementPlan),
                                        .name = "trunc", .rebase = rebase_element_plan};
 constinit const Kernel kernel_frac = {.cpu = {baseline::frac, TT_AVX2(frac), TT_AVX512(frac)},
-                                      .id = 151, .plan_bytes = sizeof(ElementPlan), .name = "frac",
+                                      .id = 152, .plan_bytes = sizeof(ElementPlan), .name = "frac",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_even =
-    {.cpu = {baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, .id = 152,
+    {.cpu = {baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, .id = 153,
      .plan_bytes = sizeof(ElementPlan), .name = "round_even", .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_decimals =
     {.cpu = {baseline::round_decimals, TT_AVX2(round_decimals), TT_AVX512(round_decimals)},
-     .id = 153, .plan_bytes = sizeof(ElementPlan), .name = "round_decimals",
+     .id = 154, .plan_bytes = sizeof(ElementPlan), .name = "round_decimals",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_up =
-    {.cpu = {baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, .id = 154,
+    {.cpu = {baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, .id = 155,
      .plan_bytes = sizeof(ElementPlan), .name = "round_up", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isnan = {.cpu = {baseline::isnan, TT_AVX2(isnan), TT_AVX512(isnan)},
-                                       .id = 155, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 156, .plan_bytes = sizeof(ElementPlan),
                                        .name = "isnan", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isinf = {.cpu = {baseline::isinf, TT_AVX2(isinf), TT_AVX512(isinf)},
-                                       .id = 156, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 157, .plan_bytes = sizeof(ElementPlan),
                                        .name = "isinf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isfinite =
-    {.cpu = {baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, .id = 157,
+    {.cpu = {baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, .id = 158,
      .plan_bytes = sizeof(ElementPlan), .name = "isfinite", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isposinf =
-    {.cpu = {baseline::isposinf, TT_AVX2(isposinf), TT_AVX512(isposinf)}, .id = 158,
+    {.cpu = {baseline::isposinf, TT_AVX2(isposinf), TT_AVX512(isposinf)}, .id = 159,
      .plan_bytes = sizeof(ElementPlan), .name = "isposinf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isneginf =
-    {.cpu = {baseline::isneginf, TT_AVX2(isneginf), TT_AVX512(isneginf)}, .id = 159,
+    {.cpu = {baseline::isneginf, TT_AVX2(isneginf), TT_AVX512(isneginf)}, .id = 160,
      .plan_bytes = sizeof(ElementPlan), .name = "isneginf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isreal =
-    {.cpu = {baseline::isreal, TT_AVX2(isreal), TT_AVX512(isreal)}, .id = 160,
+    {.cpu = {baseline::isreal, TT_AVX2(isreal), TT_AVX512(isreal)}, .id = 161,
      .plan_bytes = sizeof(ElementPlan), .name = "isreal", .rebase = rebase_element_plan};
 constinit const Kernel kernel_signbit =
-    {.cpu = {baseline::signbit, TT_AVX2(signbit), TT_AVX512(signbit)}, .id = 161,
+    {.cpu = {baseline::signbit, TT_AVX2(signbit), TT_AVX512(signbit)}, .id = 162,
      .plan_bytes = sizeof(ElementPlan), .name = "signbit", .rebase = rebase_element_plan};
 constinit const Kernel kernel_replace_nan =
-    {.cpu = {baseline::replace_nan, TT_AVX2(replace_nan), TT_AVX512(replace_nan)}, .id = 162,
+    {.cpu = {baseline::replace_nan, TT_AVX2(replace_nan), TT_AVX512(replace_nan)}, .id = 163,
      .plan_bytes = sizeof(ElementPlan), .name = "replace_nan", .rebase = rebase_element_plan};
 constinit const Kernel kernel_replace_inf =
-    {.cpu = {baseline::replace_inf, TT_AVX2(replace_inf), TT_AVX512(replace_inf)}, .id = 163,
+    {.cpu = {baseline::replace_inf, TT_AVX2(replace_inf), TT_AVX512(replace_inf)}, .id = 164,
      .plan_bytes = sizeof(ElementPlan), .name = "replace_inf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_copy = {.cpu = {baseline::copy, TT_AVX2(copy), TT_AVX512(copy)},
-                                      .id = 164, .plan_bytes = sizeof(ElementPlan), .name = "copy",
+                                      .id = 165, .plan_bytes = sizeof(ElementPlan), .name = "copy",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_fill = {.cpu = {baseline::fill, TT_AVX2(fill), TT_AVX512(fill)},
-                                      .id = 165, .plan_bytes = sizeof(ElementPlan), .name = "fill",
+                                      .id = 166, .plan_bytes = sizeof(ElementPlan), .name = "fill",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_reduce_sum =
-    {.cpu = {baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, .id = 166,
+    {.cpu = {baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, .id = 167,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_sum"};
 constinit const Kernel kernel_reduce_prod =
-    {.cpu = {baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, .id = 167,
+    {.cpu = {baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, .id = 168,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_prod"};
 constinit const Kernel kernel_reduce_max =
-    {.cpu = {baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, .id = 168,
+    {.cpu = {baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, .id = 169,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_max"};
 constinit const Kernel kernel_reduce_min =
-    {.cpu = {baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, .id = 169,
+    {.cpu = {baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, .id = 170,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_min"};
 constinit const Kernel kernel_reduce_any =
-    {.cpu = {baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, .id = 170,
+    {.cpu = {baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, .id = 171,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_any"};
 constinit const Kernel kernel_reduce_all =
-    {.cpu = {baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, .id = 171,
+    {.cpu = {baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, .id = 172,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_all"};
 constinit const Kernel kernel_reduce_max_index =
     {.cpu = {baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)},
-     .id = 172, .plan_bytes = sizeof(ReducePlan), .name = "reduce_max_index"};
+     .id = 173, .plan_bytes = sizeof(ReducePlan), .name = "reduce_max_index"};
 constinit const Kernel kernel_reduce_min_index =
     {.cpu = {baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)},
-     .id = 173, .plan_bytes = sizeof(ReducePlan), .name = "reduce_min_index"};
+     .id = 174, .plan_bytes = sizeof(ReducePlan), .name = "reduce_min_index"};
 constinit const Kernel kernel_softmax =
-    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 174,
+    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 175,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax"};
 constinit const Kernel kernel_log_softmax =
-    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 175,
+    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 176,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "log_softmax"};
 constinit const Kernel kernel_softmax_backward =
     {.cpu = {baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)},
-     .id = 176, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
+     .id = 177, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
 constinit const Kernel kernel_log_softmax_backward =
     {.cpu = {baseline::log_softmax_backward, TT_AVX2(log_softmax_backward),
-             TT_AVX512(log_softmax_backward)}, .id = 177, .plan_bytes = sizeof(SoftmaxPlan),
+             TT_AVX512(log_softmax_backward)}, .id = 178, .plan_bytes = sizeof(SoftmaxPlan),
      .name = "log_softmax_backward"};
 constinit const Kernel kernel_matmul = {.cpu = {matmul_driver, matmul_driver, matmul_driver},
-                                        .id = 178, .plan_bytes = sizeof(MatmulPlan),
+                                        .id = 179, .plan_bytes = sizeof(MatmulPlan),
                                         .name = "matmul"};
 constinit const Kernel kernel_conv_pad =
-    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 179,
+    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 180,
      .plan_bytes = sizeof(ConvPadPlan), .name = "conv_pad"};
 constinit const Kernel kernel_conv = {.cpu = {baseline::conv, TT_AVX2(conv), TT_AVX512(conv)},
-                                      .id = 180, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
+                                      .id = 181, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
 constinit const Kernel kernel_conv_weight =
-    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 181,
+    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 182,
      .plan_bytes = sizeof(ConvWeightPlan), .name = "conv_weight"};
 constinit const Kernel kernel_layer_norm =
-    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 182,
+    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 183,
      .plan_bytes = sizeof(LayerNormPlan), .name = "layer_norm"};
 constinit const Kernel kernel_layer_norm_backward =
     {.cpu = {baseline::layer_norm_backward, TT_AVX2(layer_norm_backward),
-             TT_AVX512(layer_norm_backward)}, .id = 183,
+             TT_AVX512(layer_norm_backward)}, .id = 184,
      .plan_bytes = sizeof(LayerNormBackwardPlan), .name = "layer_norm_backward"};
 constinit const Kernel kernel_random_uniform =
     {.cpu = {baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)},
-     .id = 184, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
+     .id = 185, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_normal =
-    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 185,
+    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 186,
      .plan_bytes = sizeof(RandomPlan), .name = "random_normal", .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_bernoulli =
     {.cpu = {baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)},
-     .id = 186, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
+     .id = 187, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_dropout =
     {.cpu = {baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)},
-     .id = 187, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
+     .id = 188, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_integers =
     {.cpu = {baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)},
-     .id = 188, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
+     .id = 189, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_index_get =
-    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 189,
+    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 190,
      .plan_bytes = sizeof(IndexPlan), .name = "index_get"};
 constinit const Kernel kernel_index_put =
-    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 190,
+    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 191,
      .plan_bytes = sizeof(IndexPlan), .name = "index_put"};
 constinit const Kernel kernel_index_accumulate =
     {.cpu = {baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)},
-     .id = 191, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
+     .id = 192, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
 constinit const Kernel kernel_index_check =
-    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 192,
+    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 193,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_check"};
 constinit const Kernel kernel_index_offsets =
-    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 193,
+    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 194,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_offsets"};
 constinit const Kernel kernel_nonzero_count =
-    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, .id = 194,
+    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, .id = 195,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_count"};
 constinit const Kernel kernel_nonzero_write =
-    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, .id = 195,
+    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, .id = 196,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_write"};
 constinit const Kernel kernel_fill_arange =
-    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 196,
+    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 197,
      .plan_bytes = sizeof(ArangePlan), .name = "fill_arange"};
 constinit const Kernel kernel_grid_take =
-    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 197,
+    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 198,
      .plan_bytes = sizeof(GridPlan), .name = "grid_take"};
 constinit const Kernel kernel_grid_put =
-    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 198,
+    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 199,
      .plan_bytes = sizeof(GridPlan), .name = "grid_put"};
 constinit const Kernel kernel_cross_entropy =
-    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 199,
+    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 200,
      .plan_bytes = sizeof(ClassLossPlan), .name = "cross_entropy"};
 constinit const Kernel kernel_cross_entropy_backward =
     {.cpu = {baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
-             TT_AVX512(cross_entropy_backward)}, .id = 200, .plan_bytes = sizeof(ClassLossPlan),
+             TT_AVX512(cross_entropy_backward)}, .id = 201, .plan_bytes = sizeof(ClassLossPlan),
      .name = "cross_entropy_backward"};
 constinit const Kernel kernel_ctc_loss =
-    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 201,
+    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 202,
      .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss"};
 constinit const Kernel kernel_ctc_loss_backward =
     {.cpu = {baseline::ctc_loss_backward, TT_AVX2(ctc_loss_backward), TT_AVX512(ctc_loss_backward)},
-     .id = 202, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
+     .id = 203, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
 constinit const Kernel kernel_nll_loss =
-    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 203,
+    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 204,
      .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward =
     {.cpu = {baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)},
-     .id = 204, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
+     .id = 205, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
 constinit const Kernel kernel_cumprod =
-    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 205,
+    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 206,
      .plan_bytes = sizeof(CumprodPlan), .name = "cumprod"};
 constinit const Kernel kernel_optim_step =
-    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 206,
+    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 207,
      .plan_bytes = sizeof(OptimPlan), .name = "optim_step"};
 constinit const Kernel kernel_channel_sums =
-    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 207,
+    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 208,
      .plan_bytes = sizeof(ChannelSumPlan), .name = "channel_sums"};
 constinit const Kernel kernel_channel_affine =
     {.cpu = {baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)},
-     .id = 208, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
+     .id = 209, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
 constinit const Kernel kernel_pool_max =
-    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 209,
+    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 210,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_max"};
 constinit const Kernel kernel_pool_max_index =
     {.cpu = {baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)},
-     .id = 210, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
+     .id = 211, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
     {.cpu = {baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)},
-     .id = 211, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
+     .id = 212, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 212,
+    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 213,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {.cpu = {baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-             TT_AVX512(pool_average_backward)}, .id = 213, .plan_bytes = sizeof(PoolPlan),
+             TT_AVX512(pool_average_backward)}, .id = 214, .plan_bytes = sizeof(PoolPlan),
      .name = "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 214,
+    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 215,
      .plan_bytes = sizeof(AttentionPlan), .name = "attention",
      .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_attention_backward =
     {.cpu = {baseline::attention_backward, TT_AVX2(attention_backward),
-             TT_AVX512(attention_backward)}, .id = 215, .plan_bytes = sizeof(AttentionPlan),
+             TT_AVX512(attention_backward)}, .id = 216, .plan_bytes = sizeof(AttentionPlan),
      .name = "attention_backward", .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_sort_rows =
-    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 216,
+    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 217,
      .plan_bytes = sizeof(SortPlan), .name = "sort_rows"};
 constinit const Kernel kernel_svd = {.cpu = {baseline::svd, TT_AVX2(svd), TT_AVX512(svd)},
-                                     .id = 217, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
+                                     .id = 218, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
 constinit const Kernel kernel_lu_factor =
-    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 218,
+    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 219,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_factor"};
 constinit const Kernel kernel_lu_solve =
-    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 219,
+    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 220,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_solve"};
 constinit const Kernel kernel_cholesky =
-    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 220,
+    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 221,
      .plan_bytes = sizeof(MatrixPlan), .name = "cholesky"};
 constinit const Kernel kernel_solve_triangular =
     {.cpu = {baseline::solve_triangular, TT_AVX2(solve_triangular), TT_AVX512(solve_triangular)},
-     .id = 221, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
+     .id = 222, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
 constinit const Kernel kernel_householder_qr =
     {.cpu = {baseline::householder_qr, TT_AVX2(householder_qr), TT_AVX512(householder_qr)},
-     .id = 222, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
+     .id = 223, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
 constinit const Kernel kernel_householder_product =
     {.cpu = {baseline::householder_product, TT_AVX2(householder_product),
-             TT_AVX512(householder_product)}, .id = 223, .plan_bytes = sizeof(MatrixPlan),
+             TT_AVX512(householder_product)}, .id = 224, .plan_bytes = sizeof(MatrixPlan),
      .name = "householder_product"};
 constinit const Kernel kernel_eigh = {.cpu = {baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)},
-                                      .id = 224, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
+                                      .id = 225, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
 constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX512(eig)},
-                                     .id = 225, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
+                                     .id = 226, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
 constinit const Kernel kernel_ldl_factor =
-    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 226,
+    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 227,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_factor"};
 constinit const Kernel kernel_ldl_solve =
-    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 227,
+    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 228,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_solve"};
 constinit const Kernel kernel_multinomial =
-    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 228,
+    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 229,
      .plan_bytes = sizeof(MultinomialPlan), .name = "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 229,
+    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 230,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 230,
+    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 231,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_scale"};
 constinit const Kernel kernel_resize =
-    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 231,
+    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 232,
      .plan_bytes = sizeof(ResizePlan), .name = "resize"};
 constinit const Kernel kernel_resize_backward =
     {.cpu = {baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)},
-     .id = 232, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
+     .id = 233, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
     {.cpu = {baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)},
-     .id = 233, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
+     .id = 234, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
     {.cpu = {baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)},
-     .id = 234, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
+     .id = 235, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {.cpu = {baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-             TT_AVX512(conv_interleaved_weight)}, .id = 235,
+             TT_AVX512(conv_interleaved_weight)}, .id = 236,
      .plan_bytes = sizeof(ConvInterleavedWeightPlan), .name = "conv_interleaved_weight"};
 constinit const Kernel kernel_cumsum =
-    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 236,
+    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 237,
      .plan_bytes = sizeof(ScanPlan), .name = "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 237,
+    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 238,
      .plan_bytes = sizeof(SearchPlan), .name = "search_sorted"};
 constinit const Kernel kernel_optim_more_step =
     {.cpu = {baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)},
-     .id = 238, .plan_bytes = sizeof(OptimPlan), .name = "optim_more_step"};
+     .id = 239, .plan_bytes = sizeof(OptimPlan), .name = "optim_more_step"};
 constinit const Kernel kernel_cummax =
-    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 239,
+    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 240,
      .plan_bytes = sizeof(CumExtremePlan), .name = "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 240,
+    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 241,
      .plan_bytes = sizeof(LogSumPlan), .name = "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
     {.cpu = {baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)},
-     .id = 241, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
+     .id = 242, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {.cpu = {baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-             TT_AVX512(recurrent_step_backward)}, .id = 242, .plan_bytes = sizeof(RecurrentPlan),
+             TT_AVX512(recurrent_step_backward)}, .id = 243, .plan_bytes = sizeof(RecurrentPlan),
      .name = "recurrent_step_backward"};
 constinit const Kernel kernel_fft = {.cpu = {baseline::fft, TT_AVX2(fft), TT_AVX512(fft)},
-                                     .id = 243, .plan_bytes = sizeof(FftPlan), .name = "fft"};
+                                     .id = 244, .plan_bytes = sizeof(FftPlan), .name = "fft"};
 constinit const Kernel kernel_clip_unscale =
-    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 244,
+    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 245,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_unscale"};
 constinit const Kernel kernel_int8_matmul =
-    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 245,
+    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 246,
      .plan_bytes = sizeof(Int8Plan), .name = "int8_matmul"};
 
 }  // namespace TT_NS

@@ -65,6 +65,7 @@ extern const Kernel kernel_logaddexp2;
 extern const Kernel kernel_heaviside;
 extern const Kernel kernel_nextafter;
 extern const Kernel kernel_next_bf16;
+extern const Kernel kernel_next_f16;
 extern const Kernel kernel_gcd;
 extern const Kernel kernel_lcm;
 extern const Kernel kernel_frexp_mantissa;
@@ -252,6 +253,6 @@ extern const Kernel kernel_fft;
 extern const Kernel kernel_clip_unscale;
 extern const Kernel kernel_int8_matmul;
 
-constexpr int32_t kNumKernels = 246;
+constexpr int32_t kNumKernels = 247;
 
 }  // namespace TT_NS

@@ -452,7 +452,7 @@ void linalg_vecdot_into_impl(Call c, const Tensor& self, const Tensor& other, in
 
 // linalg_vander(x: Tensor, N: Int? = None) -> Tensor
 TensorRef linalg_vander_impl([[maybe_unused]] Call c, const Tensor& x, Opt<int64_t> N) {
-  return op::vander(x, N, true);
+  return op::vander(op::atleast_1d(x), N, true);
 }
 
 // linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor

@@ -196,6 +196,7 @@ extern Op<void(Tensor&, const Tensor&)> op_nextafter_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_next_number;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16;
+extern Op<TensorRef(const Tensor&, const Tensor&)> op_next_f16;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_gcd;
 extern Op<void(Tensor&, const Tensor&)> op_gcd_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into;
@@ -1949,6 +1950,9 @@ inline TensorRef next_number(const Tensor& self, const Tensor& other) {
 }
 inline TensorRef next_bf16(const Tensor& self, const Tensor& other) {
   return dispatch(op_next_bf16, self, other);
+}
+inline TensorRef next_f16(const Tensor& self, const Tensor& other) {
+  return dispatch(op_next_f16, self, other);
 }
 inline TensorRef gcd(const Tensor& self, const Tensor& other) {
   return dispatch(op_gcd, self, other);
@@ -4240,19 +4244,19 @@ inline void dropout3d_(Tensor& input, double p = 0.5, bool train = true,
                        Generator* generator = nullptr) {
   return dispatch(op_dropout3d_, input, p, train, generator);
 }
-inline TensorRef alpha_dropout(const Tensor& input, double p = 0.5, bool train = true,
+inline TensorRef alpha_dropout(const Tensor& input, double p = 0.5, bool train = false,
                                Generator* generator = nullptr) {
   return dispatch(op_alpha_dropout, input, p, train, generator);
 }
-inline void alpha_dropout_(Tensor& input, double p = 0.5, bool train = true,
+inline void alpha_dropout_(Tensor& input, double p = 0.5, bool train = false,
                            Generator* generator = nullptr) {
   return dispatch(op_alpha_dropout_, input, p, train, generator);
 }
-inline TensorRef feature_alpha_dropout(const Tensor& input, double p = 0.5, bool train = true,
+inline TensorRef feature_alpha_dropout(const Tensor& input, double p = 0.5, bool train = false,
                                        Generator* generator = nullptr) {
   return dispatch(op_feature_alpha_dropout, input, p, train, generator);
 }
-inline void feature_alpha_dropout_(Tensor& input, double p = 0.5, bool train = true,
+inline void feature_alpha_dropout_(Tensor& input, double p = 0.5, bool train = false,
                                    Generator* generator = nullptr) {
   return dispatch(op_feature_alpha_dropout_, input, p, train, generator);
 }

@@ -128,13 +128,13 @@ void dropout3d__impl(Call c, Tensor& input, double p, bool train, Generator* gen
   replace_values(input, *impl::dropout3d(c, input, p, train, generator));
 }
 
-// alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
+// alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: Generator = None) ->
 // Tensor
 void alpha_dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
   replace_values(input, *impl::alpha_dropout(c, input, p, train, generator));
 }
 
-// feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator =
+// feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: Generator =
 // None) -> Tensor
 void feature_alpha_dropout__impl(Call c, Tensor& input, double p, bool train,
                                  Generator* generator) {

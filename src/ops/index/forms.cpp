@@ -84,11 +84,12 @@ TensorList unravel_index(Call, const Tensor& indices, Ints shape) {
     if (n < 0) fail_arg(TT_INVALID_ARG, "shape", "shape is {}: sizes must not be negative", shape);
   const int64_t total = checked_numel(shape, Dtype::kI8, "shape");
   check_indices(indices, "indices", -total, total);
+  const TensorRef positions = op::to(indices, Dtype::kI64);
   TensorList out;
   int64_t inner = total;
   for (int64_t n : shape) {
     inner = n ? inner / n : 1;
-    TensorRef whole = op::div(indices, inner ? inner : 1, kRoundingFloor);
+    TensorRef whole = op::div(*positions, inner ? inner : 1, kRoundingFloor);
     out.push_back(op::remainder(*whole, n ? n : 1));
   }
   return out;

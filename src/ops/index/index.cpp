@@ -180,11 +180,11 @@ TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Ten
 // ---- index_select, index_add, index_copy, index_fill: the index is a vector ----
 
 static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index,
-                            bool from_end = false) {
+                            bool from_end = false, bool may_be_empty = false) {
   const int64_t d = wrap_dim(dim, self.ndim);
   check_index_dtype(index, "index");
   if (index.ndim > 1) fail_arg(TT_SHAPE, "index", "index is {}: must be 1-D or 0-D", index.sizes());
-  if (self.ndim == 0 && index.numel != 1)
+  if (self.ndim == 0 && index.numel != 1 && !(may_be_empty && index.numel == 0))
     fail_arg(TT_SHAPE, "index", "index is {}, self is 0-dim: exactly one index is needed",
              index.sizes());
   const int64_t n = self.ndim ? self.size(d) : 1;
@@ -276,21 +276,23 @@ TensorRef impl::index_copy(Call, const Tensor& self, int64_t dim, const Tensor& 
 TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& index,
                            const Scalar& value) {
   check_devices(self, index, nullptr, "");
-  const int64_t d = check_vector(self, dim, index, true);
+  const int64_t d = check_vector(self, dim, index, true, true);
   Shape shape(self.sizes());
   if (self.ndim) shape[d] = index.numel;
   TensorRef out = row_major_copy(self);
+  if (!index.numel) return out;
   slices(kernel_index_put, *out, d, index, *number_as(value, self, shape));
   return out;
 }
 
 void index_fill__impl(Call, Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_devices(self, index, nullptr, "");
-  const int64_t d = check_vector(self, dim, index, true);
+  const int64_t d = check_vector(self, dim, index, true, true);
   check_not_read_only(self, "self");
   Shape shape(self.sizes());
   if (self.ndim) shape[d] = index.numel;
-  slices(kernel_index_put, self, d, *copy_if_shared(index, self), *number_as(value, self, shape));
+  if (index.numel)
+    slices(kernel_index_put, self, d, *copy_if_shared(index, self), *number_as(value, self, shape));
   self.bump_version();
 }
 
@@ -302,7 +304,7 @@ TensorRef impl::index_fill_tensor(Call, const Tensor& self, int64_t dim, const T
     fail_arg(TT_DTYPE, "value", "value is {}, self is {}: value cannot be cast to self's dtype",
              fmt(value.dtype), fmt(self.dtype));
   check_devices(self, index, nullptr, "");
-  const int64_t d = check_vector(self, dim, index, true);
+  const int64_t d = check_vector(self, dim, index, true, true);
   Shape shape;
   shape.resize(self.ndim, 1);
   if (self.ndim) shape[d] = self.size(d);

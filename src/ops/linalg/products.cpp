@@ -13,8 +13,12 @@ TensorRef linalg_matrix_power(Call, const Tensor& self, int64_t n) {
   if (self.dtype == Dtype::kBool) fail_arg(TT_DTYPE, "self", "self is bool: must be numbers");
   if (n == 0) {
     const int64_t size = self.size(-1);
-    return op::clone(*op::expand(*op::eye(size, size, self.dtype, self.device), self.sizes()),
-                     TT_CONTIGUOUS);
+    const TensorRef one = op::eye(size, size, self.dtype, self.device);
+    if (is_tracked(self)) {  // the gradient is 0
+      const TensorRef all = op::ones({}, Dtype::kBool, self.device);
+      return op::add(*op::masked_fill(self, *all, 0), *one);
+    }
+    return op::clone(*op::expand(*one, self.sizes()), TT_CONTIGUOUS);
   }
   TensorRef square = n < 0 ? op::linalg_inv(self) : TensorRef::share(&self);
   TensorRef power;

@@ -134,6 +134,10 @@ static TensorRef product_by_parts(const Tensor& self, const Tensor& tau) {
   const int64_t m = self.size(-2);
   const int64_t n = self.size(-1);
   TensorRef q = op::expand(*op::eye(m, n, self.dtype, self.device), self.sizes());
+  if (!tau.size(-1)) {  // the gradient is 0
+    const TensorRef all = op::ones({}, Dtype::kBool, self.device);
+    return op::add(*op::masked_fill(self, *all, 0), *q);
+  }
   const TensorRef vectors = op::add(*op::tril(self, -1), *op::eye(m, n, self.dtype, self.device));
   for (int64_t k = tau.size(-1) - 1; k >= 0; k--) {
     const TensorRef v = op::narrow(*vectors, -1, k, 1);

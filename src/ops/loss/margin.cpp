@@ -137,8 +137,12 @@ TensorRef margin_ranking_loss(Call, const Tensor& input1, const Tensor& input2,
              "input1 is {}, input2 is {}, target is {}: must have equal numbers of dimensions",
              input1.sizes(), input2.sizes(), target.sizes());
   const LossDtype d = real_loss({input1, input2, target}, "input1");
-  TensorRef difference = op::sub(*d.cast(input2), *d.cast(input1));
-  TensorRef loss = op::add(*op::mul(*d.cast(target), *difference), Scalar(margin));
+  const bool integers = category(result_type({input1, input2, target})) < 2;
+  auto operand = [&](const Tensor& t) {  // as in PyTorch, integers wrap around
+    return integers && t.dtype != Dtype::kBool ? TensorRef::share(&t) : d.cast(t);
+  };
+  TensorRef difference = op::sub(*operand(input2), *operand(input1));
+  TensorRef loss = op::add(*d.cast(*op::mul(*operand(target), *difference)), Scalar(margin));
   return d.reduced(at_least_zero(*loss), reduction);
 }
 
@@ -165,9 +169,12 @@ TensorRef triplet_margin_loss(Call, const Tensor& anchor, const Tensor& positive
     fail_arg(TT_INVALID_ARG, "margin", "margin is {}: must be greater than 0", margin);
   const Dtype common = result_type({anchor, positive, negative});
   const LossDtype d(is_differentiable(common) ? common : Dtype::kF32);
-  TensorRef a = d.cast(anchor);
-  TensorRef near = d.cast(positive);
-  TensorRef far = d.cast(negative);
+  auto operand = [&](const Tensor& t) {  // as in PyTorch, differences of integers wrap around
+    return category(common) == 1 && t.dtype == common ? TensorRef::share(&t) : d.cast(t);
+  };
+  TensorRef a = operand(anchor);
+  TensorRef near = operand(positive);
+  TensorRef far = operand(negative);
   TensorRef to_near = op::pairwise_distance(*a, *near, p, eps);
   TensorRef to_far = op::pairwise_distance(*a, *far, p, eps);
   if (swap) to_far = op::minimum(*to_far, *op::pairwise_distance(*near, *far, p, eps));
@@ -283,12 +290,22 @@ TensorRef linear_cross_entropy(Call, const Tensor& input, const Tensor& linear_w
   if (linear_bias && !same(linear_bias->sizes(), scores))
     fail_arg(TT_SHAPE, "linear_bias", "linear_bias is {}: must be {}", linear_bias->sizes(),
              scores);
+  if (k > 1 && input.ndim == 1)
+    fail_arg(TT_SHAPE, "input",
+             "input is {}, linear_weight is {}: needs a batch for several losses", input.sizes(),
+             linear_weight.sizes());
   const int64_t rows[2] = {numel_of(scores), linear_weight.size(k)};
   const int64_t flat[1] = {rows[0]};
   TensorRef bias = linear_bias ? op::reshape(*linear_bias, flat) : TensorRef();
   TensorRef logits = op::linear(input, *op::reshape(linear_weight, rows), bias.get());
   Shape shape(input.sizes().slice(0, input.ndim - 1));
   shape.append(scores);
+  const bool probabilities = same(target.sizes(), shape);
+  if (probabilities && ignore_index.has)
+    fail_arg(TT_INVALID_ARG, "ignore_index", "ignore_index is given, target has probabilities");
+  if (is_float(target.dtype) && !probabilities)
+    fail_arg(TT_SHAPE, "target", "target is {}: probabilities must be {}", target.sizes(),
+             Ints(shape));
   return op::cross_entropy(*op::reshape(*logits, shape), target, weight, ignore_index.or_else(-100),
                            reduction, label_smoothing);
 }

@@ -67,7 +67,8 @@ static TensorRef bilinear_features(const Tensor& input1, const Tensor& input2, c
   Shape shape(input1.sizes().slice(0, input1.ndim - 1));
   shape.push_back(features);
   y = op::reshape(*y, shape);
-  return bias ? op::add(*y, *bias) : std::move(y);
+  if (bias) y = op::add(*y, *bias);
+  return y->dtype == input1.dtype ? std::move(y) : op::to_dtype(*y, input1.dtype);  // integers
 }
 
 TensorRef bilinear(Call, const Tensor& input1, const Tensor& input2, const Tensor& weight,

@@ -30,6 +30,11 @@ TensorRef addr(Call, const Tensor& self, const Tensor& vec1, const Tensor& vec2,
     fail_arg(TT_SHAPE, "self", "self is {}: must broadcast to the product's {}", self.sizes(),
              Ints(shape));
   TensorRef product = op::outer(vec1, vec2);
+  if (self.dtype == Dtype::kBool && product->dtype == Dtype::kBool && beta.category() < 2 &&
+      alpha.category() < 2) {  // numbers count by their truth
+    if (alpha.is_zero()) product = op::zeros_like(product);
+    return beta.is_zero() ? std::move(product) : op::logical_or(self, *product);
+  }
   if (beta.is_zero()) return alpha.is_one() ? std::move(product) : op::mul(product, alpha);
   return op::add(beta.is_one() ? self : *op::mul(self, beta), product, alpha);
 }

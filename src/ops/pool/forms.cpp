@@ -222,10 +222,12 @@ static TensorPair fractional(const Tensor& input, int64_t dims, Ints kernel_size
   const int64_t per_plane[3] = {n, input.size(-dims - 1), dims};
   if (random_samples) {
     check_same_device(input, "input", *random_samples, "random_samples");
-    if (random_samples->dtype != input.dtype || !same(random_samples->sizes(), per_plane))
-      fail_arg(TT_SHAPE, "random_samples", "random_samples is {} {}: must be {} {}",
-               random_samples->sizes(), fmt(random_samples->dtype), Ints(per_plane),
-               fmt(input.dtype));
+    const Ints given = random_samples->sizes();
+    if (random_samples->dtype != input.dtype || given.size() != 3 || given[0] < n ||
+        given[1] != per_plane[1] || given[2] != dims)
+      fail_arg(TT_SHAPE, "random_samples",
+               "random_samples is {} {}: must be {} {}, or of a larger batch", given,
+               fmt(random_samples->dtype), Ints(per_plane), fmt(input.dtype));
   }
   const int64_t planes[2] = {n * per_plane[1], dims};
   const int64_t flat[2] = {planes[0],
@@ -236,7 +238,7 @@ static TensorPair fractional(const Tensor& input, int64_t dims, Ints kernel_size
     MaskGuard no_grad(bit(kKeyAutograd));
     const Dtype compute = input.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
     TensorRef samples = random_samples
-                            ? op::to_dtype(*random_samples, compute)
+                            ? op::to_dtype(*op::narrow(*random_samples, 0, 0, n), compute)
                             : op::rand(per_plane, compute, Opt<Device>(input.device), generator);
     TensorRef at = window_elements(input, *op::reshape(*samples, planes), kernel, out);
     const int64_t row[2] = {planes[0], at->size(1) * at->size(2)};

@@ -9,10 +9,9 @@ namespace TT_NS::impl {
 static void check_probability(double p) {
   if (!(p >= 0 && p <= 1)) fail_arg(TT_INVALID_ARG, "p", "p is {}: must be in [0, 1]", p);
 }
-static void check_dropped(const Tensor& input, bool complex_too) {
-  if (!is_float(input.dtype) && !(complex_too && is_complex(input.dtype)))
-    fail_arg(TT_DTYPE, "input", "input is {}: must be floating{}", fmt(input.dtype),
-             complex_too ? " or complex" : "");
+static void check_dropped(const Tensor& input) {
+  if (category(input.dtype) < 2)
+    fail_arg(TT_DTYPE, "input", "input is {}: must be floating or complex", fmt(input.dtype));
 }
 // (N, C, 1, …): one number per channel.
 static Shape per_channel(const Tensor& input) {
@@ -27,7 +26,7 @@ static Shape per_channel(const Tensor& input) {
 static TensorRef channel_dropout(const Tensor& input, double p, bool train, Generator* generator) {
   check_probability(p);
   if (p == 0 || !train || input.numel == 0) return TensorRef::share(&input);
-  check_dropped(input, true);
+  check_dropped(input);
   TensorRef ones = op::ones(per_channel(input), real_of(input.dtype), Opt<Device>(input.device));
   return op::mul(input, *op::dropout(*ones, p, true, generator));
 }
@@ -64,7 +63,7 @@ static TensorRef alpha_dropped(const Tensor& input, Ints noise_shape, double p,
   constexpr double kAlpha = 1.7580993408473766;
   if (p == 1) return op::mul(input, Scalar(0));
   const double a = 1 / __builtin_sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
-  TensorRef like = op::empty(noise_shape, input.dtype, Opt<Device>(input.device));
+  TensorRef like = op::empty(noise_shape, real_of(input.dtype), Opt<Device>(input.device));
   TensorRef kept = op::bernoulli_p(*like, 1 - p, generator);
   TensorRef shift = op::mul(*op::sub(*kept, Scalar(1)), Scalar(kAlpha * a));
   shift = op::add(*shift, Scalar(kAlpha * a * p));
@@ -73,14 +72,14 @@ static TensorRef alpha_dropped(const Tensor& input, Ints noise_shape, double p,
 TensorRef alpha_dropout(Call, const Tensor& input, double p, bool train, Generator* generator) {
   check_probability(p);
   if (p == 0 || !train || input.numel == 0) return TensorRef::share(&input);
-  check_dropped(input, false);
+  check_dropped(input);
   return alpha_dropped(input, input.sizes(), p, generator);
 }
 TensorRef feature_alpha_dropout(Call, const Tensor& input, double p, bool train,
                                 Generator* generator) {
   check_probability(p);
   if (p == 0 || !train || input.numel == 0) return TensorRef::share(&input);
-  check_dropped(input, false);
+  check_dropped(input);
   return alpha_dropped(input, per_channel(input), p, generator);
 }
 

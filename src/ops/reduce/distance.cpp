@@ -107,7 +107,7 @@ TensorRef cdist(Call, const Tensor& x1, const Tensor& x2, double p, int64_t comp
   if (p == 2 && by_product) return euclidean_by_product(x1, x2);
   TensorRef difference = op::sub(*op::unsqueeze(x1, -2), *op::unsqueeze(x2, -3));
   const int64_t last[1] = {-1};
-  if (x1.size(-1) == 0) return op::sum_dim(difference, last);
+  if (x1.size(-1) == 0) return op::sum_dim(op::mul(difference, difference), last);
   return op::norm(difference, p, last);
 }
 

@@ -126,9 +126,10 @@ TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
   int64_t extra = self.ndim - size.n;
   for (int64_t d = 0; d < self.ndim; d++)
     if (d < extra || (size[d - extra] == 1 && self.size(d) != 1)) dims.push_back(d);
-  if (self.ndim == 0) return op::clone(self);
+  const Dtype d = category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
+  if (self.ndim == 0) return op::clone(*op::to(self, d));
   if (dims.empty()) return TensorRef::share(&self);
-  TensorRef summed = op::sum_dim(self, dims, true, self.dtype);
+  TensorRef summed = op::sum_dim(self, dims, true, d);
   return extra ? op::view(*op::contiguous(summed), size) : summed;
 }
 

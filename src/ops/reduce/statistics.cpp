@@ -29,13 +29,15 @@ TensorRef logsumexp(Call, const Tensor& self, Ints dim, bool keepdim) {
   return as_dtype(op::contiguous(out), d);
 }
 
-// Returns variance and mean, with kept dimensions, in the dtype of x. The divisor of the variance
-// is max(n - correction, 0).
+// Returns variance and mean, with kept dimensions, in the dtype of x, or in float64 for float32: as
+// in PyTorch the results are then rounded once. The divisor of the variance is max(n - correction,
+// 0).
 static TensorPair moments(const Tensor& x, Ints dims, double correction) {
   double n = 1;
   for (int64_t d : dims) n *= double(x.size(d));
   const double freedom = n - correction > 0 ? n - correction : 0;
-  TensorRef mean = op::mean_dim(x, dims, true);
+  const Dtype wide = x.dtype == Dtype::kF32 ? Dtype::kF64 : x.dtype;
+  TensorRef mean = op::mean_dim(x, dims, true, wide);
   TensorRef centred = op::sub(x, *mean);
   TensorRef sum = op::sum_dim(op::mul(*centred, *centred), dims, true);
   return {op::div_true(*sum, *op::full({}, freedom, sum->dtype, sum->device)), std::move(mean)};
@@ -128,7 +130,12 @@ TensorRef norm(Call, const Tensor& self, double p, Ints dim, bool keepdim, Dtype
 
 // The gradient is 0 where the variance is 0.
 TensorRef std(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
-  TensorRef variance = op::var(*widened(self), dim, correction, keepdim);
+  check_dtype_float(self, "self");
+  const Shape dims = listed(dim, self.ndim);
+  const bool wide = self.dtype == Dtype::kF32 && self.ndim;  // the root is rounded, nothing before
+  TensorRef variance =
+      wide ? shaped(moments(self, dims, correction).first, dims, keepdim, Dtype::kF64)
+           : op::var(*widened(self), dim, correction, keepdim);
   TensorRef none = op::eq(*variance, 0);
   TensorRef root = op::masked_fill(*op::sqrt(*op::masked_fill(*variance, *none, 1)), *none, 0);
   return as_dtype(std::move(root), is_complex(self.dtype) ? real_of(self.dtype) : self.dtype);

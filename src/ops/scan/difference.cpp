@@ -79,9 +79,9 @@ TensorRef cumulative_trapezoid(Call, const Tensor& y, const Tensor* x, const Sca
                                int64_t dim) {
   const int64_t d = check_points(y, dim);
   if (y.size(d) == 0) return op::clone(y);
-  TensorRef areas = op::mul(*neighbours(y, d), 0.5);
-  areas = x ? op::mul(*areas, *widths(y, *x, d)) : op::mul(*areas, dx);
-  return op::cumsum(*areas, d);
+  TensorRef sums = neighbours(y, d);
+  if (x) return op::mul(*op::cumsum(*op::mul(*sums, *widths(y, *x, d)), d), 0.5);
+  return op::cumsum(*op::mul(*op::mul(*sums, 0.5), dx), d);
 }
 
 TensorRef vander(Call, const Tensor& x, Opt<int64_t> N, bool increasing) {

@@ -106,7 +106,7 @@ TensorPair cummin(Call, const Tensor& self, int64_t dim) {
   return cumulative_extreme(self, dim, true);
 }
 
-// Complex numbers are shifted by the largest real part.
+// On devices complex numbers are shifted by the largest real part; phases are wrapped.
 static TensorRef complex_logcumsumexp(const Tensor& x, int64_t d) {
   if (x.numel == 0 || x.ndim == 0) return op::clone(x);
   TensorRef top = op::amax(*op::real(x), Ints(&d, 1), true);
@@ -119,7 +119,7 @@ TensorRef logcumsumexp(Call, const Tensor& self, int64_t dim) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_dtype_float(self, "self");
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (is_complex(self.dtype)) return complex_logcumsumexp(self, d);
+  if (is_complex(self.dtype) && self.device.type != TT_CPU) return complex_logcumsumexp(self, d);
   TensorRef x = dense_input(*widened(self));
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
   if (self.numel) {

@@ -52,6 +52,7 @@ TensorPair histogram(Call, const Tensor& self, int64_t bins, Opt<double> lower, 
     fail_arg(TT_INVALID_ARG, "lower", "only one end of the range is given: both are needed");
   double low = lower.or_else(0);
   double high = upper.or_else(0);
+  if (!lower.has && !self.numel) high = 1;
   if (!lower.has && self.numel && self.device.type != TT_META) {
     low = read_scalar(*op::min(self)).real();
     high = read_scalar(*op::max(self)).real();

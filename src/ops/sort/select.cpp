@@ -223,7 +223,7 @@ TensorRef bincount(Call, const Tensor& self, const Tensor* weights, int64_t minl
       fail_arg(TT_NOT_IMPLEMENTED, "weights", "weights is {}: must be real", fmt(weights->dtype));
   }
   Dtype d = Dtype::kI64;
-  if (weights) d = weights->dtype == Dtype::kF32 ? Dtype::kF32 : Dtype::kF64;
+  if (weights && self.numel) d = weights->dtype == Dtype::kF32 ? Dtype::kF32 : Dtype::kF64;
   TensorRef index = op::to(self, Dtype::kI64);
   int64_t n = minlength;
   if (self.numel) {
@@ -235,6 +235,7 @@ TensorRef bincount(Call, const Tensor& self, const Tensor* weights, int64_t minl
   }
   checked_numel(Ints(&n, 1), d, "self");
   TensorRef counts = op::zeros(Ints(&n, 1), d, self.device);
+  if (!self.numel) return counts;
   TensorRef w = weights ? op::to(*weights, d) : op::ones(self.sizes(), d, self.device);
   return op::index_add(*counts, 0, *index, *w);
 }

@@ -99,24 +99,25 @@ static double ref_logaddexp2(double a, double b) {
   return a > b ? a + log1p(exp2(b - a)) / log(2) : b + log1p(exp2(a - b)) / log(2);
 }
 static double ref_ldexp(double a, double b) { return a * exp2(b); }
-/* bfloat16: 8 bits, exponents from -133 on. */
-static double next_bf16(double a, double b) {
+/* A number of `bits` bits below 2^top; the smallest one is 2^lowest. */
+static double next_short(double a, double b, int bits, int lowest, int top) {
   int exponent;
   if (isnan(a) || isnan(b)) return NAN;
   if (a == b) return b;
-  if (a == 0) return copysign(0x1p-133, b);
+  if (a == 0) return copysign(ldexp(1, lowest), b);
   const double sign = (a < b) == (a > 0) ? 1 : -1;
   const double x = fabs(a);
-  if (isinf(x)) return copysign(ldexp(255, 120), a);
+  if (isinf(x)) return copysign(ldexp(1, top) - ldexp(1, top - bits), a);
   const double mantissa = frexp(x, &exponent);
   const int below_power = sign < 0 && mantissa == 0.5;
-  const int last = exponent - 8 - below_power;
-  const double y = x + sign * ldexp(1, last < -133 ? -133 : last);
-  return copysign(y >= ldexp(1, 128) ? INFINITY : y, a);
+  const int last = exponent - bits - below_power;
+  const double y = x + sign * ldexp(1, last < lowest ? lowest : last);
+  return copysign(y >= ldexp(1, top) ? INFINITY : y, a);
 }
 static double ref_nextafter(const Inputs* in, const double* x) {
   const tt_dtype dtype = tt_tensor_dtype(in->sample->args[0].tensor);
-  if (dtype == TT_BF16) return next_bf16(x[0], x[1]);
+  if (dtype == TT_BF16) return next_short(x[0], x[1], 8, -133, 128);
+  if (dtype == TT_F16) return next_short(x[0], x[1], 11, -24, 16);
   return dtype == TT_F32 ? nextafterf((float)x[0], (float)x[1]) : nextafter(x[0], x[1]);
 }
 static int ref_frexp(const Inputs* in, Array* out) {

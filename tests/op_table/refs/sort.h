@@ -370,7 +370,7 @@ static int ref_histogram(const Inputs* in, Array* outs) {
   const Array* x = tensor(in, "self");
   const int64_t n = int_arg(in, "bins", 100) + 1;
   double low = x->n ? x->data[0] : 0;
-  double high = low;
+  double high = x->n ? low : 1;
   for (int64_t i = 0; i < x->n; i++) {
     if (x->data[i] < low) low = x->data[i];
     if (x->data[i] > high) high = x->data[i];

@@ -134,8 +134,8 @@ static long double lower_gamma(double a, double x) { /* the power series of P(a,
   return sum;
 }
 static double ref_igamma(double a, double x) {
-  if (!(a >= 0) || !(x >= 0) || (a == 0 && x == 0)) return NAN;
-  if (isinf(a)) return 0;
+  if (a == INFINITY && !isinf(x) && !(x < 0)) return 0;
+  if (!(a >= 0) || !(x >= 0) || isinf(a) || (a == 0 && x == 0)) return NAN;
   if (a == 0 || isinf(x)) return 1;
   return x == 0 ? 0 : (double)lower_gamma(a, x);
 }

@@ -35,13 +35,13 @@ def test_channel_dropout_drops_whole_channels():
 def test_alpha_dropout_keeps_mean_and_variance():
     tt.manual_seed(2)
     x = tt.randn(200000)
-    y = F.alpha_dropout(x, 0.3)
+    y = F.alpha_dropout(x, 0.3, True)
     assert abs(y.mean().item()) < 0.02 and abs(y.var().item() - 1) < 0.02
-    channels = F.feature_alpha_dropout(tt.zeros(4, 50, 3), 0.5)
+    channels = F.feature_alpha_dropout(tt.zeros(4, 50, 3), 0.5, True)
     assert (channels == channels[:, :, :1]).all() and len(channels.unique()) == 2
-    assert F.alpha_dropout(x, 1.0).abs().max() == 0
+    assert F.alpha_dropout(x, 1.0, True).abs().max() == 0
     inside = tt.ones(10)
-    assert F.alpha_dropout(inside, 0.5, inplace=True) is inside and inside.std() > 0
+    assert F.alpha_dropout(inside, 0.5, True, inplace=True) is inside and inside.std() > 0
 
 
 def test_rrelu_draws_a_slope_for_each_negative_element():

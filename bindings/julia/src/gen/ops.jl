@@ -1566,7 +1566,7 @@ end
     TT.fmax(input, other; out=nothing)
 
 Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
-other one. Where both are equal, self receives the gradient.
+other one. Equal elements share the gradient equally.
 """
 function fmax(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1582,7 +1582,7 @@ end
     TT.fmin(input, other; out=nothing)
 
 Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
-other one. Where both are equal, self receives the gradient.
+other one. Equal elements share the gradient equally.
 """
 function fmin(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1756,7 +1756,7 @@ end
     TT.nextafter(input, other; out=nothing)
 
 Returns the next representable number after self in the direction of other, elementwise with
-broadcasting. The gradient passes to self.
+broadcasting. The gradient passes to self, except where both are equal.
 """
 function nextafter(input::Tensor, other::Tensor; out=nothing)
     if out !== nothing
@@ -1774,7 +1774,7 @@ end
 In place:
 
 Returns the next representable number after self in the direction of other, elementwise with
-broadcasting. The gradient passes to self.
+broadcasting. The gradient passes to self, except where both are equal.
 """
 function nextafter!(input::Tensor, other::Tensor)
     check(C.tt_nextafter_(ctx(), input, other))
@@ -9777,7 +9777,7 @@ function dropout3d!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
 end
 
 """
-    TT.alpha_dropout(input, p=0.5; training=true, generator=nothing)
+    TT.alpha_dropout(input, p=0.5; training=false, generator=nothing)
 
 Sets each element to the negative saturation of selu with probability p, then scales and shifts all
 so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
@@ -9786,7 +9786,7 @@ so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train 
 - `training`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
-function alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+function alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=false,
     generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
         handle(generator)))
@@ -9796,7 +9796,7 @@ function alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
 end
 
 """
-    TT.alpha_dropout!(input, p=0.5; training=true, generator=nothing)
+    TT.alpha_dropout!(input, p=0.5; training=false, generator=nothing)
 
 In place:
 
@@ -9807,7 +9807,7 @@ so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train 
 - `training`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
-function alpha_dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+function alpha_dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=false,
     generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p), flag(training),
         handle(generator)))
@@ -9816,7 +9816,7 @@ function alpha_dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
 end
 
 """
-    TT.feature_alpha_dropout(input, p=0.5; training=true, generator=nothing)
+    TT.feature_alpha_dropout(input, p=0.5; training=false, generator=nothing)
 
 Sets each channel to the negative saturation of selu with probability p, then scales and shifts all
 so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
@@ -9826,7 +9826,7 @@ so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train 
 - `training`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
-function feature_alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+function feature_alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool=false,
     generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_feature_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p),
         flag(training), handle(generator)))
@@ -9836,7 +9836,7 @@ function feature_alpha_dropout(input::Tensor, p_=0.5; p::Real=p_, training::Bool
 end
 
 """
-    TT.feature_alpha_dropout!(input, p=0.5; training=true, generator=nothing)
+    TT.feature_alpha_dropout!(input, p=0.5; training=false, generator=nothing)
 
 In place:
 
@@ -9848,7 +9848,7 @@ so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train 
 - `training`: whether to apply dropout
 - `generator`: random number generator; default: the one of the ctx
 """
-function feature_alpha_dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=true,
+function feature_alpha_dropout!(input::Tensor, p_=0.5; p::Real=p_, training::Bool=false,
     generator::Union{Generator, Nothing}=nothing)
     opts = Ref(C.tt_feature_alpha_dropout_opts(UInt64(3) | given(generator, 2), f64(p),
         flag(training), handle(generator)))

@@ -1156,7 +1156,7 @@ def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """fmax(input, other, *, out=None)
 
     Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
-    other one. Where both are equal, self receives the gradient.
+    other one. Equal elements share the gradient equally.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1180,7 +1180,7 @@ def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """fmin(input, other, *, out=None)
 
     Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
-    other one. Where both are equal, self receives the gradient.
+    other one. Equal elements share the gradient equally.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1394,7 +1394,7 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     """nextafter(input, other, *, out=None)
 
     Returns the next representable number after self in the direction of other, elementwise with
-    broadcasting. The gradient passes to self.
+    broadcasting. The gradient passes to self, except where both are equal.
     """
     if type(input) is not Tensor:
         if keeps(input) and out is None:
@@ -1418,7 +1418,7 @@ def nextafter_(self: Tensor, other: Tensor) -> Tensor:
     """nextafter_(self, other)
 
     In place: Returns the next representable number after self in the direction of other,
-    elementwise with broadcasting. The gradient passes to self.
+    elementwise with broadcasting. The gradient passes to self, except where both are equal.
     """
     input = self
     if not isinstance(input, Tensor):

@@ -42,7 +42,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         instance(Tensor, out, "complex", "out")
         if tt_complex_into(local.ctx, real, imag, out):
-            return refit(out, lambda: complex(real, imag), "complex")
+            return refit(out, lambda: complex(real, imag), "complex", True)
         return out
     h = TensorHandle()
     if tt_complex(local.ctx, real, imag, byref(h)):

@@ -767,7 +767,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
                                c_int64(integer(num_samples, "multinomial", "num_samples")),
                                boolean(replacement, "multinomial", "replacement"), opts, out):
             return refit(out, lambda: multinomial(input, num_samples, replacement,
-                                                  generator=generator), "multinomial")
+                                                  generator=generator), "multinomial", True)
         return out
     h = TensorHandle()
     if tt_multinomial(local.ctx, input, c_int64(integer(num_samples, "multinomial", "num_samples")),
@@ -944,9 +944,9 @@ def dropout3d_(self: Tensor, p: float = 0.5, training: bool = True, *,
     return input
 
 
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *,
                   generator: Generator | None = None) -> Tensor:
-    """alpha_dropout(input, p=0.5, training=True, inplace=False, *, generator=None)
+    """alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None)
 
     Sets each element to the negative saturation of selu with probability p, then scales and shifts
     all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
@@ -963,7 +963,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace:
         if not isinstance(input, Tensor):
             raise wrong_kind("alpha_dropout", "input", "Tensor", input)
     opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
         opts = _o_alpha_dropout(3 | (generator is not None) << 2, real(p, "alpha_dropout", "p"),
                                 boolean(training, "alpha_dropout", "training"),
                                 0 if generator is None else generator_handle(generator,
@@ -974,9 +974,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace:
     return wrap(h)
 
 
-def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
+def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
                    generator: Generator | None = None) -> Tensor:
-    """alpha_dropout_(self, p=0.5, training=True, *, generator=None)
+    """alpha_dropout_(self, p=0.5, training=False, *, generator=None)
 
     In place: Sets each element to the negative saturation of selu with probability p, then scales
     and shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
@@ -989,7 +989,7 @@ def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
     if not isinstance(input, Tensor):
         raise wrong_kind("alpha_dropout_", "input", "Tensor", input)
     opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
         opts = _o_alpha_dropout(3 | (generator is not None) << 2, real(p, "alpha_dropout_", "p"),
                                 boolean(training, "alpha_dropout_", "training"),
                                 0 if generator is None else generator_handle(generator,
@@ -999,9 +999,9 @@ def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
     return input
 
 
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True,
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
                           inplace: bool = False, *, generator: Generator | None = None) -> Tensor:
-    """feature_alpha_dropout(input, p=0.5, training=True, inplace=False, *, generator=None)
+    """feature_alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None)
 
     Sets each channel to the negative saturation of selu with probability p, then scales and shifts
     all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train is false.
@@ -1019,7 +1019,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True,
         if not isinstance(input, Tensor):
             raise wrong_kind("feature_alpha_dropout", "input", "Tensor", input)
     opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
         opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
                                         real(p, "feature_alpha_dropout", "p"),
                                         boolean(training, "feature_alpha_dropout", "training"),
@@ -1031,9 +1031,9 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True,
     return wrap(h)
 
 
-def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = True, *,
+def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
                            generator: Generator | None = None) -> Tensor:
-    """feature_alpha_dropout_(self, p=0.5, training=True, *, generator=None)
+    """feature_alpha_dropout_(self, p=0.5, training=False, *, generator=None)
 
     In place: Sets each channel to the negative saturation of selu with probability p, then scales
     and shifts all so that mean 0 and variance 1 are kept. Returns input itself if p is 0 or train
@@ -1047,7 +1047,7 @@ def feature_alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = True, 
     if not isinstance(input, Tensor):
         raise wrong_kind("feature_alpha_dropout_", "input", "Tensor", input)
     opts = None
-    if p != 0.5 or type(p) is not float or training is not True or generator is not None:
+    if p != 0.5 or type(p) is not float or training is not False or generator is not None:
         opts = _o_feature_alpha_dropout(3 | (generator is not None) << 2,
                                         real(p, "feature_alpha_dropout_", "p"),
                                         boolean(training, "feature_alpha_dropout_", "training"),

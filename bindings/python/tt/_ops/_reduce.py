@@ -503,7 +503,7 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     if out is not None:
         instance(Tensor, out, "amax", "out")
         if tt_amax_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return refit(out, lambda: amax(input, dim, keepdim), "amax")
+            return refit(out, lambda: amax(input, dim, keepdim), "amax", True)
         return out
     h = TensorHandle()
     if tt_amax(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -536,7 +536,7 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     if out is not None:
         instance(Tensor, out, "amin", "out")
         if tt_amin_into(local.ctx, input, dim_c, dim_n, opts, out):
-            return refit(out, lambda: amin(input, dim, keepdim), "amin")
+            return refit(out, lambda: amin(input, dim, keepdim), "amin", True)
         return out
     h = TensorHandle()
     if tt_amin(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -869,7 +869,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False,
     if out is not None:
         dst_min, dst_max = out_tensors(out, 2, "aminmax")
         if tt_aminmax_into(local.ctx, input, opts, dst_min, dst_max):
-            return refit(out, lambda: aminmax(input, dim=dim, keepdim=keepdim), "aminmax")
+            return refit(out, lambda: aminmax(input, dim=dim, keepdim=keepdim), "aminmax", True)
         return out
     h0, h1 = TensorHandle(), TensorHandle()
     if tt_aminmax(local.ctx, input, opts, byref(h0), byref(h1)):

@@ -17,8 +17,8 @@ from ..nn.pooling import adaptive_max_pool2d as adaptive_max_pool2d
 from ..nn.pooling import adaptive_max_pool3d as adaptive_max_pool3d
 def affine_grid(theta: Tensor, size: _int | Sequence[_int],
                 align_corners: _bool | None = None) -> Tensor: ...
-def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False, *,
-                  generator: Generator | None = None) -> Tensor: ...
+def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False,
+                  *, generator: Generator | None = None) -> Tensor: ...
 def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int],
                stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0,
                ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor: ...
@@ -97,7 +97,7 @@ def dropout3d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
 def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: ...
 from ..nn.tables import embedding as embedding
 from ..nn.tables import embedding_bag as embedding_bag
-def feature_alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = True,
+def feature_alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False,
                           inplace: _bool = False, *,
                           generator: Generator | None = None) -> Tensor: ...
 from ..nn.pooling import fractional_max_pool2d as fractional_max_pool2d

@@ -1531,7 +1531,7 @@ class TensorMethods(TensorFacts):
         """fmax(self, other, *, out=None)
 
         Computes the elementwise maximum with broadcasting; where one element is nan, the result is
-        the other one. Where both are equal, self receives the gradient.
+        the other one. Equal elements share the gradient equally.
         """
         return _ops.fmax(self, other, out=out)
 
@@ -1539,7 +1539,7 @@ class TensorMethods(TensorFacts):
         """fmin(self, other, *, out=None)
 
         Computes the elementwise minimum with broadcasting; where one element is nan, the result is
-        the other one. Where both are equal, self receives the gradient.
+        the other one. Equal elements share the gradient equally.
         """
         return _ops.fmin(self, other, out=out)
 
@@ -2874,7 +2874,7 @@ class TensorMethods(TensorFacts):
         """nextafter(self, other, *, out=None)
 
         Returns the next representable number after self in the direction of other, elementwise with
-        broadcasting. The gradient passes to self.
+        broadcasting. The gradient passes to self, except where both are equal.
         """
         return _ops.nextafter(self, other, out=out)
 
@@ -2882,7 +2882,7 @@ class TensorMethods(TensorFacts):
         """nextafter_(self, other)
 
         In place: Returns the next representable number after self in the direction of other,
-        elementwise with broadcasting. The gradient passes to self.
+        elementwise with broadcasting. The gradient passes to self, except where both are equal.
         """
         return _ops.nextafter_(self, other)
 

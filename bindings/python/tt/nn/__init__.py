@@ -16,7 +16,7 @@ from .module import Module
 from .normalization import SyncBatchNorm
 from .parameter import Buffer, Parameter
 from .pools import FractionalMaxPool2d, FractionalMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
-from .recurrent import GRU, LSTM, RNN, LSTMCell, RNNBase
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell
 from .resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .transformer import (
     Transformer,
@@ -44,6 +44,7 @@ __all__ = [
     "FractionalMaxPool2d",
     "FractionalMaxPool3d",
     "GRU",
+    "GRUCell",
     "GaussianNLLLoss",
     "Identity",
     "LSTM",
@@ -61,6 +62,7 @@ __all__ = [
     "ParameterList",
     "RNN",
     "RNNBase",
+    "RNNCell",
     "Sequential",
     "SyncBatchNorm",
     "Transformer",

@@ -5449,8 +5449,6 @@ __all__ = [
     "AvgPool3d",
     "AdaptiveAvgPool3d",
     "AdaptiveMaxPool3d",
-    "RNNCell",
-    "GRUCell",
     "Unflatten",
     "CosineSimilarity",
     "PairwiseDistance",

@@ -90,7 +90,7 @@ class LinearCrossEntropyLoss(Module):
     in_features: size of the last dimension of the input
     num_classes: number of classes
     out_features: sizes of the targets' dimensions behind those of the input, each with classes of
-        its own; must be ()
+        its own
     bias: whether the linear layer has a bias
     reduction: "none", "mean" or "sum" of the losses
     weight: weight of each class
@@ -121,8 +121,10 @@ class LinearCrossEntropyLoss(Module):
         super().__init__()
         if options is not None:
             raise NotImplementedError("LinearCrossEntropyLoss: options must be None")
-        if len(out_features):
-            raise NotImplementedError("LinearCrossEntropyLoss: out_features must be ()")
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise ValueError(f"weight has shape {tuple(weight.shape)}: must be ({num_classes},)")
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(f"label_smoothing is {label_smoothing}: must be in [0, 1]")
         self.in_features, self.num_classes = in_features, num_classes
         self.out_features, self.bias = tuple(out_features), bias
         self.reduction, self.ignore_index = reduction, ignore_index
@@ -132,11 +134,15 @@ class LinearCrossEntropyLoss(Module):
         self.linear = Linear(in_features, classes, bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape = (self.num_classes, *self.out_features)
+        linear_bias = self.linear.bias
+        if linear_bias is not None:
+            linear_bias = linear_bias.reshape(shape)
         return functional.linear_cross_entropy(
             input,
-            self.linear.weight,
+            self.linear.weight.reshape((*shape, self.in_features)),
             target,
-            linear_bias=self.linear.bias,
+            linear_bias=linear_bias,
             weight=self.weight,
             ignore_index=self.ignore_index,
             reduction=self.reduction,

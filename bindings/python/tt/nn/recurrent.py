@@ -4,6 +4,7 @@ from __future__ import annotations
 from .._handles import StateDictHandle
 from .._lib import result
 from .._tensor import Tensor
+from ..errors import DtypeError
 from . import _layers
 from .layer import ModuleHandle, ParameterLayer
 from .utils.rnn import PackedSequence
@@ -42,7 +43,10 @@ class RNNBase(ParameterLayer):
     def _run(self, input: Sequences, states: tuple[Tensor | None, ...]) -> Any:
         """Returns the output, packed if input is, and the last states."""
         if not isinstance(input, PackedSequence):
-            output, *last = self._forward(input, *states)
+            try:
+                output, *last = self._forward(input, *states)
+            except DtypeError as e:
+                raise ValueError(str(e)) from e
             return output, last
         data, batch_sizes, sorted_indices, unsorted_indices = input
         if sorted_indices is not None:
@@ -99,7 +103,26 @@ class LSTM(RNNBase, _layers.LSTM):
         return output, (last[0], last[1])
 
 
-class LSTMCell(_layers.LSTMCell):
+class Cell(ParameterLayer):
+    """What the cells share. As in PyTorch, bias may be anything: its truth counts."""
+
+    def _initialize(self, *, bias: Any, **arguments: Any) -> None:
+        super()._initialize(bias=bool(bias), **arguments)
+
+
+class RNNCell(Cell, _layers.RNNCell):
+    __doc__ = _layers.RNNCell.__doc__
+    __module__ = "tt.nn"
+    _class = "RNNCell"
+
+
+class GRUCell(Cell, _layers.GRUCell):
+    __doc__ = _layers.GRUCell.__doc__
+    __module__ = "tt.nn"
+    _class = "GRUCell"
+
+
+class LSTMCell(Cell, _layers.LSTMCell):
     __doc__ = _layers.LSTMCell.__doc__
     __module__ = "tt.nn"
     _class = "LSTMCell"

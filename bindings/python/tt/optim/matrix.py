@@ -151,7 +151,8 @@ class Muon(Optimizer):
     eps: the smallest norm by which the momentum is divided first
     ns_steps: number of iterations
     adjust_lr_fn: "original" or None multiplies the step by sqrt(max(1, rows / columns)),
-        "match_rms_adamw" by 0.2 * sqrt(max(rows, columns))
+        "match_rms_adamw" by 0.2 * sqrt(max(rows, columns)), "spectral_unclamped" by
+        sqrt(rows / columns)
     """
 
     __module__ = "tt.optim"
@@ -173,9 +174,10 @@ class Muon(Optimizer):
         at_least_0("lr", lr)
         at_least_0("momentum", momentum)
         at_least_0("weight_decay", weight_decay)
-        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw", "spectral_unclamped"):
             raise ValueError(
-                f"adjust_lr_fn is {adjust_lr_fn!r}: must be 'original' or 'match_rms_adamw'"
+                f"adjust_lr_fn is {adjust_lr_fn!r}: must be 'original', 'match_rms_adamw' or "
+                "'spectral_unclamped'"
             )
         if ns_steps >= 100:
             raise ValueError(f"ns_steps is {ns_steps}: must be less than 100")
@@ -232,6 +234,8 @@ class Muon(Optimizer):
         rows, columns = p.shape
         if group["adjust_lr_fn"] == "match_rms_adamw":
             scale = 0.2 * math.sqrt(max(rows, columns))
+        elif group["adjust_lr_fn"] == "spectral_unclamped":
+            scale = math.sqrt(rows / columns)
         else:
             scale = math.sqrt(max(1.0, rows / columns))
         p.mul_(1 - lr * group["weight_decay"])

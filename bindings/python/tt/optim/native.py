@@ -141,6 +141,13 @@ class ParamGroup(AnyDict):
         return dict.__repr__(self)
 
 
+def numbers_of(name: str, values: Any) -> tuple[float, ...]:
+    """Returns values as numbers. They are all numbers or all tensors of one element."""
+    if len({isinstance(v, Tensor) for v in values}) > 1:
+        raise ValueError(f"{name} must be all numbers or all tensors")
+    return tuple(float(v) if isinstance(v, Tensor) else v for v in values)
+
+
 class OptimizerHandle(Handle):
     """Owns a tt_optimizer."""
 
@@ -159,6 +166,11 @@ class NativeOptimizer(Optimizer):
 
     def _initialize(self, *, params: Params, **values: Any) -> None:
         """Completes the constructor; values: its other arguments by name."""
+        if "betas" in values:
+            values["betas"] = numbers_of("betas", values["betas"])
+        if values.get("foreach") and not values.get("capturable"):
+            if isinstance(values["lr"], Tensor):
+                raise ValueError("lr is a tensor: with foreach=True it must be a number")
         defaults = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
         given = {**defaults, "params": ()}
         self._handle = construct(

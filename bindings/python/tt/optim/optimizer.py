@@ -90,6 +90,8 @@ class Optimizer:
         names = [p[0] for p in given if isinstance(p, tuple)]
         if names and len(names) != len(given):
             raise ValueError("either all parameters have names or none")
+        if any(bool(names) != ("param_names" in g) for g in self.param_groups):
+            raise ValueError("either all groups have named parameters or none")
         group["params"] = [p[1] if isinstance(p, tuple) else p for p in given]
         if names:
             group["param_names"] = names

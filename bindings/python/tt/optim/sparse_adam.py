@@ -42,6 +42,8 @@ class SparseAdam(Optimizer):
             if not 0 <= beta < 1:
                 raise ValueError(f"betas[{i}] is {beta}: must be in [0, 1)")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        if any(p.is_complex() for p in self._params()):
+            raise ValueError("SparseAdam does not support complex parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Raises RuntimeError if a parameter has a gradient. Returns what closure returns."""

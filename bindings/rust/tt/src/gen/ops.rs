@@ -1692,7 +1692,7 @@ impl Tensor {
         }
     }
     /// Computes the elementwise maximum with broadcasting; where one element is nan, the result is
-    /// the other one. Where both are equal, self receives the gradient.
+    /// the other one. Equal elements share the gradient equally.
     #[inline]
     pub fn fmax(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1709,7 +1709,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_fmax_into(c, self.raw(), other.raw(), dst.raw())) }
     }
     /// Computes the elementwise minimum with broadcasting; where one element is nan, the result is
-    /// the other one. Where both are equal, self receives the gradient.
+    /// the other one. Equal elements share the gradient equally.
     #[inline]
     pub fn fmin(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1899,7 +1899,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_heaviside_into(c, self.raw(), values.raw(), dst.raw())) }
     }
     /// Returns the next representable number after self in the direction of other, elementwise with
-    /// broadcasting. The gradient passes to self.
+    /// broadcasting. The gradient passes to self, except where both are equal.
     #[inline]
     pub fn nextafter(&self, other: &Tensor) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.

@@ -5958,7 +5958,7 @@ impl<'a> AlphaDropoutOpts<'a> {
         self.0.p = value;
         self
     }
-    /// Whether to apply dropout; default: true.
+    /// Whether to apply dropout; default: false.
     #[must_use]
     pub fn train(mut self, value: bool) -> AlphaDropoutOpts<'a> {
         self.0.set |= sys::TT_ALPHA_DROPOUT_TRAIN;
@@ -5990,7 +5990,7 @@ impl<'a> FeatureAlphaDropoutOpts<'a> {
         self.0.p = value;
         self
     }
-    /// Whether to apply dropout; default: true.
+    /// Whether to apply dropout; default: false.
     #[must_use]
     pub fn train(mut self, value: bool) -> FeatureAlphaDropoutOpts<'a> {
         self.0.set |= sys::TT_FEATURE_ALPHA_DROPOUT_TRAIN;

@@ -1,0 +1,286 @@
+"""Where samples of PyTorch's own tests (OpInfo, ModuleInfo, OptimizerInfo) once gave other answers;
+the values are those of PyTorch 2.15."""
+import math
+
+import pytest
+import tt
+from tt.nn import functional as F
+
+NAN, INF = math.nan, math.inf
+
+
+def same(got, want, rel=1e-5):
+    got, want = tt.as_tensor(got), tt.as_tensor(want)
+    assert tuple(got.shape) == tuple(want.shape)
+    assert got.flatten().tolist() == pytest.approx(want.flatten().tolist(), rel=rel, nan_ok=True)
+
+
+def leaf(values, **kwargs):
+    return tt.tensor(values, requires_grad=True, **kwargs)
+
+
+def grads(y, *inputs, **kwargs):
+    return tt.autograd.grad(y.sum(), inputs, **kwargs)
+
+
+# ---- gradients ----
+
+
+def test_ties_of_fmax_and_fmin_share_the_gradient():
+    x, y = leaf([1.0, NAN, NAN, 2.0, INF, 5.0]), leaf([NAN, 3.0, NAN, 2.0, INF, 4.0])
+    dx, dy = grads(tt.fmax(x, y), x, y)
+    assert dx.tolist() == [1, 0, 1, 0.5, 0.5, 1]
+    assert dy.tolist() == [0, 1, 0, 0.5, 0.5, 0]
+    dx, dy = grads(tt.fmin(x, y), x, y)
+    assert dx.tolist() == [1, 0, 1, 0.5, 0.5, 0]
+    assert dy.tolist() == [0, 1, 0, 0.5, 0.5, 1]
+
+
+def test_bounds_of_clamp_have_no_gradient_at_nan():
+    x, low, high = leaf([-1.0, 0.0, 3.0, NAN]), leaf([0.0] * 4), leaf([1.0] * 4)
+    dx, d_low, d_high = grads(tt.clamp(x, low, high), x, low, high)
+    assert dx.tolist() == [0, 0.5, 0, 1]
+    assert d_low.tolist() == [1, 0.5, 0, 0]
+    assert d_high.tolist() == [0, 0, 1, 0]
+
+
+def test_the_gradient_of_acosh_is_that_of_its_formula_below_minus_one():
+    x = leaf([-2.0, -1.0, 0.0, 1.0, 2.0])
+    same(grads(tt.acosh(x), x)[0], [1 / math.sqrt(3), INF, NAN, INF, 1 / math.sqrt(3)])
+
+
+def test_nextafter_has_no_gradient_where_nothing_follows():
+    x = leaf([1.0, 2.0])
+    assert grads(tt.nextafter(x, tt.tensor([3.0, 2.0])), x)[0].tolist() == [1, 0]
+
+
+def test_gradients_of_eigenvalues_of_one_triangle_are_symmetric():
+    a = leaf([[2.0, 1.0], [5.0, 3.0]], dtype=tt.float64)
+    values = tt.linalg.eigvalsh(a, UPLO="U")
+    weights = tt.tensor([1.0, 3.0], dtype=tt.float64)
+    (first,) = grads(weights * values, a, create_graph=True)
+    (second,) = tt.autograd.grad(first, a, tt.tensor([[0.0, 1.0], [0.0, 0.0]], dtype=tt.float64))
+    assert second[0, 1].item() == pytest.approx(second[1, 0].item())
+
+
+def test_constant_results_have_zero_gradients():
+    a, tau = leaf([[1.0, 2.0], [3.0, 4.0]]), tt.zeros(0)
+    assert grads(tt.linalg.matrix_power(a, 0), a)[0].tolist() == [[0, 0], [0, 0]]
+    assert grads(tt.linalg.householder_product(a, tau), a)[0].tolist() == [[0, 0], [0, 0]]
+
+
+def test_backward_of_prelu_and_of_distances_of_nothing_is_recorded():
+    x = leaf([1.0, -2.0])
+    (first,) = grads(F.prelu(x, tt.tensor(0.25)), x, create_graph=True)
+    assert first.tolist() == [1, 0.25]
+    assert grads(first, x)[0].tolist() == [0, 0]
+    points = leaf([[], []])
+    (first,) = grads(tt.cdist(points, points.detach()), points, create_graph=True)
+    assert first.requires_grad
+
+
+def test_logit_of_bounds_that_cross_and_of_numbers_beyond_them():
+    x = leaf([0.1, 0.5, 0.9, -1.0, NAN])
+    y = tt.logit(x, 0.6)
+    same(y, [math.log(1.5), math.log(1.5), -math.log(1.5), math.log(1.5), NAN])
+    assert grads(y, x)[0].tolist() == [0, 0, 0, 0, 0]
+    x = leaf([-1.0, 0.25, 2.0])
+    (first,) = grads(tt.logit(x), x, create_graph=True)
+    same(first, [NAN, 16 / 3, NAN])
+    same(grads(first, x)[0], [0, -((16 / 3) ** 2) / 2, 0])
+
+
+def test_celu_and_selu_pass_the_gradient_at_nan():
+    x = leaf([NAN])
+    assert grads(F.celu(x), x)[0].item() == 1
+    assert grads(F.selu(x), x)[0].item() == pytest.approx(1.0507009873554805)
+
+
+@pytest.mark.parametrize("shape, dim", [((8, 1000, 8), 1), ((64, 4096), 0), ((64, 4096), 1)])
+def test_variances_are_rounded_once(shape, dim):
+    x = tt.randn(*shape) + 10
+    want = x.double().var(dim)
+    half_ulp = 2.0**-24 * 1.001
+    assert ((x.var(dim).double() - want).abs() / want).max().item() < half_ulp
+    want = want.sqrt()
+    assert ((x.std(dim).double() - want).abs() / want).max().item() < half_ulp
+
+
+# ---- dtypes ----
+
+
+@pytest.mark.parametrize("dtype", [tt.bool, tt.uint8, tt.int16])
+def test_sums_to_a_size_and_positions_are_int64(dtype):
+    assert tt.ones(2, 3, dtype=dtype).sum_to_size(3).dtype == tt.int64
+    assert tt.ones((), dtype=dtype).sum_to_size(()).dtype == tt.int64
+    assert tt.ones(2, 3, dtype=dtype).sum_to_size(2, 3).dtype == dtype
+    if dtype != tt.bool:
+        assert tt.unravel_index(tt.ones(2, dtype=dtype), (2, 5))[0].dtype == tt.int64
+
+
+def test_dtypes_of_ldexp_addr_bilinear_and_bincount():
+    i = tt.tensor([1, 2], dtype=tt.int32)
+    assert tt.ldexp(tt.ones(2, dtype=tt.bfloat16), i).dtype == tt.bfloat16
+    assert tt.ldexp(i, i).dtype == tt.float32
+    v = tt.tensor([True, False])
+    y = tt.addr(tt.zeros(2, 2, dtype=tt.bool), v, v, beta=3, alpha=2)
+    assert y.dtype == tt.bool and y.tolist() == [[True, False], [False, False]]
+    ones = tt.ones(1, 2, 2, dtype=tt.uint8)
+    assert F.bilinear(ones[0], ones[0], ones).dtype == tt.uint8
+    assert tt.bincount(tt.zeros(0, dtype=tt.int8), tt.zeros(0), 3).dtype == tt.int64
+
+
+def test_integers_wrap_around_where_pytorch_computes_in_their_dtype():
+    u = tt.tensor([200, 100, 255], dtype=tt.uint8)
+    same(tt.cumulative_trapezoid(u, u), [104.0, 224.5])
+    a, b, c = (tt.tensor(v, dtype=tt.uint8) for v in ([5, 2, 200], [3, 9, 100], [1, 2, 3]))
+    same(F.margin_ranking_loss(a, b, c, 0.5, reduction="none"), [254.5, 14.5, 212.5])
+
+
+def test_nextafter_in_float16():
+    x = tt.tensor([0.0, 1.0, 1.0, 65504.0, INF, -(2.0**-14), 2.0**-24, NAN], dtype=tt.float16)
+    y = tt.tensor([-1.0, 2.0, 0.0, INF, 0.0, 0.0, 0.0, 1.0], dtype=tt.float16)
+    want = [-(2.0**-24), 1 + 2**-10, 1 - 2**-11, INF, 65504, -(2.0**-14 - 2**-24), 0, NAN]
+    same(tt.nextafter(x, y), want)
+
+
+def test_complex_tanhshrink_and_log_of_sums():
+    z = leaf([0.5 + 1.5j], dtype=tt.complex128)
+    y = F.tanhshrink(z)
+    assert y.item() == pytest.approx(z.item() - tt.tanh(z).item())
+    turns = tt.tensor([1 + 3j, 2 + 9j], dtype=tt.complex128)
+    sums = tt.logcumsumexp(turns, 0)
+    assert sums[0].item() == 1 + 3j
+    assert abs(sums[1].item().imag - 9) < math.pi  # of the larger one, not wrapped
+
+
+BYTES = {  # of the first image: mode, size, antialias -> values
+    ("bilinear", (4, 9), False): "69 81 102 80 47 68 88 109 121 105 117 138 158 179 200 196 92 29 "
+    "205 143 38 34 55 76 96 117 129 113 125 146 166 187 154 132 153 165",
+    ("bicubic", (4, 9), False): "70 87 110 78 36 46 81 112 132 95 109 132 165 195 241 214 89 15 "
+    "234 145 20 0 39 69 102 125 139 101 122 153 188 198 156 124 147 167",
+    ("bilinear", (3, 3), True): "120 92 95 108 117 126 139 142 114",
+}
+
+
+@pytest.mark.parametrize("mode, size, antialias", BYTES)
+def test_images_of_bytes_are_resized_with_rounded_weights(mode, size, antialias):
+    x = (tt.arange(70) * 37 % 256).to(tt.uint8).reshape(1, 2, 7, 5)
+    y = F.interpolate(x, size=size, mode=mode, antialias=antialias)
+    want = BYTES[mode, size, antialias].split()
+    assert y[0, 0].flatten().tolist() == [int(v) for v in want]
+
+
+# ---- arguments ----
+
+
+def test_factors_may_be_bools():
+    x = tt.tensor([1.0, 2.0])
+    assert tt.addcmul(x, x, x, value=True).tolist() == [2, 6]
+    assert tt.addcdiv(x, x, x, value=False).tolist() == [1, 2]
+
+
+def test_empty_and_zero_dimensional_arguments():
+    assert tt.histogram(tt.zeros(0), 2).bin_edges.tolist() == [0, 0.5, 1]
+    assert tt.index_fill(tt.tensor(3), 0, tt.zeros(0, dtype=tt.int64), 7).item() == 3
+    assert tt.linalg.vander(tt.tensor(2.0), N=3).tolist() == [[1, 2, 4]]
+    assert tt.tensor(1 + 2j).H.item() == 1 - 2j
+    assert tt.igamma(tt.tensor(INF), tt.tensor(NAN)).item() == 0
+    assert tt.igamma(tt.tensor(1e30), tt.tensor(1e30)).item() == 0.5
+
+
+def test_complex_numbers_are_no_real_ones():
+    for dtype in (tt.int64, tt.float32):
+        with pytest.raises(TypeError):
+            tt.tensor([1 + 2j], dtype=dtype)
+    assert tt.tensor([1 + 2j], dtype=tt.bool).item() is True
+
+
+def test_alpha_dropout_is_off_by_default():
+    x = tt.ones(2, 3, 4)
+    assert tt.equal(F.alpha_dropout(x), x) and tt.equal(F.feature_alpha_dropout(x), x)
+    z = tt.ones(64, dtype=tt.complex64)
+    assert 0 < (F.alpha_dropout(z, 0.5, True).real < 0).sum().item() < 64
+
+
+def test_conversions_that_change_nothing_return_self():
+    x = tt.zeros(4, 3).t()
+    assert x.float(memory_format=tt.contiguous_format) is x
+    last = tt.zeros(2, 3, 4, 5).contiguous(memory_format=tt.channels_last)
+    assert last.float(memory_format=tt.contiguous_format).is_contiguous()
+    assert x.double(memory_format=tt.contiguous_format).is_contiguous()
+
+
+def test_out_must_have_the_dtype_of_the_result():
+    wide = tt.zeros(3, dtype=tt.float64)
+    for call in (tt.amax, tt.amin):
+        with pytest.raises(RuntimeError):
+            call(tt.ones(2, 3), 0, out=wide)
+    with pytest.raises(RuntimeError):
+        tt.aminmax(tt.ones(2, 3), dim=0, out=(tt.zeros(3), wide))
+    with pytest.raises(RuntimeError):
+        tt.complex(wide, wide, out=tt.zeros(3, dtype=tt.complex64))
+    with pytest.raises(RuntimeError):
+        tt.multinomial(wide + 1, 2, out=tt.zeros(2, dtype=tt.float64))
+
+
+# ---- layers ----
+
+
+def test_linear_cross_entropy_loss_of_several_losses_per_sample():
+    layer = tt.nn.LinearCrossEntropyLoss(5, 4, out_features=(3, 2), bias=True)
+    assert [tuple(p.shape) for p in layer.parameters()] == [(24, 5), (24,)]
+    x, target = tt.randn(7, 5), tt.zeros(7, 3, 2, dtype=tt.int64)
+    scores = layer.linear(x).reshape(7, 4, 3, 2)
+    same(layer(x, target), F.cross_entropy(scores, target))
+    with pytest.raises(ValueError):
+        tt.nn.LinearCrossEntropyLoss(5, 4, weight=tt.ones(3))
+    with pytest.raises(ValueError):
+        tt.nn.LinearCrossEntropyLoss(5, 4, label_smoothing=2.0)
+    with pytest.raises(ValueError):
+        F.linear_cross_entropy(tt.ones(3), tt.ones(2, 4, 3), tt.ones(2, 4))
+    with pytest.raises(ValueError):
+        F.linear_cross_entropy(tt.ones(4, 3), tt.ones(2, 3), tt.ones(5, 2))
+
+
+def test_recurrent_layers_refuse_and_take_what_pytorch_does():
+    with pytest.raises(ValueError):
+        tt.nn.LSTM(0, 3)
+    with pytest.raises(ValueError):
+        tt.nn.GRU(2, 3)(tt.zeros(1, 1, 2, dtype=tt.float64))
+    for cell in (tt.nn.RNNCell, tt.nn.GRUCell, tt.nn.LSTMCell):
+        assert cell(2, 3, "relu").bias is True
+
+
+def test_fractional_pooling_takes_samples_of_a_larger_batch():
+    x, samples = tt.randn(2, 5, 5, 5), tt.rand(3, 2, 3)
+    y = F.fractional_max_pool3d(x, 2, output_size=(2, 2, 2), _random_samples=samples)
+    one = F.fractional_max_pool3d(x, 2, output_size=(2, 2, 2), _random_samples=samples[:1])
+    assert tt.equal(y, one)
+
+
+def test_optimizers_refuse_what_pytorch_refuses():
+    p = tt.zeros(2, 2).requires_grad_()
+    with pytest.raises(ValueError):
+        tt.optim.Adam([p], lr=tt.tensor(0.1), foreach=True)
+    with pytest.raises(ValueError):
+        tt.optim.Adam([p], betas=(0.9, tt.tensor(0.9)))
+    assert tt.optim.Adam([p], betas=(tt.tensor(0.5), tt.tensor(0.75))).defaults["betas"] == (
+        0.5,
+        0.75,
+    )
+    with pytest.raises(ValueError):
+        tt.optim.SparseAdam([tt.zeros(2, dtype=tt.complex64).requires_grad_()])
+    with pytest.raises(ValueError):
+        q = tt.zeros(2).requires_grad_()
+        tt.optim.SGD([{"params": [("p", p)]}, {"params": [q]}])
+
+
+def test_muon_scales_steps_by_the_shape():
+    steps = {}
+    for name in ("original", "spectral_unclamped"):
+        p = tt.zeros(2, 8).requires_grad_()
+        p.grad = tt.ones(2, 8)
+        tt.optim.Muon([p], adjust_lr_fn=name).step()
+        steps[name] = p.detach()
+    same(steps["spectral_unclamped"], 0.5 * steps["original"])
