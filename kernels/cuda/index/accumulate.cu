@@ -6,11 +6,6 @@
 namespace TT_NS {
 namespace {
 
-// Sums of halves are rounded once.
-template <class E> struct PartOf { using type = E; };
-template <> struct PartOf<F16> { using type = float; };
-template <> struct PartOf<BF16> { using type = float; };
-
 struct Bool {
   uint8_t bits;
 };
@@ -18,8 +13,16 @@ template <> __device__ __forceinline__ Bool plus(Bool x, Bool y) {
   return {uint8_t(x.bits | y.bits)};
 }
 
+// Each sum of halves is rounded, as on the CPU.
+template <> __device__ __forceinline__ F16 plus(F16 x, F16 y) {
+  return narrow_f16(widen(x) + widen(y));
+}
+template <> __device__ __forceinline__ BF16 plus(BF16 x, BF16 y) {
+  return narrow_bf16(widen(x) + widen(y));
+}
+
 template <class E> struct IndexSums {
-  using T = typename PartOf<E>::type;
+  using T = E;
   struct Feature {
     int64_t at[2];
   };
@@ -32,11 +35,7 @@ template <class E> struct IndexSums {
     index.features.find(f, x.at);
     return x;
   }
-  static __device__ __forceinline__ T read(const char* p) {
-    const E e = *reinterpret_cast<const E*>(p);
-    if constexpr (kIsHalf<E>) return widen(e);
-    else return e;
-  }
+  static __device__ __forceinline__ T read(const char* p) { return *reinterpret_cast<const E*>(p); }
   __device__ __forceinline__ T addend(int64_t i, const Feature& f) const {
     int64_t at[3];
     index.items.find(pairs[i].at, at);
@@ -49,10 +48,7 @@ template <class E> struct IndexSums {
     return read(target(i, f));
   }
   __device__ __forceinline__ void finish(int64_t i, const Feature& f, T sum) const {
-    char* const p = target(i, f);
-    if constexpr (__is_same(E, F16)) *reinterpret_cast<E*>(p) = narrow_f16(sum);
-    else if constexpr (__is_same(E, BF16)) *reinterpret_cast<E*>(p) = narrow_bf16(sum);
-    else *reinterpret_cast<E*>(p) = sum;
+    *reinterpret_cast<E*>(target(i, f)) = sum;
   }
 };
 

@@ -1,0 +1,78 @@
+// Fourier transforms of each radix, of lengths without small factors, and along an inner dimension,
+// compared with the definition.
+#include <math.h>
+
+#include "check.h"
+#include "plan/fft_build.h"
+
+using namespace TT_NS;
+using namespace TT_NS::test;
+
+namespace {
+
+struct Case {
+  const char* name;
+  FftKind kind;
+  bool inverse;
+  int64_t outer, n, inner;
+};
+constexpr Case kCases[] = {
+    {"8 3 5 2", kFftComplex, false, 2, 240, 1},
+    {"radix 7 and 13", kFftComplex, true, 1, 91, 3},
+    {"a large prime", kFftComplex, true, 2, 67, 1},
+    {"real", kFftReal, false, 2, 30, 2},
+    {"real, a large prime", kFftReal, false, 1, 71, 1},
+    {"hermitian", kFftHermitian, true, 1, 16, 2},
+    {"hermitian, odd", kFftHermitian, true, 3, 9, 1},
+    {"one number", kFftComplex, false, 3, 1, 2},
+};
+
+struct Number {
+  double re, im;
+};
+
+void test_case(const Case& t) {
+  Numbers numbers;
+  FftPlan p;
+  build_fft(&p, TT_F64, t.kind, t.inverse, t.outer, t.n, t.inner, 0.5);
+  const int64_t inputs = fft_inputs(p), outputs = fft_outputs(p);
+  std::vector<Number> x(size_t(t.outer * inputs * t.inner));
+  std::vector<double> real;
+  for (Number& v : x) {
+    v = {numbers.whole(-9, 9) / 4.0, numbers.whole(-9, 9) / 4.0};
+    real.push_back(v.re);
+  }
+  const bool is_real = t.kind == kFftReal;
+  const int64_t parts = t.kind == kFftHermitian ? 1 : 2;
+  std::vector<double> out(size_t(t.outer * outputs * t.inner * parts));
+  p.in = is_real ? reinterpret_cast<const char*>(real.data())
+                 : reinterpret_cast<const char*>(x.data());
+  p.out = reinterpret_cast<char*>(out.data());
+  in_orders(t.name, out, [&] { run(t.name, cuda::fft, cuda::fft_workspace, &p); });
+  for (int64_t i = 0; i < t.outer * outputs * t.inner; i++) {
+    const int64_t k = i / t.inner % outputs;
+    Number sum = {0, 0};
+    for (int64_t j = 0; j < t.n; j++) {
+      const bool mirrored = j >= inputs;
+      const int64_t from = mirrored ? t.n - j : j;
+      Number v = x[size_t((i / t.inner / outputs * inputs + from) * t.inner + i % t.inner)];
+      if (is_real) v.im = 0;
+      if (mirrored) v.im = -v.im;
+      const double angle = (t.inverse ? 2 : -2) * M_PI * double(j * k % t.n) / double(t.n);
+      sum.re += 0.5 * (v.re * cos(angle) - v.im * sin(angle));
+      sum.im += 0.5 * (v.re * sin(angle) + v.im * cos(angle));
+    }
+    const double* got = &out[size_t(i * parts)];
+    const double error = fabs(got[0] - sum.re) + (parts == 2 ? fabs(got[1] - sum.im) : 0);
+    check(error < 1e-11, t.name, int(i));
+    if (error >= 1e-11) return;
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const Case& t : kCases)
+    if (!EMU_TSAN || t.n < 40) test_case(t);
+  return finished();
+}
