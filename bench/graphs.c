@@ -96,6 +96,7 @@ static void measure_model(const char* net, int mode, const char* what) {
   int64_t arena;
   size_t before = alive;
   check(!eager || !compiled || !captured);
+  check(model_hold(c, eager) || model_hold(c, compiled) || model_hold(c, captured));
   peak = alive;
   check(model_run(c, eager));
   const double most = (double)(peak - before);

@@ -278,3 +278,7 @@ int model_run_compiled(tt_ctx* c, model* m) {
   tt_tensor_release(loss);
   return s == TT_OK ? 0 : -1;
 }
+
+int model_hold(tt_ctx* c, model* m) {
+  return m->opt && tt_optim_set_f64(c, m->opt, 0, "lr", 0) ? -1 : 0;
+}

@@ -13,4 +13,7 @@ int model_run(tt_ctx* c, model* m);
 /* The same as a compiled function of the model's input and target. */
 int model_run_compiled(tt_ctx* c, model* m);
 
+/* Sets the learning rate to 0: after many steps on one batch numbers would become denormal. */
+int model_hold(tt_ctx* c, model* m);
+
 #endif

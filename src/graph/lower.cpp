@@ -12,6 +12,8 @@
 namespace TT_NS {
 
 constexpr int64_t kAlign = 64;
+// Larger memory is not zeroed: lowering looks at no elements, so that it need not exist yet.
+constexpr int64_t kZeroedBytes = 1 << 20;
 
 int64_t place_greedily(Span<Placement> all) {
   SmallVec<int64_t, 16> order;
@@ -159,10 +161,11 @@ void Lowering::on_place(GraphHooks& h, Storage& s) {
       fail(TT_INTERNAL, "lowering {} twice took different memory",
            l.node_ < l.g_.nodes.size() ? l.g_.nodes[l.node_].op->name() : "a graph");
     s.data = l.p_.arena + l.p_.placements[i].offset;
+    if (s.bytes <= kZeroedBytes) memset(s.data, 0, size_t(s.bytes));
   } else {
     l.p_.placements.push_back({s.bytes, l.time_, INT64_MAX, 0});
     s.data = static_cast<char*>(mem_alloc(size_t(s.bytes)));
-    memset(s.data, 0, size_t(s.bytes));
+    if (s.bytes <= kZeroedBytes) memset(s.data, 0, size_t(s.bytes));
     s.release = on_release;
     s.reserved_[0] = l.id_;
     s.reserved_[1] = i;
@@ -470,7 +473,6 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
     p.memory = new_memory(p.arena_bytes);
     p.arena = p.memory->data;
   }
-  if (p.arena_bytes) memset(p.arena, 0, size_t(p.arena_bytes));
   Lowering(*g, p, true).run();
   make_tiles(p);
   for (const IrStorage& s : g->storages)
