@@ -5,6 +5,7 @@
 //   gathered     all others, channels last: kernels/cpu/conv/conv.cpp and weight.cpp
 #include "ops/conv/primitives.h"
 
+#include "base/amx.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
@@ -139,7 +140,12 @@ static bool in_result_order(const Conv& c, const Tensor& t) {
 // thread and on two).
 constexpr int64_t kLightWeight = 1 << 18;  // bytes
 static bool reads_in_place(const Conv& c, const Tensor& weight) {
-  return c.last && weight.numel * weight.item_size() <= kLightWeight;
+  if (weight.dtype == Dtype::kBF16 && has_amx_products()) return false;
+  return c.last && weight.numel * item_size(c.compute) <= kLightWeight;
+}
+// Products of bf16 are summed in f32 and rounded once, as convolutions are.
+static bool needs_no_conversion(const Conv& c, const Tensor& t) {
+  return t.dtype == c.compute || (c.compute == Dtype::kF32 && t.dtype == Dtype::kBF16);
 }
 static bool windows_are_pixels(const ConvShape& s) {
   for (int d = 0; d < kConvDims; d++)
@@ -152,7 +158,7 @@ static bool is_pointwise(const Conv& c, const Tensor& a, const Tensor& b, bool b
   if (!windows_are_pixels(s) || s.groups != 1) return false;
   // Only real floating tensors that need no conversion.
   if (c.complex || c.compute == Dtype::kI64) return false;
-  if (a.dtype != c.compute || b.dtype != c.compute) return false;
+  if (!needs_no_conversion(c, a) || a.dtype != b.dtype) return false;
   if (a.numel == 0 || b.numel == 0 || s.x[0] * s.x[1] * s.x[2] < 64) return false;
   return in_result_order(c, a) && (b_is_weight || in_result_order(c, b));
 }
@@ -291,7 +297,9 @@ enum class ConvOperand { kX, kY, kWeight };
 static TensorRef compute_real(const Conv& c, ConvOperand operand, const Tensor& a, const Tensor& b,
                               const Tensor* bias) {
   if (operand == ConvOperand::kWeight) {
-    if (is_pointwise(c, a, b, false)) return pointwise_weight(c, a, b);
+    // with channels first, products of single images are added, which bf16 would round
+    if (is_pointwise(c, a, b, false) && (c.last || a.dtype == c.compute))
+      return pointwise_weight(c, a, b);
     if (is_interleaved(c, kConvForward) && a.numel && b.numel) return interleaved_weight(c, a, b);
     return gathered_weight(c, a, b);
   }
