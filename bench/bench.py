@@ -352,7 +352,7 @@ def report(rows, args, tcmalloc):
     )
     size = output([sys.executable, "bench/size.py", "--brief"])
     commit = output(["git", "rev-parse", "--short", "HEAD"])
-    how = "fastest batch by fastest batch of 2 ms" if args.fastest else "median of the rounds"
+    how = "processor time of the fastest batches" if args.fastest else "median of the rounds"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         f"""# tt and its peers on {host()}
@@ -388,14 +388,15 @@ def main():
     parser.add_argument(
         "--fastest",
         action="store_true",
-        help="compare the fastest of many short batches, for hosts that others load",
+        help="compare processor times of the fastest of many short batches, for hosts that others"
+        " load; one thread",
     )
     parser.add_argument("--note", default="", help="a line for the report")
     parser.add_argument("--no-report", action="store_true", help="print only")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     if args.fastest:
-        os.environ["TT_BENCH_BATCH"] = "0.002"  # shorter than a time slice
+        os.environ["TT_BENCH_BATCH"] = "0.002"  # seconds: shorter than a time slice
     tcmalloc = find_tcmalloc()
     clean, prefix = environment(args.threads, tcmalloc)
     if not shutil.which("taskset"):
