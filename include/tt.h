@@ -1624,6 +1624,11 @@ tt_status tt_graph_optimize(tt_ctx *c, const tt_graph *g, const tt_graph_optimiz
    bool, random numbers, and graphs with state. name: an identifier of C */
 tt_status tt_graph_export_c(tt_ctx *c, const tt_graph *g, const char *dir, const char *name);
 
+/* Writes the graph as an ONNX model of opset 20, with inputs in0, in1, … and outputs out0, out1, …,
+   to a file that replaces path. Fails with NOT_IMPLEMENTED, which names the operator, for what has
+   no counterpart: random numbers, complex numbers, state that the graph writes. */
+tt_status tt_graph_export_onnx(tt_ctx *c, const tt_graph *g, const char *path);
+
 /* Makes a copy of a graph, to edit it. */
 tt_status tt_graph_copy(tt_ctx *c, const tt_graph *g, tt_graph **out);
 

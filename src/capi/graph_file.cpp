@@ -3,6 +3,7 @@
 #include "io/graph_file.h"
 
 #include "capi/graph.h"
+#include "graph/export/onnx_export.h"
 #include "io/files.h"
 
 #include <string.h>
@@ -13,6 +14,18 @@ tt_status tt_graph_save(tt_ctx* h, const tt_graph* handle, const char* path) {
   return api_call(h, "graph_save", [&](Ctx&) {
     const Graph& g = graph_arg(handle);
     save_graph(str_arg(path, "path", 2).ptr, g);
+  });
+}
+
+tt_status tt_graph_export_onnx(tt_ctx* h, const tt_graph* handle, const char* path) {
+  return api_call(h, "graph_export_onnx", [&](Ctx&) {
+    const Graph& g = graph_arg(handle);
+    str_arg(path, "path", 2);
+    Bytes model;
+    export_onnx(g, model);
+    NewFile file(path);
+    file.write(model.data(), model.size());
+    file.commit();
   });
 }
 

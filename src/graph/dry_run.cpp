@@ -1,5 +1,7 @@
 #include "graph/dry_run.h"
 
+#include "graph/guards.h"
+
 #include <string.h>
 
 namespace TT_NS {
@@ -169,6 +171,9 @@ void dry_run(Graph& g, tt_status code) {
   DryRun run(g);
   for (int32_t i = 0; i < end; i++) {
     TensorList outs;
+    if (!is_guarded(g, g.nodes[i]))
+      fail(code, "node {}, {}: its arguments do not fit each other, or it cannot be in a file", i,
+           g.nodes[i].op->name());
     try {
       run.call(g.nodes[i], outs);
     } catch (...) {

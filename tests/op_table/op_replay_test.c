@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static char path[64];
-static int n_replayed, n_refused, n_same_values;
+static int n_replayed, n_backward, n_refused, n_same_values;
 static char refused[16384];
 
 static void note_refused(const char* name) {
@@ -120,6 +120,39 @@ static tt_graph* from_file(const tt_graph* g) {
   return loaded;
 }
 
+/* The graph of forward and backward can be saved and loaded. */
+static void check_backward(const Sample* s, tt_tensor** given, int n) {
+  Sample t = *s;
+  tt_tensor **places[kMaxArgs + kMaxItems], *outs[kMaxOuts] = {NULL}, *leaf = NULL, *grad = NULL;
+  const tt_grad_opts unused = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
+  tt_graph* g = NULL;
+  int64_t n_outs;
+  int i;
+  assert_int_equal(tensor_places(&t, places), n);
+  for (i = 0; i < n; i++) {
+    OK(tt_clone(c, given[i], NULL, places[i]));
+    if (leaf || tt_tensor_dtype(given[i]) < TT_F32 || tt_tensor_dtype(given[i]) > TT_F64) continue;
+    leaf = *places[i];
+    OK(tt_requires_grad_(c, leaf, 1));
+  }
+  if (!leaf) return;
+  OK(tt_capture_begin(c, (const tt_tensor* const[]){leaf}, 1, NULL));
+  if (!call(&t, outs, &n_outs) && n_outs && outs[0] && tt_tensor_requires_grad(outs[0]) &&
+      tt_tensor_dtype(outs[0]) <= TT_F64) {
+    tt_tensor* sum = sum_of(outs[0]);
+    if (!tt_grad(c, (const tt_tensor* const[]){sum}, 1, (const tt_tensor* const[]){leaf}, 1,
+                 &unused, &grad) &&
+        grad && tt_capture_end(c, (const tt_tensor* const[]){grad}, 1, &g) == TT_OK) {
+      int64_t bytes;
+      if (!tt_graph_arena_bytes(c, g, &bytes)) tt_graph_release(from_file(g));
+      tt_graph_release(g);
+      n_backward++;
+      return;
+    }
+  }
+  OK(tt_capture_drop(c));
+}
+
 static void check_sample(const Sample* s, void* user) {
   Sample t = *s;
   tt_tensor **places[kMaxArgs + kMaxItems], *given[kMaxArgs + kMaxItems];
@@ -145,6 +178,7 @@ static void check_sample(const Sample* s, void* user) {
       loaded = from_file(g);
       assert_true(replay(loaded, s, given, n, outs, n_outs));
       tt_graph_release(loaded);
+      check_backward(s, given, n);
       n_replayed++;
     } else {
       note_refused(s->row->name);
@@ -176,8 +210,9 @@ int main(int argc, char** argv) {
   }
   failed = _cmocka_run_group_tests("op_replay", tests, (size_t)n, NULL, NULL);
   print_message(
-      "%d operators, %d samples replayed (%d captured with equal values), %d refused:%s\n", n,
-      n_replayed, n_same_values, n_refused, refused);
+      "%d operators, %d samples replayed (%d captured with equal values), %d gradients in files, "
+      "%d refused:%s\n",
+      n, n_replayed, n_same_values, n_backward, n_refused, refused);
   free(tests);
   return failed;
 }

@@ -1,20 +1,303 @@
-"""torch.fx's names. tt does not capture graphs yet: each use raises UnimplementedError."""
+"""torch.fx's names over captured graphs: read and rewrite the calls that a function makes.
+
+A graph is what operators below autograd do with example inputs, so its nodes are calls of leaf
+operators and views by name, with the shapes of the examples.
+"""
 from __future__ import annotations
 
+from contextlib import contextmanager
+from ctypes import POINTER, addressof, c_int32, c_int64, cast
+
 from ._absent import absent_class, absent_function
+from ._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS, captured
+from ._graph import Graph as Handle
+from ._graph import int32s
+from ._layouts import struct
+from ._tensor import Tensor
+from ._tree import with_tensors
+from ._types import DTYPES
+from .errors import UnimplementedError
+from .library import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator, Sequence
 
 __all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer"]
 __all__ += ["replace_pattern", "symbolic_trace", "wrap"]
-WHY = "tt does not capture graphs yet"
-Graph = absent_class("fx.Graph", WHY)
-GraphModule = absent_class("fx.GraphModule", WHY)
+WHY = "tt records graphs from calls with tensors: see fx.symbolic_trace"
 Interpreter = absent_class("fx.Interpreter", WHY)
-Node = absent_class("fx.Node", WHY)
 Proxy = absent_class("fx.Proxy", WHY)
 Tracer = absent_class("fx.Tracer", WHY)
 Transformer = absent_class("fx.Transformer", WHY)
 replace_pattern = absent_function("fx.replace_pattern", WHY)
-symbolic_trace = absent_function("fx.symbolic_trace", WHY)
+
+
+class Node:
+    """A value of a graph: an input (placeholder), a tensor from outside (get_attr), or a result of
+    an operator (call_function), whose name is target."""
+
+    def __init__(self, graph: Graph, value: int) -> None:
+        self.graph, self.value = graph, value
+        self.meta: dict[str, Any] = {}
+
+    @property
+    def index(self) -> int:
+        """The number of the call that makes this value; -1: it comes from outside."""
+        return self.graph.handle.value(self.value).node
+
+    @property
+    def op(self) -> str:
+        if self.index >= 0:
+            return "call_function"
+        return "placeholder" if self.value in self.graph.inputs() else "get_attr"
+
+    @property
+    def target(self) -> str:
+        if self.index >= 0:
+            return self.graph.handle.node(self.index).name.decode()
+        if self.op == "placeholder":
+            return f"in{self.graph.inputs().index(self.value)}"
+        return f"constant{self.graph.handle.value(self.value).storage}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.target}_{self.value}" if self.index >= 0 else self.target
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return tuple(self.graph.arguments(self.index).values()) if self.index >= 0 else ()
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """Always {}: args has all arguments."""
+        return {}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        v = self.graph.handle.value(self.value)
+        return tuple(cast(v.sizes, POINTER(c_int64))[: v.ndim]) if v.ndim else ()
+
+    @property
+    def dtype(self) -> Any:
+        return DTYPES[self.graph.handle.value(self.value).dtype]
+
+    @property
+    def users(self) -> dict[Node, None]:
+        """The first results of the calls that read this value."""
+        found = (self.graph.first(i) for i in self.graph.handle.users(self.value))
+        return {n: None for n in found if n is not None}
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        return [n for n in flat(self.args) if isinstance(n, Node)]
+
+    def replace_all_uses_with(self, new: Node) -> list[Node]:
+        """Calls behind new, and outputs, use new. Returns the nodes that used this one."""
+        changed = list(self.users)
+        self.graph.handle.replace_uses(self.value, new.value)
+        return changed
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def flat(args: Any) -> Iterator[Any]:
+    for x in args:
+        if isinstance(x, (list, tuple)):
+            yield from x
+        else:
+            yield x
+
+
+class Graph:
+    """The calls of a captured function."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle, self.made = handle, {}
+        self.before: int | None = None
+
+    def of_value(self, value: int) -> Node:
+        return self.made.setdefault(value, Node(self, value))
+
+    def first(self, i: int) -> Node | None:
+        """The first result of a call."""
+        n = self.handle.node(i)
+        outs = [v for v in int32s(n.outs, n.n_outs) if v >= 0]
+        return self.of_value(outs[0]) if outs else None
+
+    def inputs(self) -> list[int]:
+        info = self.handle.info()
+        return int32s(info.inputs, info.n_inputs)
+
+    @property
+    def outputs(self) -> list[Node]:
+        info = self.handle.info()
+        return [self.of_value(v) for v in int32s(info.outputs, info.n_outputs)]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Inputs, then the results of the calls in order; of a call that writes, what it wrote."""
+        found = [self.of_value(v) for v in self.inputs()]
+        for i in range(self.handle.info().n_nodes):
+            n = self.handle.node(i)
+            found += [self.of_value(v) for v in int32s(n.outs, n.n_outs) if v >= 0]
+        return found
+
+    def arguments(self, i: int) -> dict[str, Any]:
+        """The arguments of a call by name."""
+        found = {}
+        for k in range(self.handle.node(i).n_args):
+            a = self.handle.arg(i, k)
+            found[a.name.decode()] = self.argument(a)
+        return found
+
+    def argument(self, a: Any) -> Any:
+        values = [None if v < 0 else self.of_value(v) for v in int32s(a.values, a.n_values)]
+        if a.tag == TENSOR:
+            return values[0]
+        if a.tag == TENSORS:
+            return values
+        if a.tag == INTS:
+            return cast(a.ints, POINTER(c_int64))[: a.n] if a.n else []
+        if a.tag == SCALAR:
+            s = a.scalar
+            return [bool(s.i), s.i, s.re, complex(s.re, s.im)][s.kind - 1]
+        plain = {INT: a.i, FLOAT: a.f, BOOL: bool(a.i), STR: a.str and a.str.decode()}
+        return plain.get(a.tag)
+
+    @contextmanager
+    def inserting_before(self, node: Node) -> Iterator[None]:
+        """Calls that are made in the with block come before a node."""
+        old, self.before = self.before, node.index
+        try:
+            yield
+        finally:
+            self.before = old
+
+    @contextmanager
+    def inserting_after(self, node: Node) -> Iterator[None]:
+        """Calls that are made in the with block come after a node."""
+        old, self.before = self.before, node.index + 1
+        try:
+            yield
+        finally:
+            self.before = old
+
+    def call_function(self, target: str, args: Sequence[Any] = ()) -> Node:
+        """Inserts a call of an operator, by the name that it has in C: composites become their
+        parts. Returns its first result."""
+        kept: list[Any] = []
+        given = [packed_argument(x, kept) for x in args]
+        end = self.handle.info().n_nodes
+        before = end if self.before is None else self.before
+        outs = self.handle.insert(before, find(target), given)
+        if self.before is not None:
+            self.before += self.handle.info().n_nodes - end
+        return self.of_value(outs[0])
+
+    def erase_node(self, node: Node) -> None:
+        """Removes a call whose results nothing uses."""
+        self.handle.remove(node.index)
+
+    def output(self, nodes: Any) -> None:
+        """Sets what the graph computes."""
+        chosen = [nodes] if isinstance(nodes, Node) else list(nodes)
+        self.handle.set_outputs([n.value for n in chosen])
+
+    def lint(self) -> None:
+        """Does nothing: each edit verifies the graph, and one that breaks it raises."""
+
+    def eliminate_dead_code(self) -> None:
+        """Removes calls that nothing needs. Nodes of the graph are new ones then."""
+        self.handle, self.made = self.handle.optimized(), {}
+
+    def print_tabular(self) -> None:
+        """Prints the graph."""
+        print(self)
+
+    def __str__(self) -> str:
+        return self.handle.text()
+
+
+def packed_argument(x: Any, kept: list[Any]) -> Any:
+    """Returns an argument as C takes it. kept holds its memory."""
+    a = struct("tt_graph_arg")()
+    kept.append(a)
+    if x is None:
+        a.tag = NONE
+    elif isinstance(x, Node):
+        kept.append((c_int32 * 1)(x.value))
+        a.tag, a.n_values, a.values = TENSOR, 1, address(kept[-1])
+    elif isinstance(x, (list, tuple)) and x and isinstance(x[0], Node):
+        kept.append((c_int32 * len(x))(*(n.value for n in x)))
+        a.tag, a.n_values, a.values = TENSORS, len(x), address(kept[-1])
+    elif isinstance(x, (list, tuple)):
+        kept.append((c_int64 * max(len(x), 1))(*x))
+        a.tag, a.n, a.ints = INTS, len(x), address(kept[-1])
+    elif isinstance(x, bool):
+        a.tag, a.i = BOOL, x
+    elif isinstance(x, int):
+        a.tag, a.i = INT, x
+    elif isinstance(x, float):
+        a.tag, a.f = FLOAT, x
+    elif isinstance(x, str):
+        a.tag, a.str, a.n = STR, x.encode(), len(x.encode())
+    else:
+        raise TypeError(f"an argument of a call is a {type(x).__name__}: must be a Node, a number")
+    return a
+
+
+def address(array: Any) -> int:
+    """Returns where the memory of an array is."""
+    return addressof(array)
+
+
+class GraphModule:
+    """A captured function that runs as its graph says, in memory of its own.
+
+    Inputs have the shapes and dtypes of the examples.
+    """
+
+    def __init__(self, root: Any, graph: Graph, structure: Any = None) -> None:
+        self.graph, self.structure, self.plan = graph, structure, None
+
+    def recompile(self) -> None:
+        """The next call runs the graph as it is now."""
+        self.plan = None
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        if self.plan is None:
+            self.plan = self.graph.handle.copy().plan()
+        for i, x in enumerate(inputs):
+            self.plan.slot(False, i).copy_(x)
+        self.plan.run()
+        n = self.graph.handle.info().n_outputs
+        outs = [self.plan.slot(True, i).clone() for i in range(n)]
+        if self.structure is None:
+            return outs[0] if n == 1 else tuple(outs)
+        return with_tensors(self.structure, outs)
+
+    forward = __call__
+
+    @property
+    def code(self) -> str:
+        return str(self.graph)
+
+
+def symbolic_trace(root: Callable[..., Any], concrete_args: Any = None) -> GraphModule:
+    """Calls root with concrete_args, a tensor or a tuple of tensors, and returns what it computes.
+
+    Raises UnimplementedError without concrete_args: nothing is recorded without tensors.
+    """
+    if concrete_args is None:
+        raise UnimplementedError(f"fx.symbolic_trace: concrete_args is missing: {WHY}")
+    from . import no_grad
+
+    inputs = (concrete_args,) if isinstance(concrete_args, Tensor) else tuple(concrete_args)
+    with no_grad():
+        handle, structure = captured(root, inputs)
+    return GraphModule(root, Graph(handle), structure)
 
 
 def wrap(fn_or_name: object) -> object:

@@ -1,15 +1,55 @@
-"""torch.onnx's names. tt does not write ONNX files: each call raises UnimplementedError."""
+"""torch.onnx's names: export writes an ONNX model of opset 20 from a captured graph."""
 from __future__ import annotations
 
-from ._absent import absent_class, absent_function
+from ._absent import absent_class
+from ._graph import captured
+from ._tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["ExportOptions", "ONNXProgram", "export", "is_in_onnx_export"]
-WHY = "tt does not write ONNX files yet: save state_dict() by tt.save"
+WHY = "export writes the file itself"
 ExportOptions = absent_class("onnx.ExportOptions", WHY)
 ONNXProgram = absent_class("onnx.ONNXProgram", WHY)
-export = absent_function("onnx.export", WHY)
+exporting = False
+
+
+def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
+    """Writes a module or a function, called with args (a tensor or a tuple of tensors), to the file
+    f as an ONNX model.
+
+    The model has the shapes of args; its inputs are in0, in1, …, its outputs out0, out1, …. A
+    module is exported in eval mode. Of PyTorch's other arguments those that change nothing of
+    this are accepted: opset_version up to 20, dynamo, verbose, do_constant_folding, export_params.
+    Raises UnimplementedError for operators without a counterpart.
+    """
+    global exporting
+    from . import no_grad
+
+    known = {"opset_version", "dynamo", "verbose", "do_constant_folding", "export_params"}
+    if options.keys() - known:
+        raise TypeError(f"onnx.export: unexpected arguments {sorted(options.keys() - known)}")
+    if options.get("opset_version", 20) > 20:
+        raise ValueError(f"onnx.export: opset_version is {options['opset_version']}: at most 20")
+    if f is None:
+        raise TypeError("onnx.export: f is missing: must be the path of a file")
+    inputs = (args,) if isinstance(args, Tensor) else tuple(args)
+    training = getattr(model, "training", False)
+    if training:
+        model.eval()
+    exporting = True
+    try:
+        with no_grad():
+            graph, _ = captured(model, inputs)
+    finally:
+        exporting = False
+        if training:
+            model.train()
+    graph.optimized().export_onnx(f)
 
 
 def is_in_onnx_export() -> bool:
-    """Returns False."""
-    return False
+    """Returns whether export is calling the model."""
+    return exporting

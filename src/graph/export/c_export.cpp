@@ -952,6 +952,11 @@ void CExporter::write(Text& source, Text& header) {
 
 }  // namespace
 
+const char* c_expression_of(const char* op) noexcept {
+  const CExpression* e = find_expression(op);
+  return e ? e->text : nullptr;
+}
+
 void export_c(const Graph& g, const char* name, Text& source, Text& header) {
   CExporter(g, name).write(source, header);
 }

@@ -11,4 +11,8 @@ namespace TT_NS {
 // operator without a template, a dtype, a write to memory from outside. name must be an identifier.
 void export_c(const Graph& g, const char* name, Text& source, Text& header);
 
+// The C expression of an elementwise operator, or of its variant in place or `_into`, over its
+// arguments by name; NULL: it has none.
+const char* c_expression_of(const char* op) noexcept;
+
 }  // namespace TT_NS

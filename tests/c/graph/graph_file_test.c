@@ -178,6 +178,23 @@ static void test_round_trip(void** state) {
   }
 }
 
+/* Positions in tensors: rows of a table, a loss of classes. */
+static void test_positions(void** state) {
+  const double rows[] = {3, 0, 1, 1, 2, 3};
+  tt_tensor *at = numbers(TT_I64, rows, 6), *table = weights(SHAPE(4, 5)), *y, *loss;
+  tt_graph *g, *loaded;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(at), NULL));
+  OK(tt_embedding(c, table, at, NULL, &y));
+  OK(tt_cross_entropy(c, y, at, NULL, &loss));
+  y = derive(loss, table, 0);
+  OK(tt_capture_end(c, LIST(loss, y), &g));
+  OK(tt_graph_save(c, g, path));
+  OK(tt_graph_load(c, path, &loaded));
+  tt_graph_release(g);
+  tt_graph_release(loaded);
+}
+
 /* A file is a safetensors file, which has the state and constants. */
 static void test_is_a_file_of_tensors(void** state) {
   tt_graph* g = made(0);
@@ -448,12 +465,9 @@ static void test_time(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_round_trip),
-                                     SCOPED(test_is_a_file_of_tensors),
-                                     SCOPED(test_list_of_operators),
-                                     SCOPED(test_out_of_memory),
-                                     SCOPED(test_malformed),
-                                     SCOPED(test_mutated),
-                                     SCOPED(test_time)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_round_trip),        SCOPED(test_positions),     SCOPED(test_is_a_file_of_tensors),
+      SCOPED(test_list_of_operators), SCOPED(test_out_of_memory), SCOPED(test_malformed),
+      SCOPED(test_mutated),           SCOPED(test_time)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8625,6 +8625,8 @@ extern "C" {
         opts: *const tt_graph_optimize_opts, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_export_c(c: *mut tt_ctx, g: *const tt_graph, dir: *const c_char,
         name: *const c_char) -> tt_status;
+    pub fn tt_graph_export_onnx(c: *mut tt_ctx, g: *const tt_graph, path: *const c_char)
+        -> tt_status;
     pub fn tt_graph_copy(c: *mut tt_ctx, g: *const tt_graph, out: *mut *mut tt_graph) -> tt_status;
     pub fn tt_graph_users(c: *mut tt_ctx, g: *const tt_graph, value: i32, nodes: *mut i64, cap: i64,
         n: *mut i64) -> tt_status;

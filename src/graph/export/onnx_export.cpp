@@ -1,0 +1,1144 @@
+#include "graph/export/onnx_export.h"
+
+#include "base/arith.h"
+#include "base/text/text.h"
+#include "core/half.h"
+#include "core/shape.h"
+#include "graph/export/c_export.h"
+#include "graph/export/proto.h"
+
+namespace TT_NS {
+
+namespace {
+
+constexpr int64_t kOpset = 20;
+constexpr int64_t kIrVersion = 9;
+constexpr int64_t kMaxIndexTable = 1 << 22;  // elements of a view that is written as a table
+
+int32_t onnx_type(Dtype d) {
+  switch (d) {
+    case Dtype::kBool: return 9;
+    case Dtype::kU8: return 2;
+    case Dtype::kI8: return 3;
+    case Dtype::kI16: return 5;
+    case Dtype::kI32: return 6;
+    case Dtype::kI64: return 7;
+    case Dtype::kF16: return 10;
+    case Dtype::kBF16: return 16;
+    case Dtype::kF32: return 1;
+    case Dtype::kF64: return 11;
+    default: return 0;
+  }
+}
+
+// Attributes of a node (AttributeProto).
+class Attrs {
+ public:
+  Attrs& integer(const char* name, int64_t v) {
+    Proto a;
+    a.text(1, name);
+    a.integer(3, v);
+    a.integer(20, 2);
+    all_.message(5, a);
+    return *this;
+  }
+  Attrs& real(const char* name, double v) {
+    Proto a;
+    a.text(1, name);
+    a.real(2, float(v));
+    a.integer(20, 1);
+    all_.message(5, a);
+    return *this;
+  }
+  Attrs& text(const char* name, const char* v) {
+    Proto a;
+    a.text(1, name);
+    a.text(4, v);
+    a.integer(20, 3);
+    all_.message(5, a);
+    return *this;
+  }
+  Attrs& ints(const char* name, Ints v) {
+    Proto a;
+    a.text(1, name);
+    for (const int64_t i : v) a.integer(8, i);
+    a.integer(20, 7);
+    all_.message(5, a);
+    return *this;
+  }
+  const Proto& all() const { return all_; }
+
+ private:
+  Proto all_;
+};
+
+// A tensor of the model: its number, and its dtype there.
+struct Operand {
+  int32_t id = -1;  // -1: absent
+  Dtype dtype = Dtype::kNone;
+};
+
+// A part of an elementwise expression: a number, or a tensor.
+struct Term {
+  bool is_number = false;
+  double number = 0;
+  Operand tensor;
+  bool is_bool() const { return !is_number && tensor.dtype == Dtype::kBool; }
+};
+Term number_term(double v) { return {true, v, {}}; }
+Term tensor_term(Operand t) { return {false, 0, t}; }
+
+class OnnxExporter {
+ public:
+  explicit OnnxExporter(const Graph& g) : g_(g) {}
+  void write(Bytes& out);
+
+  // ---- nodes of the model ----
+  using Inputs = std::initializer_list<Operand>;
+  Operand node(const char* type, Inputs in, Dtype dtype, const Attrs& attrs = Attrs());
+  void node_to(const char* type, Inputs in, Span<const Operand> outs, const Attrs& attrs = Attrs());
+  Operand cast(Operand x, Dtype to);
+  Operand number(double v, Dtype dtype);
+  Operand constant(Ints v, int64_t ndim = 1);
+  Operand reshape(Operand x, Ints sizes) {
+    return node("Reshape", {x, constant(sizes)}, x.dtype, Attrs().integer("allowzero", 1));
+  }
+  [[noreturn]] void refuse(const char* why) const;
+
+  // ---- arguments ----
+  const IrNode& at() const { return g_.nodes[at_]; }
+  const char* op() const { return at().op->name(); }
+  bool is(const char* name) const { return strcmp(op(), name) == 0; }
+  const IrArg* find_arg(const char* name) const;
+  const IrArg& arg(const char* name) const;
+  bool has(const char* name) const { return find_arg(name) && arg(name).kind != Value::kNone; }
+  double real(const char* name) const;
+  int64_t integer(const char* name) const { return int64_t(real(name)); }
+  const IrValue& value(const char* name) const { return g_.values[arg(name).values[0]]; }
+  const IrValue& out_value(int64_t i = 0) const { return g_.values[at().outs[i]]; }
+  Operand tensor(const char* name) { return has(name) ? of_value(arg(name).values[0]) : Operand(); }
+  // The result of this node is x, perhaps of another dtype.
+  void give(Operand x, int64_t i = 0);
+
+ private:
+  Operand new_tensor() { return {n_tensors_++, Dtype::kNone}; }
+  void add_name(Text& out, Operand t) const;
+  Operand initializer(Dtype dtype, Ints sizes, const void* data, int64_t bytes);
+  Operand of_value(int32_t v);
+  Operand of_constant(const IrValue& v);
+  Operand derived(Operand base, const IrValue& from, const IrValue& to);
+  Operand as_view(Operand base, const IrValue& from, const IrValue& to, bool keeps_order);
+  bool emit_views();
+  void emit_node();
+  bool emit_elementwise();
+  bool emit_direct();
+  bool emit_product();
+  bool emit_conv();
+  bool emit_pool();
+  bool emit_rows();
+  bool emit_attention();
+  bool emit_reduce();
+  bool emit_arrange();
+  bool emit_copy();
+  void value_info(Proto& to, int field, const char* prefix, int64_t i, const IrValue& v);
+
+  const Graph& g_;
+  int32_t at_ = 0;
+  int32_t n_tensors_ = 0;
+  SmallVec<Operand, 16> of_;  // of each value
+  Proto nodes_, initializers_;
+};
+
+// ---- nodes ----
+
+void OnnxExporter::refuse(const char* why) const {
+  fail(TT_NOT_IMPLEMENTED, "node {}, {}: {}", at_, op(), why);
+}
+void OnnxExporter::add_name(Text& out, Operand t) const {
+  if (t.id >= 0) out.add("t").add(int64_t(t.id));
+}
+void OnnxExporter::node_to(const char* type, Inputs in, Span<const Operand> outs,
+                           const Attrs& attrs) {
+  Proto n;
+  int64_t count = int64_t(in.size());
+  while (count > 0 && in.begin()[count - 1].id < 0) count--;
+  for (int64_t i = 0; i < count; i++) {
+    Text name;
+    add_name(name, in.begin()[i]);
+    n.text(1, name.c_str());
+  }
+  for (const Operand t : outs) {
+    Text name;
+    add_name(name, t);
+    n.text(2, name.c_str());
+  }
+  n.text(4, type);
+  n.append(attrs.all());
+  nodes_.message(1, n);
+}
+Operand OnnxExporter::node(const char* type, Inputs in, Dtype dtype, const Attrs& attrs) {
+  Operand out = new_tensor();
+  out.dtype = dtype;
+  node_to(type, in, Span<const Operand>(&out, 1), attrs);
+  return out;
+}
+Operand OnnxExporter::cast(Operand x, Dtype to) {
+  if (x.dtype == to) return x;
+  if (!onnx_type(to)) refuse("ONNX has no such dtype");
+  return node("Cast", {x}, to, Attrs().integer("to", onnx_type(to)));
+}
+Operand OnnxExporter::initializer(Dtype dtype, Ints sizes, const void* data, int64_t bytes) {
+  if (!onnx_type(dtype)) fail(TT_NOT_IMPLEMENTED, "ONNX models have no {}", fmt(dtype));
+  Operand t = new_tensor();
+  t.dtype = dtype;
+  Text name;
+  add_name(name, t);
+  Proto p;
+  for (const int64_t size : sizes) p.integer(1, size);
+  p.integer(2, onnx_type(dtype));
+  p.text(8, name.c_str());
+  p.bytes(9, data, bytes);
+  initializers_.message(5, p);
+  return t;
+}
+Operand OnnxExporter::number(double v, Dtype dtype) {
+  char data[16];
+  store_scalar(data, dtype, is_float(dtype) ? Scalar(v) : Scalar(int64_t(v)));
+  return initializer(dtype, Ints(), data, item_size(dtype));
+}
+Operand OnnxExporter::constant(Ints v, int64_t ndim) {
+  return initializer(Dtype::kI64, ndim ? Ints(&v.n, 1) : Ints(), v.ptr, v.n * 8);
+}
+
+// ---- arguments ----
+
+const IrArg* OnnxExporter::find_arg(const char* name) const {
+  const OpSchema& s = *at().op->schema;
+  for (int32_t i = 0; i < s.n_args; i++)
+    if (strcmp(s.args[i].name, name) == 0) return &at().args[i];
+  return nullptr;
+}
+const IrArg& OnnxExporter::arg(const char* name) const {
+  const IrArg* a = find_arg(name);
+  if (!a) fail(TT_INTERNAL, "{} has no argument {}", op(), name);
+  return *a;
+}
+double OnnxExporter::real(const char* name) const {
+  const IrArg& a = arg(name);
+  if (a.kind == Value::kFloat) return a.f;
+  if (a.kind == Value::kScalar) return a.scalar.real();
+  return double(a.i);
+}
+void OnnxExporter::give(Operand x, int64_t i) {
+  if (i < at().outs.size() && at().outs[i] >= 0) of_[at().outs[i]] = cast(x, out_value(i).dtype);
+}
+
+// ---- values ----
+
+// Calls f(byte offset) for each element, in order.
+template <class F> void each_element(const IrValue& v, F f) {
+  const int64_t n = v.numel(), ndim = v.ndim();
+  Shape index;
+  index.resize(ndim);
+  for (int64_t k = 0; k < n; k++) {
+    int64_t at = v.offset;
+    for (int64_t d = 0; d < ndim; d++) at += index[d] * v.strides[d] * item_size(v.dtype);
+    f(at);
+    for (int64_t d = ndim - 1; d >= 0 && ++index[d] == v.sizes[d]; d--) index[d] = 0;
+  }
+}
+Operand OnnxExporter::of_constant(const IrValue& v) {
+  const char* data = g_.storages[v.storage].tensor->storage->data;
+  Bytes dense;
+  const int64_t size = item_size(v.dtype);
+  dense.reserve(v.numel() * size);
+  each_element(v, [&](int64_t at) { dense.append({data + at, size}); });
+  return initializer(v.dtype, v.sizes, dense.data(), dense.size());
+}
+Operand OnnxExporter::of_value(int32_t i) {
+  if (i < 0) return Operand();
+  if (of_[i].id >= 0) return of_[i];
+  const IrValue& v = g_.values[i];
+  if (g_.storages[v.storage].role == IrRole::kConstant) return of_[i] = of_constant(v);
+  for (int32_t k = g_.storages[v.storage].last_value; k >= 0; k = g_.values[k].previous) {
+    const IrValue& other = g_.values[k];
+    if (k != i && of_[k].id >= 0 && other.version == v.version && other.dtype == v.dtype)
+      return of_[i] = as_view(of_[k], other, v, false);
+  }
+  refuse("reads memory after a write that ONNX cannot follow");
+}
+
+bool has_order_of(const IrValue& v) { return is_contiguous(v.sizes, v.strides); }
+
+// Elements of `from`, a value without gaps, at the addresses of `to`: by a table of positions.
+Operand OnnxExporter::derived(Operand base, const IrValue& from, const IrValue& to) {
+  if (!has_order_of(from) || to.numel() > kMaxIndexTable) refuse("a view that ONNX cannot express");
+  SmallVec<int64_t, 1> positions;
+  bool inside = true;
+  each_element(to, [&](int64_t at) {
+    const int64_t position = (at - from.offset) / item_size(from.dtype);
+    inside = inside && at >= from.offset && position < from.numel();
+    positions.push_back(position);
+  });
+  if (!inside) refuse("a view of memory that a write has not covered");
+  const int64_t all = from.numel();
+  const Operand flat = reshape(base, Ints(&all, 1));
+  const Operand table = initializer(Dtype::kI64, to.sizes, positions.data(), positions.size() * 8);
+  return node("Gather", {flat, table}, base.dtype);
+}
+
+Operand OnnxExporter::as_view(Operand base, const IrValue& from, const IrValue& to,
+                              bool keeps_order) {
+  if (same(from.sizes, to.sizes) && same(from.strides, to.strides) && from.offset == to.offset)
+    return base;
+  const bool both_dense = has_order_of(from) && has_order_of(to) && from.offset == to.offset;
+  if ((keeps_order || both_dense) && from.numel() == to.numel()) return reshape(base, to.sizes);
+  const int64_t n = from.ndim(), delta = (to.offset - from.offset) / item_size(from.dtype);
+  if (to.ndim() == n && delta == 0) {  // a permutation
+    Shape order;
+    SmallVec<bool, 8> used;
+    used.resize(n);
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t k = 0; k < n; k++) {
+        if (used[k] || to.sizes[i] != from.sizes[k] || to.strides[i] != from.strides[k]) continue;
+        used[k] = true;
+        order.push_back(k);
+        break;
+      }
+    if (order.size() == n && n)
+      return node("Transpose", {base}, base.dtype, Attrs().ints("perm", order));
+  }
+  int64_t changed = -1, n_changed = 0;  // a slice of one dimension
+  for (int64_t d = 0; d < n && to.ndim() == n; d++) {
+    if (to.sizes[d] == from.sizes[d] && (to.strides[d] == from.strides[d] || to.sizes[d] < 2))
+      continue;
+    changed = d;
+    n_changed++;
+  }
+  if (to.ndim() == n && n_changed == 1 && from.strides[changed] > 0 &&
+      delta % from.strides[changed] == 0) {
+    const int64_t start = delta / from.strides[changed];
+    const int64_t step = to.sizes[changed] < 2 ? 1 : to.strides[changed] / from.strides[changed];
+    const int64_t end = start + (to.sizes[changed] - 1) * step + 1;
+    if (step > 0 && start >= 0 && (to.sizes[changed] == 0 || end <= from.sizes[changed]) &&
+        (to.sizes[changed] < 2 || to.strides[changed] == step * from.strides[changed]))
+      return node("Slice",
+                  {base, constant(Ints(&start, 1)), constant(Ints(&end, 1)),
+                   constant(Ints(&changed, 1)), constant(Ints(&step, 1))},
+                  base.dtype);
+  }
+  for (int64_t d = 0; d < n && to.ndim() == n - 1; d++) {  // one position of a dimension
+    bool fits = from.strides[d] > 0 && delta % from.strides[d] == 0 && delta >= 0 &&
+                delta / from.strides[d] < from.sizes[d];
+    for (int64_t i = 0, k = 0; i < n && fits; i++) {
+      if (i == d) continue;
+      fits = to.sizes[k] == from.sizes[i] && (to.sizes[k] < 2 || to.strides[k] == from.strides[i]);
+      k++;
+    }
+    const int64_t index = fits ? delta / from.strides[d] : 0;
+    if (fits)
+      return node("Gather", {base, constant(Ints(&index, 1), 0)}, base.dtype,
+                  Attrs().integer("axis", d));
+  }
+  bool expands = to.ndim() >= n && delta == 0;
+  for (int64_t i = 1; i <= to.ndim() && expands; i++) {
+    const int64_t size = i <= n ? from.sizes[n - i] : 1;
+    const int64_t stride = i <= n ? from.strides[n - i] : 0;
+    const bool repeats = size == 1 && to.strides[to.ndim() - i] == 0;
+    const bool stays =
+        size == to.sizes[to.ndim() - i] && (size < 2 || stride == to.strides[to.ndim() - i]);
+    expands = repeats || stays;
+  }
+  if (expands) return node("Expand", {base, constant(to.sizes)}, base.dtype);
+  return derived(base, from, to);
+}
+
+bool OnnxExporter::emit_views() {
+  static constexpr const char* kKeepOrder[] = {"view",    "reshape",      "flatten",   "unflatten",
+                                               "squeeze", "squeeze_dims", "unsqueeze", "detach",
+                                               "ravel",   "contiguous"};
+  if (at().outs.size() != at().n_results || at().outs.empty()) return false;
+  for (int64_t i = 0; i < at().outs.size(); i++)
+    if (at().outs[i] >= 0 && !is_view_out(g_, at(), i)) return false;
+  int32_t from = -1;
+  for_each_value(at(), [&](int32_t v) {
+    if (from < 0 && g_.values[v].storage == out_value().storage) from = v;
+  });
+  bool keeps = false;
+  for (const char* name : kKeepOrder) keeps |= is(name);
+  const Operand base = of_value(from);
+  for (int64_t i = 0; i < at().outs.size(); i++) {
+    const int32_t out = at().outs[i];
+    if (out < 0 || of_[out].id >= 0) continue;
+    if (g_.values[out].dtype != g_.values[from].dtype) refuse("a view with another dtype");
+    of_[out] = as_view(base, g_.values[from], g_.values[out], keeps);
+  }
+  return true;
+}
+
+// ---- elementwise operators, from their expressions in C ----
+
+// Translates an expression over the arguments of a node to nodes of ONNX.
+class Expression {
+ public:
+  Expression(OnnxExporter& e, const char* text, Dtype dtype) : e_(e), p_(text), d_(dtype) {}
+  Term run() {
+    const Term t = choice();
+    if (*p_) e_.refuse("its expression has no translation");
+    return t;
+  }
+
+ private:
+  void blanks() {
+    while (*p_ == ' ') p_++;
+  }
+  bool next(const char* token) {
+    blanks();
+    const size_t n = strlen(token);
+    if (strncmp(p_, token, n) != 0) return false;
+    if (n == 1 && (*token == '<' || *token == '>' || *token == '&' || *token == '|') &&
+        (p_[1] == *token || p_[1] == '='))
+      return false;
+    p_ += n;
+    return true;
+  }
+  Operand value(const Term& t) {
+    return t.is_number ? e_.number(t.number, d_) : e_.cast(t.tensor, d_);
+  }
+  Operand truth(const Term& t) {
+    if (t.is_number) return e_.number(t.number != 0, Dtype::kBool);
+    if (t.is_bool()) return t.tensor;
+    return e_.cast(t.tensor, Dtype::kBool);
+  }
+  Term one(const char* type, const Term& a) { return tensor_term(e_.node(type, {value(a)}, d_)); }
+  Term two(const char* type, const Term& a, const Term& b) {
+    return tensor_term(e_.node(type, {value(a), value(b)}, d_));
+  }
+  Term logic(const char* type, const Term& a, const Term& b) {
+    return tensor_term(e_.node(type, {truth(a), truth(b)}, Dtype::kBool));
+  }
+  Term compare(const char* type, const Term& a, const Term& b) {
+    return tensor_term(e_.node(type, {value(a), value(b)}, Dtype::kBool));
+  }
+  Term no(const Term& a) { return tensor_term(e_.node("Not", {truth(a)}, Dtype::kBool)); }
+  Term where(const Term& c, const Term& a, const Term& b) {
+    if (c.is_number) return c.number != 0 ? a : b;
+    return tensor_term(e_.node("Where", {truth(c), value(a), value(b)}, d_));
+  }
+  Term add(const Term& a, const Term& b) {
+    if (a.is_number && b.is_number) return number_term(a.number + b.number);
+    return two("Add", a, b);
+  }
+  Term subtract(const Term& a, const Term& b) {
+    if (a.is_number && b.is_number) return number_term(a.number - b.number);
+    return two("Sub", a, b);
+  }
+  Term multiply(const Term& a, const Term& b) {
+    if (a.is_number && b.is_number) return number_term(a.number * b.number);
+    if (a.is_number && a.number == 1) return b;
+    if (b.is_number && b.number == 1) return a;
+    return two("Mul", a, b);
+  }
+  Term divide(const Term& a, const Term& b) {
+    if (a.is_number && b.is_number) return number_term(a.number / b.number);
+    return two("Div", a, b);
+  }
+
+  Term choice() {
+    const Term c = either();
+    if (!next("?")) return c;
+    const Term a = choice();
+    if (!next(":")) e_.refuse("its expression has no translation");
+    const Term b = choice();
+    return where(c, a, b);
+  }
+  Term either() {
+    Term a = both();
+    while (next("||")) {
+      const Term b = both();
+      a = a.is_number && b.is_number ? number_term(a.number != 0 || b.number != 0)
+                                     : logic("Or", a, b);
+    }
+    return a;
+  }
+  Term both() {
+    Term a = bits();
+    while (next("&&")) {
+      const Term b = bits();
+      if (a.is_number && a.number == 0) continue;
+      if (a.is_number) a = b;
+      else a = b.is_number && b.number == 0 ? b : logic("And", a, b);
+    }
+    return a;
+  }
+  Term bits() {
+    Term a = equality();
+    for (;;) {
+      const char* type = nullptr;
+      if (next("|")) type = "BitwiseOr";
+      else if (next("^")) type = "BitwiseXor";
+      else if (next("&")) type = "BitwiseAnd";
+      if (!type) return a;
+      const Term b = equality();
+      a = d_ == Dtype::kBool ? logic(type + 7, a, b) : two(type, a, b);
+    }
+  }
+  Term equality() {
+    Term a = relation();
+    for (;;) {
+      const bool equal = next("==");
+      if (!equal && !next("!=")) return a;
+      const Term b = relation();
+      if (a.is_bool() && b.is_bool()) a = equal ? no(logic("Xor", a, b)) : logic("Xor", a, b);
+      else a = equal ? compare("Equal", a, b) : no(compare("Equal", a, b));
+    }
+  }
+  Term relation() {
+    Term a = sum();
+    for (;;) {
+      const char* type = nullptr;
+      if (next("<=")) type = "LessOrEqual";
+      else if (next(">=")) type = "GreaterOrEqual";
+      else if (next("<")) type = "Less";
+      else if (next(">")) type = "Greater";
+      if (!type) return a;
+      const Term b = sum();
+      a = compare(type, a, b);
+    }
+  }
+  Term sum() {
+    Term a = product();
+    for (;;) {
+      if (next("+")) a = add(a, product());
+      else if (next("-")) a = subtract(a, product());
+      else return a;
+    }
+  }
+  Term product() {
+    Term a = sign();
+    for (;;) {
+      if (next("*")) a = multiply(a, sign());
+      else if (next("/")) a = divide(a, sign());
+      else return a;
+    }
+  }
+  Term sign() {
+    if (!next("-")) return primary();
+    const Term a = sign();
+    return a.is_number ? number_term(-a.number) : one("Neg", a);
+  }
+  Term primary() {
+    blanks();
+    if (next("(")) {
+      const Term a = choice();
+      if (!next(")")) e_.refuse("its expression has no translation");
+      return a;
+    }
+    if ((*p_ >= '0' && *p_ <= '9') || *p_ == '.') return literal();
+    const char* begin = p_;
+    while ((*p_ >= 'a' && *p_ <= 'z') || (*p_ >= '0' && *p_ <= '9') || *p_ == '_') p_++;
+    Text name;
+    name.add(Span<const char>(begin, p_ - begin));
+    if (*p_ == '(') return call(name);
+    return argument(name);
+  }
+  Term literal() {
+    double v = 0, scale = 1;
+    for (; *p_ >= '0' && *p_ <= '9'; p_++) v = 10 * v + (*p_ - '0');
+    if (*p_ == '.')
+      for (p_++; *p_ >= '0' && *p_ <= '9'; p_++) v += (*p_ - '0') * (scale /= 10);
+    if (*p_ == 'f') p_++;
+    return number_term(v);
+  }
+  Term argument(const Text& name) {
+    if (strncmp(name.c_str(), "has_", 4) == 0)
+      return number_term(e_.arg(name.c_str() + 4).kind != Value::kNone);
+    const IrArg& a = e_.arg(name.c_str());
+    if (a.kind == Value::kTensor) return tensor_term(e_.tensor(name.c_str()));
+    if (a.kind == Value::kScalar && a.scalar.is_complex()) e_.refuse("a complex number");
+    return number_term(a.kind == Value::kNone ? 0 : e_.real(name.c_str()));
+  }
+  Term truncated(const Term& a) {
+    return where(compare("Less", a, number_term(0)), one("Ceil", a), one("Floor", a));
+  }
+  Term is_nan(const Term& a) { return tensor_term(e_.node("IsNaN", {value(a)}, Dtype::kBool)); }
+  Term is_inf(const Term& a) { return tensor_term(e_.node("IsInf", {value(a)}, Dtype::kBool)); }
+  // 2 atanh(x / (2 + x)), which is precise near 0.
+  Term log_of_more(const Term& x) {
+    const Term near = multiply(number_term(2), one("Atanh", divide(x, add(x, number_term(2)))));
+    const Term far = one("Log", add(x, number_term(1)));
+    return where(compare("Greater", x, number_term(1)), far, near);
+  }
+  // tanh(x / 2) (exp(x) + 1), which is precise near 0.
+  Term exp_minus_one(const Term& x) {
+    return multiply(one("Tanh", multiply(x, number_term(0.5))), add(one("Exp", x), number_term(1)));
+  }
+  Term extreme(const char* compare_type, const Term& a, const Term& b) {
+    const Term first = logic("Or", is_nan(b), compare(compare_type, a, b));
+    return where(is_nan(a), b, where(first, a, b));
+  }
+  Term signed_like(const Term& a, const Term& b) {
+    const Term below = compare("Less", divide(number_term(1), b), number_term(0));
+    const Term negative = logic("Or", compare("Less", b, number_term(0)), below);
+    const Term size = one("Abs", a);
+    return where(negative, one("Neg", size), size);
+  }
+  Term call(const Text& name) {
+    static constexpr struct {
+      const char *c, *onnx;
+    } kSame[] = {{"fabsf", "Abs"},  {"expf", "Exp"},     {"logf", "Log"},     {"sqrtf", "Sqrt"},
+                 {"tanhf", "Tanh"}, {"sinf", "Sin"},     {"cosf", "Cos"},     {"tanf", "Tan"},
+                 {"asinf", "Asin"}, {"acosf", "Acos"},   {"atanf", "Atan"},   {"sinhf", "Sinh"},
+                 {"coshf", "Cosh"}, {"asinhf", "Asinh"}, {"acoshf", "Acosh"}, {"atanhf", "Atanh"},
+                 {"erff", "Erf"},   {"floorf", "Floor"}, {"ceilf", "Ceil"},   {"rintf", "Round"}};
+    next("(");
+    const Term a = choice();
+    Term b;
+    const bool pair = next(",");
+    if (pair) b = choice();
+    if (!next(")")) e_.refuse("its expression has no translation");
+    for (const auto& f : kSame)
+      if (name.is(f.c)) return one(f.onnx, a);
+    if (name.is("truncf")) return truncated(a);
+    if (name.is("expm1f")) return exp_minus_one(a);
+    if (name.is("log1pf")) return log_of_more(a);
+    if (name.is("erfcf")) return subtract(number_term(1), one("Erf", a));
+    if (name.is("exp2f")) return two("Pow", number_term(2), a);
+    if (name.is("log2f")) return multiply(one("Log", a), number_term(1.4426950408889634));
+    if (name.is("log10f")) return multiply(one("Log", a), number_term(0.4342944819032518));
+    if (name.is("isnan")) return is_nan(a);
+    if (name.is("isinf")) return is_inf(a);
+    if (name.is("isfinite")) return no(logic("Or", is_nan(a), is_inf(a)));
+    if (!pair) e_.refuse("its expression has no translation");
+    if (name.is("powf")) return two("Pow", a, b);
+    if (name.is("fmodf"))
+      return tensor_term(e_.node("Mod", {value(a), value(b)}, d_, Attrs().integer("fmod", 1)));
+    if (name.is("hypotf")) return one("Sqrt", add(multiply(a, a), multiply(b, b)));
+    if (name.is("fmaxf")) return extreme("Greater", a, b);
+    if (name.is("fminf")) return extreme("Less", a, b);
+    if (name.is("copysignf")) return signed_like(a, b);
+    e_.refuse("its expression has no translation");
+  }
+
+  OnnxExporter& e_;
+  const char* p_;
+  const Dtype d_;
+};
+
+// Operators that one node of ONNX computes, on floating tensors.
+bool OnnxExporter::emit_direct() {
+  static constexpr struct {
+    const char *tt, *onnx;
+  } kSame[] = {{"relu", "Relu"},
+               {"sigmoid", "Sigmoid"},
+               {"gelu_exact", "Gelu"},
+               {"gelu_tanh", "Gelu"},
+               {"mish", "Mish"},
+               {"softsign", "Softsign"},
+               {"hardswish", "HardSwish"},
+               {"reciprocal", "Reciprocal"},
+               {"leaky_relu", "LeakyRelu"},
+               {"elu", "Elu"}};
+  for (const auto& f : kSame) {
+    const size_t n = strlen(f.tt);
+    const char* rest = op() + n;
+    if (strncmp(op(), f.tt, n) != 0 || (*rest && strcmp(rest, "_") && strcmp(rest, "_into")))
+      continue;
+    const Operand x = tensor(has("self") ? "self" : "input");
+    if (!is_float(x.dtype)) return false;
+    Attrs attrs;
+    if (is("gelu_tanh")) attrs.text("approximate", "tanh");
+    if (strcmp(f.tt, "leaky_relu") == 0) attrs.real("alpha", real("negative_slope"));
+    if (strcmp(f.tt, "elu") == 0) attrs.real("alpha", real("alpha"));
+    give(node(f.onnx, {x}, x.dtype, attrs));
+    return true;
+  }
+  return false;
+}
+
+bool OnnxExporter::emit_elementwise() {
+  const char* text = c_expression_of(op());
+  if (!text) return false;
+  if (emit_direct()) return true;
+  Dtype d = out_value().dtype;
+  if (!is_float(d)) {
+    bool some = false;
+    for (int64_t i = 0; i < at().args.size(); i++) {
+      const IrArg& a = at().args[i];
+      const bool is_dst = strcmp(at().op->schema->args[i].name, "dst") == 0;
+      if (a.kind == Value::kScalar && !some && a.scalar.is_float()) d = Dtype::kF32;
+      if (a.kind != Value::kTensor || is_dst) continue;
+      const Dtype own = g_.values[a.values[0]].dtype;
+      d = some ? promote(d, own) : own;
+      some = true;
+    }
+    for (const IrArg& a : at().args)
+      if (a.kind == Value::kScalar && a.scalar.is_float() && !is_float(d)) d = Dtype::kF32;
+    const bool bits = strncmp(op(), "bitwise", 7) == 0;
+    if (d == Dtype::kBool && !bits) d = Dtype::kI32;
+  }
+  if (is_complex(d)) refuse("complex numbers");
+  const Term t = Expression(*this, text, d).run();
+  Operand x = t.is_number ? number(t.number, d) : t.tensor;
+  if (t.is_number) x = node("Expand", {x, constant(out_value().sizes)}, x.dtype);
+  give(x);
+  return true;
+}
+
+// ---- products ----
+
+bool OnnxExporter::emit_product() {
+  if (is("linear_rows")) {
+    const int64_t order[] = {1, 0};
+    const Operand w = node("Transpose", {tensor("weight")}, value("weight").dtype,
+                           Attrs().ints("perm", Ints(order)));
+    Operand y = node("MatMul", {tensor("input"), w}, w.dtype);
+    if (has("bias")) y = node("Add", {y, tensor("bias")}, w.dtype);
+    give(y);
+    return true;
+  }
+  if (is("mm") || is("bmm") || is("matmul_stack") || is("mv") || is("dot")) {
+    const char* second = has("other")  ? "other"
+                         : has("mat2") ? "mat2"
+                         : has("vec")  ? "vec"
+                                       : "tensor";
+    if (!has(second) || !has("self")) return false;
+    give(node("MatMul", {tensor("self"), tensor(second)}, value("self").dtype));
+    return true;
+  }
+  if (is("addmm") || is("baddbmm")) {
+    const bool batches = is("baddbmm");
+    const char* one = batches ? "batch1" : "mat1";
+    const char* two = batches ? "batch2" : "mat2";
+    const Dtype d = value(one).dtype;
+    Operand y = node("MatMul", {tensor(one), tensor(two)}, d);
+    if (real("alpha") != 1) y = node("Mul", {y, number(real("alpha"), d)}, d);
+    if (real("beta") != 0) {
+      Operand x = tensor("self");
+      if (real("beta") != 1) x = node("Mul", {x, number(real("beta"), d)}, d);
+      y = node("Add", {y, x}, d);
+    }
+    give(y);
+    return true;
+  }
+  return false;
+}
+
+// ---- images ----
+
+int64_t item(Ints list, int64_t i, int64_t missing) {
+  if (list.n == 0) return missing;
+  return list[list.n == 1 ? 0 : i];
+}
+// One value for each spatial dimension.
+Shape per_dim(Ints list, int64_t n, int64_t missing) {
+  Shape out;
+  for (int64_t i = 0; i < n; i++) out.push_back(item(list, i, missing));
+  return out;
+}
+Shape twice(const Shape& s) {
+  Shape out(s.span());
+  out.append(s.span());
+  return out;
+}
+
+bool OnnxExporter::emit_conv() {
+  if (!is("convolution")) return false;
+  const int64_t n = value("weight").ndim() - 2;
+  Attrs a;
+  Shape kernel;
+  for (int64_t i = 0; i < n; i++) kernel.push_back(value("weight").sizes[2 + i]);
+  a.ints("kernel_shape", kernel);
+  a.ints("strides", per_dim(arg("stride").ints, n, 1));
+  a.ints("pads", twice(per_dim(arg("padding").ints, n, 0)));
+  a.ints("dilations", per_dim(arg("dilation").ints, n, 1));
+  a.integer("group", integer("groups"));
+  const bool transposed = integer("transposed") != 0;
+  if (transposed) a.ints("output_padding", per_dim(arg("output_padding").ints, n, 0));
+  give(node(transposed ? "ConvTranspose" : "Conv",
+            {tensor("input"), tensor("weight"), tensor("bias")}, value("input").dtype, a));
+  return true;
+}
+
+bool OnnxExporter::emit_pool() {
+  const bool max = is("max_pool2d") || is("max_pool2d_with_indices");
+  if (max || is("avg_pool2d")) {
+    if (max && at().outs.size() > 1 && at().outs[1] >= 0) {
+      bool used = false;
+      for (const IrNode& n : g_.nodes)
+        for_each_value(n, [&](int32_t v) { used |= v == at().outs[1]; });
+      for (const int32_t v : g_.outputs) used |= v == at().outs[1];
+      if (used) refuse("positions of the maxima");
+    }
+    const Operand x = tensor("self");
+    const bool lone = value("self").ndim() == 3;
+    Attrs a;
+    const Shape kernel = per_dim(arg("kernel_size").ints, 2, 1);
+    a.ints("kernel_shape", kernel);
+    Shape strides;
+    for (int64_t i = 0; i < 2; i++) strides.push_back(item(arg("stride").ints, i, kernel[i]));
+    a.ints("strides", strides);
+    a.ints("pads", twice(per_dim(arg("padding").ints, 2, 0)));
+    a.integer("ceil_mode", integer("ceil_mode"));
+    if (max) a.ints("dilations", per_dim(arg("dilation").ints, 2, 1));
+    else a.integer("count_include_pad", integer("count_include_pad"));
+    if (!max && has("divisor_override")) refuse("divisor_override");
+    Shape sizes(value("self").sizes.span());
+    if (lone) sizes.insert(0, 1);
+    Operand y = node(max ? "MaxPool" : "AveragePool", {lone ? reshape(x, sizes) : x}, x.dtype, a);
+    if (lone) y = reshape(y, out_value().sizes);
+    give(y);
+    return true;
+  }
+  if (is("adaptive_avg_pool2d")) {
+    const IrValue &x = value("self"), &y = out_value();
+    Shape kernel;
+    for (int64_t i = 2; i >= 1; i--) {
+      const int64_t in = x.sizes[x.ndim() - i], out = y.sizes[y.ndim() - i];
+      if (out == 0 || in % out) refuse("sizes that the output size does not divide");
+      kernel.push_back(in / out);
+    }
+    if (x.ndim() != 4) refuse("an image without a batch");
+    Attrs a;
+    a.ints("kernel_shape", kernel).ints("strides", kernel);
+    give(node("AveragePool", {tensor("self")}, x.dtype, a));
+    return true;
+  }
+  return false;
+}
+
+// ---- rows ----
+
+bool OnnxExporter::emit_rows() {
+  const bool log = is("log_softmax") || is("native_log_softmax");
+  if (log || is("softmax") || is("native_softmax")) {
+    const Dtype d = out_value().dtype;
+    if (out_value().ndim() == 0) refuse("a number");
+    give(node(log ? "LogSoftmax" : "Softmax", {cast(tensor("self"), d)}, d,
+              Attrs().integer("axis", integer("dim"))));
+    return true;
+  }
+  if (is("native_layer_norm")) {
+    const Dtype d = value("input").dtype;
+    const Ints shape = arg("normalized_shape").ints;
+    Operand scale = tensor("weight");
+    if (scale.id < 0) scale = node("Expand", {number(1, d), constant(shape)}, d);
+    give(node("LayerNormalization", {tensor("input"), scale, tensor("bias")}, d,
+              Attrs().integer("axis", -shape.n).real("epsilon", real("eps"))));
+    return true;
+  }
+  if (is("native_batch_norm")) {
+    if (integer("training")) refuse("training: export the model in eval mode");
+    const Dtype d = value("input").dtype;
+    const Ints channels(&value("input").sizes[1], 1);
+    Operand scale = tensor("weight"), bias = tensor("bias");
+    if (scale.id < 0) scale = node("Expand", {number(1, d), constant(channels)}, d);
+    if (bias.id < 0) bias = node("Expand", {number(0, d), constant(channels)}, d);
+    give(node("BatchNormalization",
+              {tensor("input"), scale, bias, cast(tensor("running_mean"), d),
+               cast(tensor("running_var"), d)},
+              d, Attrs().real("epsilon", real("eps"))));
+    return true;
+  }
+  if (is("cumsum")) {
+    const Dtype d = out_value().dtype;
+    const int64_t dim = integer("dim");
+    if (value("self").ndim() == 0) refuse("a number");
+    give(node("CumSum", {cast(tensor("self"), d), constant(Ints(&dim, 1), 0)}, d));
+    return true;
+  }
+  return false;
+}
+
+bool OnnxExporter::emit_attention() {
+  if (!is("native_attention")) return false;
+  if (real("dropout_p") != 0) refuse("dropout: export the model in eval mode");
+  const IrValue &q = value("query"), &k = value("key");
+  const Dtype d = q.dtype;
+  if (q.sizes[1] != k.sizes[1]) refuse("groups of heads");
+  const int64_t order[] = {0, 1, 3, 2};
+  const Operand keys = node("Transpose", {tensor("key")}, d, Attrs().ints("perm", Ints(order)));
+  Operand scores = node("MatMul", {tensor("query"), keys}, d);
+  scores = node("Mul", {scores, number(real("scale"), d)}, d);
+  if (has("mask")) {
+    Operand mask = tensor("mask");
+    if (mask.dtype == Dtype::kBool)
+      mask = node("Where", {mask, number(0, d), number(-__builtin_inf(), d)}, d);
+    scores = node("Add", {scores, cast(mask, d)}, d);
+  }
+  if (integer("causal")) {
+    const int64_t m = q.sizes[2], l = k.sizes[2], sizes[] = {m, l};
+    Bytes table;
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < l; j++) table.push_back(j <= i);
+    const Operand seen = initializer(Dtype::kBool, Ints(sizes), table.data(), table.size());
+    scores = node("Where", {seen, scores, number(-__builtin_inf(), d)}, d);
+  }
+  const Operand weights = node("Softmax", {scores}, d, Attrs().integer("axis", -1));
+  give(node("MatMul", {weights, tensor("value")}, d));
+  return true;
+}
+
+// ---- reductions ----
+
+bool OnnxExporter::emit_reduce() {
+  static constexpr struct {
+    const char *tt, *onnx;
+  } kSame[] = {{"sum", "ReduceSum"},
+               {"sum_dim", "ReduceSum"},
+               {"mean", "ReduceMean"},
+               {"mean_dim", "ReduceMean"},
+               {"amax", "ReduceMax"},
+               {"amin", "ReduceMin"},
+               {"max", "ReduceMax"},
+               {"min", "ReduceMin"},
+               {"prod", "ReduceProd"},
+               {"prod_dim", "ReduceProd"},
+               {"logsumexp", "ReduceLogSumExp"},
+               {"any", "ReduceMax"},
+               {"any_dim", "ReduceMax"},
+               {"all", "ReduceMin"},
+               {"all_dim", "ReduceMin"}};
+  const char* type = nullptr;
+  for (const auto& f : kSame)
+    if (is(f.tt)) type = f.onnx;
+  const bool position = is("argmax") || is("argmin");
+  if (!type && !position) return false;
+  Dtype d = out_value().dtype;
+  Operand x = tensor("self");
+  if (position) {
+    Attrs a;
+    const bool whole = !has("dim");
+    const int64_t all = value("self").numel();
+    if (whole) x = reshape(x, Ints(&all, 1));
+    a.integer("axis", whole ? 0 : integer("dim"));
+    a.integer("keepdims", 0);
+    Operand y = node(is("argmax") ? "ArgMax" : "ArgMin", {x}, Dtype::kI64, a);
+    give(reshape(y, out_value().sizes));
+    return true;
+  }
+  if (d == Dtype::kBool) {
+    x = cast(cast(x, Dtype::kBool), Dtype::kI32);
+    d = Dtype::kI32;
+  }
+  x = cast(x, d);
+  Shape axes;
+  if (find_arg("dim") && arg("dim").kind == Value::kInts) axes = Shape(arg("dim").ints.span());
+  else if (find_arg("dim") && arg("dim").kind == Value::kInt) axes.push_back(integer("dim"));
+  if (value("self").ndim() == 0) axes.clear();
+  const Operand dims = axes.empty() ? Operand() : constant(axes);
+  const bool keeps = find_arg("keepdim") && integer("keepdim");
+  give(node(type, {x, dims}, d, Attrs().integer("keepdims", keeps)));
+  return true;
+}
+
+// ---- arrangement ----
+
+bool OnnxExporter::emit_arrange() {
+  const Dtype d = at().outs.empty() || at().outs[0] < 0 ? Dtype::kNone : out_value().dtype;
+  if (is("cat")) {
+    SmallVec<Operand, 8> parts;
+    for (const int32_t v : arg("tensors").values)
+      if (g_.values[v].ndim() == out_value().ndim()) parts.push_back(cast(of_value(v), d));
+    Operand y = parts[0];
+    for (int64_t i = 1; i < parts.size(); i++)
+      y = node("Concat", {y, parts[i]}, d, Attrs().integer("axis", integer("dim")));
+    give(y);
+    return true;
+  }
+  if (is("embedding") || is("index_select")) {
+    const bool table = is("embedding");
+    const int64_t axis = table ? 0 : integer("dim");
+    if (!table && value("self").ndim() == 0) refuse("a number");
+    const char* positions = table ? "indices" : "index";
+    Operand index = tensor(positions);
+    const int64_t one = 1;
+    if (!table && value(positions).ndim() == 0) index = reshape(index, Ints(&one, 1));
+    give(node("Gather", {tensor(table ? "weight" : "self"), index}, d,
+              Attrs().integer("axis", axis)));
+    return true;
+  }
+  if (is("gather")) {
+    if (value("self").ndim() == 0) refuse("a number");
+    const IrValue &x = value("self"), &index = value("index");
+    const int64_t dim = integer("dim") < 0 ? integer("dim") + x.ndim() : integer("dim");
+    for (int64_t i = 0; i < x.ndim(); i++)
+      if (i != dim && x.sizes[i] != index.sizes[i]) refuse("an index that is smaller than self");
+    give(
+        node("GatherElements", {tensor("self"), tensor("index")}, d, Attrs().integer("axis", dim)));
+    return true;
+  }
+  if (is("tril") || is("triu")) {
+    const int64_t k = integer("diagonal");
+    give(node("Trilu", {tensor("self"), constant(Ints(&k, 1), 0)}, d,
+              Attrs().integer("upper", is("triu"))));
+    return true;
+  }
+  if (is("flip")) {
+    SmallVec<int64_t, 8> starts, ends, steps;
+    for (int64_t i = 0; i < arg("dims").ints.size(); i++) {
+      starts.push_back(-1);
+      ends.push_back(INT64_MIN);
+      steps.push_back(-1);
+    }
+    if (starts.empty()) {
+      give(node("Identity", {tensor("self")}, d));
+      return true;
+    }
+    give(node("Slice",
+              {tensor("self"), constant(starts), constant(ends), constant(arg("dims").ints),
+               constant(steps)},
+              d));
+    return true;
+  }
+  if (is("constant_pad_nd")) {
+    const int64_t n = value("self").ndim();
+    const Ints pad = arg("pad").ints;
+    Shape pads;
+    pads.resize(2 * n);
+    for (int64_t i = 0; i < pad.n / 2; i++) {
+      pads[n - 1 - i] = pad[2 * i];
+      pads[2 * n - 1 - i] = pad[2 * i + 1];
+    }
+    give(node("Pad", {tensor("self"), constant(pads), number(real("value"), d)}, d));
+    return true;
+  }
+  if (is("topk")) {
+    const int64_t k = integer("k");
+    Operand outs[2] = {new_tensor(), new_tensor()};
+    outs[0].dtype = d;
+    outs[1].dtype = Dtype::kI64;
+    if (value("self").ndim() == 0) refuse("a number");
+    node_to("TopK", {tensor("self"), constant(Ints(&k, 1))}, Span<const Operand>(outs, 2),
+            Attrs()
+                .integer("axis", integer("dim"))
+                .integer("largest", integer("largest"))
+                .integer("sorted", 1));
+    give(outs[0], 0);
+    give(outs[1], 1);
+    return true;
+  }
+  return false;
+}
+
+bool OnnxExporter::emit_copy() {
+  for (const char* name : {"clone", "contiguous", "to_dtype", "positive", "conj_physical"})
+    if (is(name)) {
+      const Operand x = tensor("self");
+      give(x.dtype == out_value().dtype ? node("Identity", {x}, x.dtype) : x);
+      return true;
+    }
+  const bool written = !at().outs.empty() && at().outs[0] >= 0;
+  if (!written) return false;
+  const auto filled = [&](double v) {
+    give(node("Expand", {number(v, out_value().dtype), constant(out_value().sizes)},
+              out_value().dtype));
+    return true;
+  };
+  if (is("copy_")) {
+    give(node("Expand", {cast(tensor("src"), out_value().dtype), constant(out_value().sizes)},
+              out_value().dtype));
+    return true;
+  }
+  if (is("zeros") || is("zeros_like") || is("zero_")) return filled(0);
+  if (is("ones") || is("ones_like")) return filled(1);
+  if (is("full") || is("full_like")) return filled(real("fill_value"));
+  if (is("fill_") || is("fill")) return filled(real("value"));
+  if (is("arange")) {
+    const IrValue& y = out_value();
+    Bytes table;
+    for (int64_t i = 0; i < y.numel(); i++) {
+      char one[16];
+      const double v = real("start") + double(i) * real("step");
+      store_scalar(one, y.dtype, is_float(y.dtype) ? Scalar(v) : Scalar(int64_t(v)));
+      table.append({one, item_size(y.dtype)});
+    }
+    of_[at().outs[0]] = initializer(y.dtype, y.sizes, table.data(), table.size());
+    return true;
+  }
+  return false;
+}
+
+void OnnxExporter::emit_node() {
+  for (const int32_t v : at().outs)
+    if (v >= 0 && g_.storages[g_.values[v].storage].role == IrRole::kState) refuse("writes state");
+  for (int64_t i = 0; i < at().outs.size(); i++)
+    if (at().outs[i] >= 0 && !onnx_type(out_value(i).dtype)) refuse("ONNX has no such dtype");
+  if (emit_views() || emit_elementwise() || emit_product() || emit_conv() || emit_pool() ||
+      emit_rows() || emit_attention() || emit_reduce() || emit_arrange() || emit_copy())
+    return;
+  refuse("has no translation to ONNX");
+}
+
+// ---- the model ----
+
+void OnnxExporter::value_info(Proto& to, int field, const char* prefix, int64_t i,
+                              const IrValue& v) {
+  Proto shape, type, tensor, info;
+  if (!onnx_type(v.dtype)) fail(TT_NOT_IMPLEMENTED, "ONNX models have no {}", fmt(v.dtype));
+  for (const int64_t size : v.sizes) {
+    Proto dim;
+    dim.integer(1, size);
+    shape.message(1, dim);
+  }
+  tensor.integer(1, onnx_type(v.dtype));
+  tensor.message(2, shape);
+  type.message(1, tensor);
+  Text name(prefix);
+  name.add(i);
+  info.text(1, name.c_str());
+  info.message(2, type);
+  to.message(field, info);
+}
+
+void OnnxExporter::write(Bytes& out) {
+  of_.resize(g_.values.size());
+  Proto graph, ends;
+  for (int64_t i = 0; i < g_.inputs.size(); i++) {
+    const IrValue& v = g_.values[g_.inputs[i]];
+    Operand t = new_tensor();
+    t.dtype = v.dtype;
+    Proto n;
+    Text from("in"), to;
+    from.add(i);
+    add_name(to, t);
+    n.text(1, from.c_str());
+    n.text(2, to.c_str());
+    n.text(4, "Identity");
+    nodes_.message(1, n);
+    value_info(ends, 11, "in", i, v);
+    of_[g_.inputs[i]] = t;
+  }
+  for (at_ = 0; at_ < g_.nodes.size(); at_++) emit_node();
+  at_ = int32_t(g_.nodes.size()) - 1;
+  for (int64_t i = 0; i < g_.outputs.size(); i++) {
+    const Operand t = of_value(g_.outputs[i]);
+    Proto n;
+    Text from, to("out");
+    add_name(from, t);
+    to.add(i);
+    n.text(1, from.c_str());
+    n.text(2, to.c_str());
+    n.text(4, "Identity");
+    nodes_.message(1, n);
+    value_info(ends, 12, "out", i, g_.values[g_.outputs[i]]);
+  }
+  graph.append(nodes_);
+  graph.text(2, "tt");
+  graph.append(initializers_);
+  graph.append(ends);
+  Proto opset, model;
+  opset.text(1, "");
+  opset.integer(2, kOpset);
+  model.integer(1, kIrVersion);
+  model.text(2, "tt");
+  model.message(8, opset);
+  model.message(7, graph);
+  out = model.all();
+}
+
+}  // namespace
+
+void export_onnx(const Graph& g, Bytes& out) { OnnxExporter(g).write(out); }
+
+}  // namespace TT_NS

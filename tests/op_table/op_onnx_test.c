@@ -1,0 +1,227 @@
+/* Every operator that ONNX can express, exported. The messages are well-formed: fields nest, names
+   are made once and before they are used. TT_ONNX_DIR=folder keeps the models with inputs and
+   results, which tests/op_table/check_onnx.py gives to onnx and onnxruntime. */
+#include "op_table.h"
+
+#include <unistd.h>
+
+enum { kMaxTensors = kMaxArgs + kMaxItems, kPerRow = 3, kMaxNames = 4096 };
+
+static char folder[200] = "/dev/shm";
+static int keeps, n_cases, n_of_row, n_rows, of_row;
+
+/* ---- the wire format ---- */
+
+typedef struct Bytes {
+  const unsigned char *at, *end;
+} Bytes;
+static uint64_t varint(Bytes* b) {
+  uint64_t v = 0;
+  int shift = 0;
+  do {
+    assert_true(b->at < b->end && shift < 64);
+    v |= (uint64_t)(*b->at & 127) << shift;
+    shift += 7;
+  } while (*b->at++ & 128);
+  return v;
+}
+/* The next field; *inner: its bytes, if it has some. */
+static int field(Bytes* b, Bytes* inner, uint64_t* number) {
+  const uint64_t key = varint(b);
+  *inner = (Bytes){b->at, b->at};
+  *number = 0;
+  switch (key & 7) {
+    case 0: *number = varint(b); break;
+    case 2: {
+      const uint64_t n = varint(b);
+      assert_true(n <= (uint64_t)(b->end - b->at));
+      *inner = (Bytes){b->at, b->at + n};
+      b->at += n;
+      break;
+    }
+    case 5:
+      assert_true(b->end - b->at >= 4);
+      b->at += 4;
+      break;
+    default: fail_msg("wire type %d", (int)(key & 7));
+  }
+  return (int)(key >> 3);
+}
+
+typedef struct Names {
+  Bytes list[kMaxNames];
+  int n;
+} Names;
+static Names known;
+static int is_known(Bytes name) {
+  int i;
+  for (i = 0; i < known.n; i++)
+    if (known.list[i].end - known.list[i].at == name.end - name.at &&
+        memcmp(known.list[i].at, name.at, (size_t)(name.end - name.at)) == 0)
+      return 1;
+  return 0;
+}
+static void add_name(Bytes name) {
+  assert_false(is_known(name));
+  assert_true(known.n < kMaxNames);
+  known.list[known.n++] = name;
+}
+/* Adds the names in field `wanted` of each message in field `kind` of the graph. */
+static void add_names(Bytes graph, int kind, int wanted) {
+  Bytes part, name;
+  uint64_t number;
+  while (graph.at < graph.end) {
+    if (field(&graph, &part, &number) != kind) continue;
+    while (part.at < part.end)
+      if (field(&part, &name, &number) == wanted) add_name(name);
+  }
+}
+static void check_node(Bytes node) {
+  Bytes part, all = node;
+  uint64_t number;
+  int types = 0;
+  while (node.at < node.end) {
+    const int f = field(&node, &part, &number);
+    if (f == 1 && part.at < part.end) assert_true(is_known(part));
+    types += f == 4;
+  }
+  assert_int_equal(types, 1);
+  while (all.at < all.end)
+    if (field(&all, &part, &number) == 2) add_name(part);
+}
+static void check_model(const char* path) {
+  static unsigned char data[1 << 22];
+  FILE* f = fopen(path, "rb");
+  Bytes model, part, graph = {NULL, NULL}, nodes, ends;
+  uint64_t number;
+  assert_non_null(f);
+  model.at = data;
+  model.end = data + fread(data, 1, sizeof data, f);
+  fclose(f);
+  while (model.at < model.end)
+    if (field(&model, &part, &number) == 7) graph = part;
+  assert_non_null(graph.at);
+  known.n = 0;
+  add_names(graph, 11, 1); /* inputs */
+  add_names(graph, 5, 8);  /* initializers */
+  for (nodes = graph; nodes.at < nodes.end;)
+    if (field(&nodes, &part, &number) == 1) check_node(part);
+  for (ends = graph; ends.at < ends.end;) /* outputs */
+    if (field(&ends, &part, &number) == 12) {
+      Bytes name;
+      assert_int_equal(field(&part, &name, &number), 1);
+      assert_true(is_known(name));
+    }
+}
+
+/* ---- cases ---- */
+
+static int make_inputs(Sample* s, const tt_tensor** inputs) {
+  tt_tensor** places[kMaxTensors];
+  int i, n = tensor_places(s, places);
+  for (i = 0; i < n; i++) {
+    if (tt_tensor_dtype(*places[i]) == TT_F64) {
+      const tt_to_opts opts = {.set = TT_TO_DTYPE, .dtype = TT_F32};
+      OK(tt_to(c, *places[i], &opts, places[i]));
+    }
+    OK(tt_contiguous(c, *places[i], places[i]));
+    OK(tt_clone(c, *places[i], NULL, places[i]));
+    inputs[i] = *places[i];
+  }
+  return n;
+}
+/* The tensors as a file of safetensors beside the model. */
+static void keep(const tt_tensor** in, int n_in, tt_tensor** out, int64_t n_out) {
+  char path[300], text[kMaxTensors + kMaxOuts][16];
+  const char* names[kMaxTensors + kMaxOuts];
+  tt_tensor* list[kMaxTensors + kMaxOuts];
+  int i, n = 0;
+  for (i = 0; i < n_in; i++, n++) {
+    snprintf(text[n], 16, "in%d", i);
+    OK(tt_clone(c, in[i], NULL, &list[n]));
+  }
+  for (i = 0; i < n_out; i++, n++) {
+    snprintf(text[n], 16, "out%d", i);
+    OK(tt_contiguous(c, out[i], &list[n]));
+  }
+  for (i = 0; i < n; i++) names[i] = text[i];
+  snprintf(path, sizeof path, "%s/%04d.safetensors", folder, n_cases);
+  OK(tt_safetensors_save(c, path, names, list, n, NULL));
+}
+
+static void export_sample(const Sample* s, void* user) {
+  Sample t = *s;
+  const tt_tensor* inputs[kMaxTensors];
+  tt_tensor* before[kMaxTensors];
+  tt_tensor* outs[kMaxOuts] = {NULL};
+  const tt_op* op;
+  tt_graph* g = NULL;
+  int64_t n_outs = 0;
+  int i, n, wants = 0;
+  char path[300];
+  (void)user;
+  if (s->big || n_of_row == kPerRow) return;
+  n = make_inputs(&t, inputs);
+  for (i = 0; i < n; i++) OK(tt_clone(c, inputs[i], NULL, &before[i]));
+  OK(tt_op_find(c, t.row->name, &op));
+  point_to_items(&t, t.args);
+  OK(tt_capture_begin(c, inputs, n, NULL));
+  if (tt_op_call(c, op, t.args, t.row->n_args, outs, kMaxOuts, &n_outs)) {
+    OK(tt_capture_drop(c));
+    return;
+  }
+  for (i = 0; i < n_outs; i++) wants += outs[i] != NULL;
+  if (wants != n_outs || tt_capture_end(c, (const tt_tensor* const*)outs, n_outs, &g)) {
+    OK(tt_capture_drop(c));
+    return;
+  }
+  snprintf(path, sizeof path, "%s/%04d_%s.onnx", folder, n_cases, t.row->name);
+  if (tt_graph_export_onnx(c, g, path)) {
+    assert_int_equal(tt_ctx_error(c)->code, TT_NOT_IMPLEMENTED);
+    if (keeps && !n_of_row) fprintf(stderr, "%s: %s\n", t.row->name, tt_ctx_error(c)->message);
+    tt_graph_release(g);
+    return;
+  }
+  tt_graph_release(g);
+  check_model(path);
+  if (keeps) keep((const tt_tensor**)before, n, outs, n_outs);
+  else assert_int_equal(unlink(path), 0);
+  of_row = 1;
+  n_of_row++;
+  n_cases++;
+}
+
+static void export_row(void** state) {
+  const Row* r = *state;
+  n_of_row = of_row = 0;
+  each_sample(r, export_sample, NULL);
+  n_rows += of_row;
+}
+static void count(void** state) {
+  (void)state;
+  print_message("%d operators, %d cases\n", n_rows, n_cases);
+  assert_true(n_rows >= 250);
+}
+
+int main(int argc, char** argv) {
+  struct CMUnitTest* tests = calloc((size_t)kNumRows + 1, sizeof *tests);
+  int i, n = 0, failed;
+  if (access(folder, W_OK)) strcpy(folder, "/tmp");
+  if (getenv("TT_ONNX_DIR")) {
+    keeps = 1;
+    snprintf(folder, sizeof folder, "%s", getenv("TT_ONNX_DIR"));
+  }
+  for (i = 0; i < kNumRows; i++) {
+    const Row* r = &kRows[i];
+    if (r->n_outs == 0 || (argc > 1 && strcmp(argv[1], r->name))) continue;
+    tests[n].name = r->name;
+    tests[n].test_func = export_row;
+    tests[n].setup_func = open_scoped;
+    tests[n].teardown_func = close_ctx;
+    tests[n++].initial_state = (void*)r;
+  }
+  if (argc < 2) tests[n++] = (struct CMUnitTest){.name = "count", .test_func = count};
+  failed = _cmocka_run_group_tests("op_onnx", tests, (size_t)n, NULL, NULL);
+  free(tests);
+  return failed;
+}

@@ -1,0 +1,83 @@
+"""tt.onnx.export: models that onnx and onnxruntime take, where they are installed."""
+import pytest
+import tt
+from tt import nn
+from tt.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.norm = nn.Embedding(11, 8), nn.LayerNorm(8)
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 11)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        b, n, d = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(b, n, 3, 2, d // 2).permute(2, 0, 3, 1, 4).unbind(0)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(x + F.gelu(y.transpose(1, 2).reshape(b, n, d)))
+
+
+def cnn():
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.5),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+        nn.LogSoftmax(-1),
+    )
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2), nn.Softmax(-1))
+
+
+CASES = {
+    "mlp": (mlp, lambda: tt.randn(3, 4)),
+    "cnn": (cnn, lambda: tt.randn(2, 1, 8, 8)),
+    "attention": (Attention, lambda: tt.randint(0, 11, (2, 5))),
+}
+
+
+def exported(name, path):
+    tt.manual_seed(0)
+    make, inputs = CASES[name]
+    m, x = make(), inputs()
+    m.train()
+    tt.onnx.export(m, (x,), path)
+    assert m.training
+    return m.eval(), x
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_writes_a_model(name, tmp_path):
+    exported(name, tmp_path / "m.onnx")
+    data = (tmp_path / "m.onnx").read_bytes()
+    assert b"in0" in data and b"out0" in data and b"MatMul" in data
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_runs_in_onnxruntime(name, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    numpy = pytest.importorskip("numpy")
+    path = str(tmp_path / "m.onnx")
+    m, x = exported(name, path)
+    onnx.checker.check_model(path, full_check=True)
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    [got] = session.run(None, {"in0": x.numpy()})
+    assert numpy.allclose(got, m(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_refuses(tmp_path):
+    path = tmp_path / "m.onnx"
+    for options, error in (({"opset_version": 21}, ValueError), ({"input_names": []}, TypeError)):
+        with pytest.raises(error, match="onnx.export"):
+            tt.onnx.export(mlp(), tt.randn(3, 4), path, **options)
+    with pytest.raises(NotImplementedError, match="has no translation"):
+        tt.onnx.export(lambda x: x.cumprod(0), tt.randn(3, 4), path)
+    assert not path.exists() and not tt.onnx.is_in_onnx_export()
