@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# run.sh [OUT]: what a session with a GPU does, in about ten minutes: conformance, sanitizers and
+# the table of ratios to PyTorch. `./dev gpu pack` stages it with everything that it needs in .gpu.
+# Each step has a time limit and a log in OUT; a step that cannot run says why, and the next one
+# follows. The result is OUT/report.md. TT_GPU_PROBE=no: lib/libtt_cuda.so is the emulation, which
+# has no ceilings (./dev gpu rehearse).
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+out=${1:-${OUT:-$here/out}}
+mkdir -p "$out"
+export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export TT_TEST_DEVICE=cuda TT_TEST_ROOT=$here
+: >"$out/steps.txt"
+
+note() {  # STEP WORDS
+  printf '%s\t%s\n' "$1" "$2" | tee -a "$out/steps.txt"
+}
+step() {  # NAME SECONDS COMMAND…
+  local name=$1 limit=$2 start=$SECONDS status
+  shift 2
+  timeout "$limit" "$@" >"$out/$name.log" 2>&1
+  status=$?
+  case $status in
+    0) note "$name" "passed in $((SECONDS - start)) s" ;;
+    3) note "$name" "not run: $(tail -n 1 "$out/$name.log")" ;;
+    124) note "$name" "stopped after $limit s" ;;
+    *) note "$name" "FAILED ($status): $(tail -n 1 "$out/$name.log")" ;;
+  esac
+  return "$status"
+}
+lines() {  # NAME SECONDS COMMAND…: a step whose output is measurements
+  step "$@" && grep '^{' "$out/$1.log" >"$out/$1.json"
+}
+equal_training() {  # two trainings give the same bits
+  local run
+  for run in 1 2; do
+    "$here/bin/train_digits" --device "$TT_TEST_DEVICE" --data "$here/data/digits.csv" \
+      --svg "$out/loss.svg" --epochs 2 --logits "$out/logits$run.bin" || return
+  done
+  cmp "$out/logits1.bin" "$out/logits2.bin"
+}
+sanitizer() {  # TOOL OPERATOR…
+  local tool=$1 operator
+  shift
+  command -v compute-sanitizer >/dev/null || {
+    echo "compute-sanitizer is not installed"
+    return 3
+  }
+  for operator in "$@"; do
+    compute-sanitizer --tool "$tool" --error-exitcode 1 "$here/bin/op_table_test" "$operator" ||
+      return
+  done
+}
+peer() {
+  python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || {
+    echo "PyTorch with CUDA is not installed"
+    return 3
+  }
+  python3 "$here/torch_bench.py"
+}
+export -f equal_training sanitizer peer
+export here out
+
+operators=(add sum softmax cumsum layer_norm cross_entropy sort matmul index_put conv2d)
+if [ "${TT_GPU_PROBE:-yes}" = yes ] && ! lines probe 60 "$here/bin/probe"; then
+  note all "nothing else can run without a device"
+else
+  step op_table 120 "$here/bin/op_table_test"
+  step optim 60 "$here/bin/optim_test"
+  step training 120 bash -c equal_training
+  for tool in memcheck racecheck synccheck; do
+    step "$tool" 60 bash -c "sanitizer $tool ${operators[*]}"
+  done
+  lines bench 120 "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
+  lines torch 120 bash -c peer
+fi
+python3 "$here/report.py" "$out" >"$out/report.md"
+cat "$out/report.md"
+! grep -q FAILED "$out/steps.txt"
