@@ -1,5 +1,6 @@
 // LBFGS: the limited-memory BFGS method, of PyTorch's steps, by operators on one vector.
 #include "autograd/node.h"
+#include "base/text/format.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "ops/undo.h"
@@ -50,7 +51,7 @@ LbfgsState* copy_of(const LbfgsState* from) {
 
 // ---- the state by name ----
 
-bool part(const SolverState& s, int64_t i, StatePart* part) {
+bool part_at(const SolverState& s, int64_t i, StatePart* part) {
   const auto& state = static_cast<const LbfgsState&>(s);
   if (i < kNumNumbers) {
     *part = {kNumberNames[i], -1, nullptr, state.number[i]};
@@ -75,6 +76,49 @@ bool part(const SolverState& s, int64_t i, StatePart* part) {
   if (i >= state.steps.size()) return false;
   *part = {"old_stps", i, &state.steps[i], 0};
   return true;
+}
+
+constexpr int64_t kPartName = 48;  // maximum bytes of the name of a part, "d" or "old_dirs.3"
+
+void visit(const SolverState& s, bool (*see)(void* with, const char* name, const StatePart& part),
+           void* with) {
+  StatePart part;
+  char name[kPartName];
+  for (int64_t i = 0; part_at(s, i, &part); i++) {
+    if (part.tensor && !*part.tensor) continue;
+    const FmtArg args[] = {part.name, part.index};
+    format_to(name, kPartName, part.index < 0 ? "{}" : "{}.{}", {args, part.index < 0 ? 1 : 2});
+    if (see(with, name, part)) return;
+  }
+}
+
+TensorRef state(const SolverState& s, const char* name) {
+  struct Search {
+    const char* name;
+    TensorRef found;
+  } search = {name, {}};
+  const auto see = [](void* with, const char* of, const StatePart& part) {
+    auto& wanted = *static_cast<Search*>(with);
+    if (strcmp(of, wanted.name) != 0) return false;
+    wanted.found = part.tensor ? *part.tensor : new_scalar(Scalar(part.number), Dtype::kF64);
+    return true;
+  };
+  visit(s, see, &search);
+  return std::move(search.found);
+}
+
+void check_group(const Optimizer& o, TensorSpan params) {
+  if (!o.groups.empty())
+    fail_arg(TT_INVALID_ARG, "params",
+             "{} has one group of parameters: it takes all of them as one vector", o.cls->name);
+  for (int64_t i = 0; i < params.n; i++)
+    if (is_complex(params[i]->dtype))
+      fail_arg(TT_DTYPE, "params", "params[{}] is {}: {} takes no complex parameters", i,
+               fmt(params[i]->dtype), o.cls->name);
+}
+
+[[noreturn]] void fail_step() {
+  fail_arg(TT_INVALID_ARG, "opt", "LBFGS evaluates the loss in its steps: they need a closure");
 }
 
 // Number, dtype and device of all parameters as one vector.
@@ -157,7 +201,11 @@ bool set_part(const Optimizer& o, LbfgsState& s, const char* name, const Tensor*
            std::move(vector), TensorRef());
   return true;
 }
-void set(Optimizer& o, const char* name, const Tensor* value) {
+void set(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
+  if (param != 0)
+    fail_arg(TT_INVALID_ARG, "param", "param is {}: {} keeps its state at parameter 0", param,
+             o.cls->name);
+  const MaskGuard quiet(bit(kKeyAutograd));
   Ref<SolverState> next = Ref<SolverState>::adopt(copy_of(state_of(o)));
   if (!set_part(o, static_cast<LbfgsState&>(*next), name, value))
     fail_arg(TT_INVALID_ARG, "name", "{} keeps no state \"{}\"", o.cls->name, name);
@@ -418,7 +466,14 @@ TensorRef step(Optimizer& o, const Evaluation& evaluate) {
   return LbfgsStep(o, evaluate).run();
 }
 
-constinit const Solver kSolver = {step, part, set};
+constinit const Solver kSolver = {
+    .step = step,
+    .check = check_group,
+    .fail_step = fail_step,
+    .visit = visit,
+    .state = state,
+    .set = set,
+};
 constinit const OptimClass kLbfgs = {
     .name = "LBFGS",
     .rule = {},

@@ -28,17 +28,6 @@ static void check_param(const Tensor& t, int64_t i) {
     fail_arg(TT_DTYPE, "params", "params[{}] is {}: must be floating or complex", i, fmt(t.dtype));
 }
 
-// All parameters of a solver are one vector of real numbers.
-static void check_whole(const Optimizer& o, TensorSpan params) {
-  if (!o.groups.empty())
-    fail_arg(TT_INVALID_ARG, "params",
-             "{} has one group of parameters: it takes all of them as one vector", o.cls->name);
-  for (int64_t i = 0; i < params.n; i++)
-    if (is_complex(params[i]->dtype))
-      fail_arg(TT_DTYPE, "params", "params[{}] is {}: {} takes no complex parameters", i,
-               fmt(params[i]->dtype), o.cls->name);
-}
-
 static void check_distinct(const Optimizer& o, TensorSpan params) {
   SmallVec<const Tensor*, 16> all;
   all.reserve(o.params.size() + params.n);
@@ -59,7 +48,7 @@ static TensorRef state_like(const Tensor& p) {
 
 void add_param_group(Optimizer& o, TensorSpan params) {
   for (int64_t i = 0; i < params.n; i++) check_param(*params[i], i);
-  if (o.cls->solver) check_whole(o, params);
+  if (o.cls->solver) o.cls->solver->check(o, params);
   check_distinct(o, params);
   SmallVec<ParamSlot, 4> fresh;
   fresh.reserve(params.n);
@@ -188,44 +177,21 @@ static int number_index(const Optimizer& o, const char* name) {
 }
 static TensorRef number_tensor(double v) { return new_scalar(Scalar(v), Dtype::kF32); }
 
-constexpr int64_t kPartName = 48;  // maximum bytes of the name of a part of a solver's state
-
-// Writes the name of a part, "d" or "old_dirs.3".
-static void part_name(const StatePart& part, char (&name)[kPartName]) {
-  const FmtArg args[] = {part.name, part.index};
-  format_to(name, kPartName, part.index < 0 ? "{}" : "{}.{}", {args, part.index < 0 ? 1 : 2});
-}
 // Calls f(name, part) for each part of a solver's state until it returns true.
 template <class F> static void each_part(const Optimizer& o, F f) {
-  StatePart part;
-  char name[kPartName];
-  for (int64_t i = 0; o.solved && o.cls->solver->part(*o.solved, i, &part); i++) {
-    if (part.tensor && !*part.tensor) continue;
-    part_name(part, name);
-    if (f(static_cast<const char*>(name), part)) return;
-  }
-}
-static TensorRef solver_state(const Optimizer& o, int64_t param, const char* name) {
-  TensorRef found;
-  if (param != 0) return found;
-  each_part(o, [&](const char* of, const StatePart& part) {
-    if (strcmp(of, name) != 0) return false;
-    found = part.tensor ? *part.tensor : new_scalar(Scalar(part.number), Dtype::kF64);
-    return true;
-  });
-  return found;
-}
-static void set_solver_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
-  if (param != 0)
-    fail_arg(TT_INVALID_ARG, "param", "param is {}: {} keeps its state at parameter 0", param,
-             o.cls->name);
-  MaskGuard quiet(bit(kKeyAutograd));
-  o.cls->solver->set(o, name, value);
+  if (!o.solved) return;
+  o.cls->solver->visit(
+      *o.solved,
+      [](void* with, const char* name, const StatePart& part) {
+        return (*static_cast<F*>(with))(name, part);
+      },
+      &f);
 }
 
 TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
   ParamSlot& s = slot_at(o, param);
-  if (o.cls->solver) return solver_state(o, param, name);
+  if (o.cls->solver)
+    return param == 0 && o.solved ? o.cls->solver->state(*o.solved, name) : TensorRef();
   if (is_step(o, name)) return s.step < 0 ? TensorRef() : number_tensor(s.step);
   const int n = number_index(o, name);
   if (n >= 0) return s.number[n] != s.number[n] ? TensorRef() : number_tensor(s.number[n]);
@@ -239,7 +205,7 @@ static void check_step(double step) {
 
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value) {
   const TensorRef held = slot_at(o, param).param;
-  if (o.cls->solver) return set_solver_state(o, param, name, value);
+  if (o.cls->solver) return o.cls->solver->set(o, param, name, value);
   const Tensor& p = *held;
   const int n = number_index(o, name);
   if (is_step(o, name) || n >= 0) {
@@ -383,7 +349,7 @@ void load_number(Optimizer& o, const char* name, double value) {
   if (i >= 0 && o.cls->solver) {
     slot_at(o, i);
     const TensorRef number = new_scalar(Scalar(value), Dtype::kF64);
-    return set_solver_state(o, i, part, number.get());
+    return o.cls->solver->set(o, i, part, number.get());
   }
   if (i >= 0 && is_step(o, part)) {
     ParamSlot& s = slot_at(o, i);

@@ -52,13 +52,19 @@ struct Evaluation {
 };
 
 // What a kind of optimizer does that takes all parameters as one vector and evaluates the loss
-// several times in a step. Its state is named as that of parameter 0.
+// several times in a step. Its state is named as that of parameter 0. All of it is behind
+// pointers, so that programs without such an optimizer do not link it.
 struct Solver {
   // Returns the first loss. If it fails, the undo log of the call restores the parameters.
   TensorRef (*step)(Optimizer& o, const Evaluation& evaluate);
-  bool (*part)(const SolverState& s, int64_t i, StatePart* part);  // false: there are i parts
+  void (*check)(const Optimizer& o, TensorSpan params);  // of a group that is added
+  void (*fail_step)();                                   // a step without evaluation
+  // Calls see(with, name, part) for each part of the state until it returns true.
+  void (*visit)(const SolverState& s,
+                bool (*see)(void* with, const char* name, const StatePart& part), void* with);
+  TensorRef (*state)(const SolverState& s, const char* name);  // empty: there is none
   // Sets a part by its name, such as "old_dirs.3"; NULL removes it, and from lists what follows.
-  void (*set)(Optimizer& o, const char* name, const Tensor* value);
+  void (*set)(Optimizer& o, int64_t param, const char* name, const Tensor* value);
 };
 
 // A kind of optimizer. `factors` sets the item's factors and flags for a parameter whose step

@@ -529,9 +529,7 @@ void impl::optim_step(Call, TensorSpan params, TensorSpan grads, TensorSpan stat
 }
 
 void optimizer_step(Optimizer& o) {
-  if (TT_UNLIKELY(o.cls->solver != nullptr))
-    fail_arg(TT_INVALID_ARG, "opt", "{} evaluates the loss in its steps: they need a closure",
-             o.cls->name);
+  if (TT_UNLIKELY(o.cls->solver != nullptr)) o.cls->solver->fail_step();
   MaskGuard quiet(bit(kKeyAutograd));
   EventScope event(EventKind::kOptimizer, o.cls->name);
   Step(o).run();
