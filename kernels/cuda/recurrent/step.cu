@@ -47,6 +47,15 @@ __device__ __forceinline__ void multiply(T (&sums)[kGates], const T* row, const 
   }
 }
 
+// Constants, since the functions are the host's.
+constexpr int64_t kLstmGates = recurrent_gates(kLstm);
+constexpr int64_t kGruGates = recurrent_gates(kGru);
+constexpr int32_t mode_of(int gates) {
+  if (gates == kLstmGates) return kLstm;
+  return gates == kGruGates ? kGru : kRnnTanh;
+}
+template <int kGates> constexpr int64_t kForwardLanes = recurrent_lanes(mode_of(kGates));
+
 // ---- forward ----
 
 template <class T>
@@ -98,7 +107,7 @@ template <class T, int kGates> __global__ void __launch_bounds__(kUnits* kRows)
   if (w.row >= p.rows || w.unit >= p.hidden) return;
   T x[kGates];
   multiply<T, kGates>(x, row_before<T>(p.h, w.row, p.state), p.weight, p.state, w.unit,
-                      recurrent_lanes(p.mode));
+                      kForwardLanes<kGates>);
   if constexpr (kGates == 4) lstm_unit(p, w, x);
   else if constexpr (kGates == 3) gru_unit(p, w, x);
   else rnn_unit(p, w, x);
@@ -170,7 +179,10 @@ template <class T> __global__ void __launch_bounds__(kUnits* kRows)
     backward_step(const __grid_constant__ RecurrentPlan p) {
   const Place w(p.state);
   if (w.row >= p.rows || w.unit >= p.state) return;
-  const int64_t depth = recurrent_gates(p.mode) * p.hidden;
+  int64_t gates = 1;
+  if (p.mode == kLstm) gates = kLstmGates;
+  if (p.mode == kGru) gates = kGruGates;
+  const int64_t depth = gates * p.hidden;
   T dh[1] = {0};
   if (w.row < p.later_rows)
     multiply<T, 1>(dh, values<T>(p.later) + w.row * depth, p.weight, depth, w.unit,
