@@ -1,7 +1,8 @@
 // matmul: which kernel computes a product. A product of few rows reads b once, in the order of its
 // memory (matmul_dots, matmul_columns); others are computed by tiles, of halves by tensor cores
 // (mma.h), of other dtypes without (simt.h). If tiles are few, k is split into pieces, whose sums
-// matmul_join adds in order.
+// matmul_join adds in order. Where cuBLASLt is, it computes the products that it can serve (lt.h).
+#include "kernels/cuda/matmul/lt.h"
 #include "kernels/cuda/matmul/mma.h"
 #include "kernels/cuda/matmul/simt.h"
 #include "kernels/cuda/rows.h"
@@ -253,6 +254,7 @@ namespace cuda {
 int32_t matmul(const void* plan, void* stream, void* workspace) {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
   if (p.batch == 0 || p.m == 0 || p.n == 0) return TT_OK;
+  if (cublas_lt::serves(p) && cublas_lt::run(p, stream, workspace) == TT_OK) return TT_OK;
   const MatmulShape s = shape_of(p);
   MatmulArguments a = arguments_of(p, s, workspace);
   // The dimensions that one launch does not cover.
@@ -278,8 +280,9 @@ int32_t matmul(const void* plan, void* stream, void* workspace) {
 size_t matmul_workspace(const void* plan) {
   const MatmulPlan& p = *static_cast<const MatmulPlan*>(plan);
   const int64_t splits = shape_of(p).splits;
-  if (splits == 1) return 0;
-  return size_t(splits * p.batch * p.m * p.n * matmul_compute_size(p.dtype));
+  const int64_t sums = splits * p.batch * p.m * p.n * matmul_compute_size(p.dtype);
+  const int64_t own = splits == 1 ? 0 : sums;
+  return size_t(cublas_lt::serves(p) ? max(own, cublas_lt::kWorkspaceBytes) : own);
 }
 
 }  // namespace cuda
