@@ -162,17 +162,22 @@ void Rebuild::run_node(int32_t i) {
       if (v >= 0) written.push_back(tensor_of(v));
   }
   TensorList outs;
-  const auto launch = ctx_.work->launch;
-  // What the host reads must be computed.
-  if (i != inserted_ && !n.reads)
-    ctx_.work->launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
-      return int32_t(TT_OK);
-    };
+  WorkObserver& work = *ctx_.work;
   struct Restore {
     WorkObserver& work;
-    decltype(launch) before;
-    ~Restore() { work.launch = before; }
-  } restore{*ctx_.work, launch};
+    decltype(work.launch) launch;
+    decltype(work.check) check;
+    ~Restore() {
+      work.launch = launch;
+      work.check = check;
+    }
+  } restore{work, work.launch, work.check};
+  // What the host reads must be computed.
+  if (i != inserted_ && !n.reads)
+    work.launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
+      return int32_t(TT_OK);
+    };
+  work.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
   call.run(*n.op, outs, bit(kKeyCapture));
   take_outs(n, outs, {written.data(), written.size()});
 }
