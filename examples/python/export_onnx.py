@@ -4,8 +4,15 @@ Where onnxruntime is installed, it runs the model beside tt and the results are 
 """
 import argparse
 import os
+import sys
+from pathlib import Path
 
-import tt
+ROOT = Path(__file__).resolve().parents[2]
+try:
+    import tt
+except ImportError:  # in the tree, not installed
+    sys.path.insert(0, str(ROOT / "bindings/python"))
+    import tt
 from tt import nn
 
 

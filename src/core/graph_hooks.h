@@ -27,6 +27,7 @@ struct GraphHooks : CtxPart {
 };
 
 inline void note_grad(const Tensor& leaf, bool replaces) {
+  if (!tls.ctx) return;  // outside of calls, gradients are only looked at
   const GraphHooks* hooks = ctx().graph;
   if (TT_UNLIKELY(hooks && hooks->visitor)) hooks->visitor->grad(*hooks->visitor, leaf, replaces);
 }

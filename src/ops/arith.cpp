@@ -102,8 +102,11 @@ TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor
 
 TensorRef nextafter(Call, const Tensor& self, const Tensor& other) {
   const Dtype d = result_type({self, other});
-  if (d == Dtype::kF16) return op::next_f16(self, other);
-  return d == Dtype::kBF16 ? op::next_bf16(self, other) : op::next_number(self, other);
+  // The gradient reads self, which nextafter_ overwrites.
+  const bool differentiable = self.keys & bit(kKeyAutograd);
+  const TensorRef from = differentiable ? op::clone(self) : TensorRef::share(&self);
+  if (d == Dtype::kF16) return op::next_f16(*from, other);
+  return d == Dtype::kBF16 ? op::next_bf16(*from, other) : op::next_number(*from, other);
 }
 
 TensorPair frexp(Call, const Tensor& self) {

@@ -216,7 +216,7 @@ end
     function losses(wrapped)
         TT.manual_seed(4)
         model = nn.Sequential(nn.Linear(3, 5), nn.Dropout(0.2), nn.Linear(5, 1))
-        opt = optim.Adam(model; lr=0.1)
+        opt = optim.Adam(TT.parameters(model); lr=0.1)
         train = wrapped() do x
             TT.zero_grad!(opt)
             y = model(x)

@@ -42,7 +42,7 @@ def described(kind: str, name: str, *args: Any) -> Any:
 
 def int32s(address: int | None, n: int) -> list[int]:
     """Returns an array of C as a list."""
-    return cast(address, POINTER(c_int32))[:n] if n else []
+    return cast(address, POINTER(c_int32))[:n] if address and n else []
 
 
 class Graph(Handle):
@@ -60,7 +60,7 @@ class Graph(Handle):
     def arg(self, node: int, i: int) -> Any:
         return described("tt_graph_arg", "tt_graph_get_arg", self, c_int64(node), c_int64(i))
 
-    def value(self, i: int) -> Any:
+    def value(self, i: int) -> Any:  # type: ignore[override]
         return described("tt_graph_value", "tt_graph_get_value", self, c_int64(i))
 
     def storage(self, i: int) -> Any:

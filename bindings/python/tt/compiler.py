@@ -98,7 +98,12 @@ class Entry:
         tensors: list[Tensor] = []
         self.result = without_tensors(result, tensors)
         others: list[Any] = []
-        mapped(self.result, lambda x: isinstance(x, Place) or x is None or others.append(x))
+
+        def note(x: Any) -> None:
+            if not isinstance(x, Place) and x is not None:
+                others.append(x)
+
+        mapped(self.result, note)
         if others:
             self.plain = f"it returns a {type(others[0]).__name__}, which a replay would repeat"
         self.number = len(tensors)
@@ -120,8 +125,8 @@ class Entry:
         if number is not None and number != len(outs):
             self.outs, self.cap = c_void_p * number, c_int64(number)
         if type(self.result) is Place:
-            return from_address(outs[0])
-        return with_tensors(self.result, [from_address(outs[i]) for i in range(number or 0)])
+            return from_address(outs[0] or 0)
+        return with_tensors(self.result, [from_address(outs[i] or 0) for i in range(number or 0)])
 
     def info(self) -> tuple[int, int, int, str | None]:
         """Returns the numbers of records, replays and runs, and why the last was not recorded."""

@@ -114,7 +114,8 @@ class Graph:
     """The calls of a captured function."""
 
     def __init__(self, handle: Handle) -> None:
-        self.handle, self.made = handle, {}
+        self.handle = handle
+        self.made: dict[int, Node] = {}
         self.before: int | None = None
 
     def of_value(self, value: int) -> Node:
@@ -260,7 +261,8 @@ class GraphModule:
     """
 
     def __init__(self, root: Any, graph: Graph, structure: Any = None) -> None:
-        self.graph, self.structure, self.plan = graph, structure, None
+        self.graph, self.structure = graph, structure
+        self.plan: Any = None
 
     def recompile(self) -> None:
         """The next call runs the graph as it is now."""

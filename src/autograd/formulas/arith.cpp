@@ -69,12 +69,6 @@ TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& othe
   return g * op::masked_fill(across / squares, op::eq(squares, 0), 0);
 }
 
-// 1 / sqrt(x^2 - 1) without the rounding of x^2; complex ones in two factors for the branch.
-TensorRef acosh_backward(const Tensor& g, const Tensor& self) {
-  if (!is_complex(self.dtype)) return g * op::rsqrt((self + 1) * (self - 1) + 0);  // +0 at -1
-  return g * op::conj(op::rsqrt(self + 1) * op::rsqrt(self - 1));
-}
-
 // The gradient at self = 0 is 0.
 TensorRef copysign_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   return g * op::masked_fill(y / self, op::eq(self, 0), 0);

@@ -42,7 +42,6 @@ TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bo
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
 TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other,
                          const Tensor& across);
-TensorRef acosh_backward(const Tensor& g, const Tensor& self);
 TensorRef copysign_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 
 // ---- arrange ----
@@ -215,6 +214,7 @@ TensorRef igamma_slope(const Tensor& a, const Tensor& x);  // the derivative of 
 // ---- unary ----
 TensorRef sgn_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 TensorRef logit_second(const Tensor& g, const Tensor& x, Opt<double> eps);
+TensorRef acosh_backward(const Tensor& g, const Tensor& self);
 
 // ---- view ----
 TensorRef permute_backward(const Tensor& g, Ints dims);

@@ -20,4 +20,10 @@ TensorRef logit_second(const Tensor& g, const Tensor& x, Opt<double> eps) {
   return op::masked_fill(out, op::logical_or(op::lt(x, 0), op::gt(x, 1)), 0);
 }
 
+// 1 / sqrt(x^2 - 1) without the rounding of x^2; complex ones in two factors for the branch.
+TensorRef acosh_backward(const Tensor& g, const Tensor& self) {
+  if (!is_complex(self.dtype)) return g * op::rsqrt((self + 1) * (self - 1) + 0);  // +0 at -1
+  return g * op::conj(op::rsqrt(self + 1) * op::rsqrt(self - 1));
+}
+
 }  // namespace TT_NS::formula

@@ -135,9 +135,8 @@ class LinearCrossEntropyLoss(Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         shape = (self.num_classes, *self.out_features)
-        linear_bias = self.linear.bias
-        if linear_bias is not None:
-            linear_bias = linear_bias.reshape(shape)
+        bias = self.linear.bias
+        linear_bias = None if bias is None else bias.reshape(shape)
         return functional.linear_cross_entropy(
             input,
             self.linear.weight.reshape((*shape, self.in_features)),

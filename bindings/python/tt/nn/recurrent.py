@@ -106,7 +106,7 @@ class LSTM(RNNBase, _layers.LSTM):
 class Cell(ParameterLayer):
     """What the cells share. As in PyTorch, bias may be anything: its truth counts."""
 
-    def _initialize(self, *, bias: Any, **arguments: Any) -> None:
+    def _initialize(self, *, bias: Any, **arguments: Any) -> None:  # type: ignore[override]
         super()._initialize(bias=bool(bias), **arguments)
 
 

@@ -320,6 +320,7 @@ pub fn unscale_grads(params: &[impl Borrow<Tensor>], factor: f64) -> Result<bool
 
 /// A function that is recorded once for inputs alike, and replayed without dispatch: see
 /// [`compile`]. It stays on its thread, as the models that its function changes.
+#[derive(Debug)]
 pub struct Compiled(std::ptr::NonNull<sys::tt_compiled>);
 
 /// What a [`Compiled`] has done.
