@@ -407,8 +407,8 @@ Probe LbfgsStep::probe_at(void* with, double length) {
 void LbfgsStep::search(double length, double slope) {
   begin_.clear();
   for (const ParamSlot& slot : o_.params) begin_.push_back(op::clone(*slot.param));
-  const Line line = {
-      probe_at, this, {0, loss_, slope, gradient_}, largest(*s_->vector[kDirection])};
+  const double largest_step = largest(*s_->vector[kDirection]);
+  const Line line = {probe_at, this, {0, loss_, slope, gradient_}, largest_step};
   const Probe found = strong_wolfe(line, length).probe;
   loss_ = found.loss;
   gradient_ = found.gradient;
