@@ -45,7 +45,7 @@ int32_t failed(DistFailure* why, int peer, const char* call, int code) {
   int n = 0;
   MPI_Error_string(code, text, &n);
   why->peer = peer;
-  snprintf(why->text, sizeof why->text, "%s failed: %s", call, text);
+  snprintf(why->text, sizeof why->text, "%s failed: %.400s", call, text);
   return kDistFailed;
 }
 
