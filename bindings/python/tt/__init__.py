@@ -217,19 +217,19 @@ if not TYPE_CHECKING:
         if name in MODULES.split():
             return import_module("." + name, __name__)
         if name in HOME:
-            found = getattr(import_module("." + HOME[name], __name__), name)
+            value = getattr(import_module("." + HOME[name], __name__), name)
         elif name in __all__:
-            found = _ops.find("tt", name)
+            value = _ops.find("tt", name)
         else:
-            found = None
+            value = None
             if name.startswith("_foreach_"):
-                found = import_module("._foreach", __name__).make(name[len("_foreach_") :])
+                value = import_module("._foreach", __name__).make(name[len("_foreach_") :])
             elif not name.startswith("_"):
-                found = import_module("._torch_functions", __name__).find(name)
-            if found is None:
+                value = import_module("._torch_functions", __name__).find(name)
+            if value is None:
                 raise AttributeError(f"module 'tt' has no attribute '{name}'")
-        globals()[name] = found
-        return found
+        globals()[name] = value
+        return value
 
     def __dir__():
         return sorted({*globals(), *__all__})

@@ -109,7 +109,7 @@ def construct(
     optional = [row for row in rows if not row[3]]
     if optional:
         given.append(options(optional, values, name, keep))
-    made = handle.__new__(handle)
-    if getattr(lib, function)(local.ctx, *given, byref(made)):
+    instance = handle.__new__(handle)
+    if getattr(lib, function)(local.ctx, *given, byref(instance)):
         fail()
-    return made
+    return instance

@@ -453,10 +453,10 @@ def refit(out: Any, make: Callable[[], Any], op: str, exact: bool = False) -> An
 
 def unreduced(x: Tensor, out: Tensor | None, op: str) -> Any:
     """Returns whether each element differs from 0: any and all over no dimension at all."""
-    found = x != 0
+    nonzero = x != 0
     if x.dtype.name == "uint8":
-        found = found.to(x.dtype)
-    return found if out is None else written(found, out, op)
+        nonzero = nonzero.to(x.dtype)
+    return nonzero if out is None else written(nonzero, out, op)
 
 
 def check_layout(op: str, layout: Any) -> None:

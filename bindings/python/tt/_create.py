@@ -51,20 +51,20 @@ def tensor(
     Raises ValueError if nested lists have different lengths, TypeError for other data.
     """
     if dtype is None and type(data) is list:
-        made = from_list(data)
-        if made is not None and device is None:
-            return made.requires_grad_() if requires_grad else made
+        result = from_list(data)
+        if result is not None and device is None:
+            return result.requires_grad_() if requires_grad else result
     if isinstance(data, Tensor):
-        made = data.detach().to(device=device, dtype=dtype, copy=True)
+        result = data.detach().to(device=device, dtype=dtype, copy=True)
     elif is_array(data):
         import numpy
 
-        made = from_numpy(numpy.array(data, data.dtype.newbyteorder("="), order="C"))
+        result = from_numpy(numpy.array(data, data.dtype.newbyteorder("="), order="C"))
     else:
-        made = from_values(data, dtype)
+        result = from_values(data, dtype)
     if dtype is not None or device is not None:
-        made = made.to(device=device, dtype=dtype)
-    return made.requires_grad_() if requires_grad else made
+        result = result.to(device=device, dtype=dtype)
+    return result.requires_grad_() if requires_grad else result
 
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
@@ -97,17 +97,17 @@ def asarray(
         return tensor(buffer_tensor(obj, dtype), dtype=dtype, device=device).requires_grad_(
             requires_grad
         )
-    made = as_tensor(buffer_tensor(obj, dtype), dtype=dtype, device=device)
+    result = as_tensor(buffer_tensor(obj, dtype), dtype=dtype, device=device)
     source = obj if isinstance(obj, Tensor) else None
     if copy is False:
-        shares = source is None and (is_array(obj) or is_buffer(obj)) and made.is_cpu
-        if not (shares and made.dtype is as_tensor(buffer_tensor(obj, dtype)).dtype) and (
-            source is None or made.data_ptr() != source.data_ptr()
+        shares = source is None and (is_array(obj) or is_buffer(obj)) and result.is_cpu
+        if not (shares and result.dtype is as_tensor(buffer_tensor(obj, dtype)).dtype) and (
+            source is None or result.data_ptr() != source.data_ptr()
         ):
             raise ValueError("asarray: copy is False: obj cannot be a tensor without a copy")
     if requires_grad:
-        return made if made.requires_grad else made.detach().requires_grad_()
-    return made.detach() if made.requires_grad else made
+        return result if result.requires_grad else result.detach().requires_grad_()
+    return result.detach() if result.requires_grad else result
 
 
 def is_buffer(x: Any) -> bool:
@@ -202,13 +202,13 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
     else:
         code, stored, natural = "q", int64, int64 if kinds else Defaults.float
     try:
-        made = from_bytes(array(code, items), stored, shape)
+        result = from_bytes(array(code, items), stored, shape)
         if items and getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") == "i":
             for extreme in (min(items), max(items)):
                 scalar_tensor(extreme, dtype=dtype)  # raises unless it fits
     except OverflowError:
         raise errors.InvalidArgumentError("tensor: a number of data does not fit 64 bits") from None
-    return made if dtype is not None else made.to(natural)
+    return result if dtype is not None else result.to(natural)
 
 
 # dtype -> type code of array
@@ -246,8 +246,8 @@ def index_tensor(item: Any) -> Tensor:
     """Returns a list, range, bool or NumPy array as a tensor for indexing."""
     if is_array(item):
         return tensor(item)
-    made = from_values(list(item) if isinstance(item, range) else item, None)
-    return made if made.numel() or made.dtype is not Defaults.float else made.to(int64)
+    index = from_values(list(item) if isinstance(item, range) else item, None)
+    return index if index.numel() or index.dtype is not Defaults.float else index.to(int64)
 
 
 # ---- over memory of another tensor ----
@@ -390,5 +390,5 @@ def frombuffer(
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), py_buffer, 0)
     address = py_buffer[0]
     ctypes.pythonapi.PyBuffer_Release(py_buffer)
-    made = imported(address + offset, dtype, (n,), None, not view.readonly, view)
-    return made.requires_grad_() if requires_grad else made
+    result = imported(address + offset, dtype, (n,), None, not view.readonly, view)
+    return result.requires_grad_() if requires_grad else result

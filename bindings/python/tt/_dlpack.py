@@ -119,9 +119,9 @@ def from_dlpack(
     for major, (name, used) in NAMES.items():
         if is_valid(capsule, name):
             address = c_void_p(pointer(capsule, name))
-            made = tensor_result("tt_tensor_from_dlpack", address, c_int32(major))
+            result = tensor_result("tt_tensor_from_dlpack", address, c_int32(major))
             rename(capsule, used)
-            return made.to(device) if device is not None else made
+            return result.to(device) if device is not None else result
     raise ValueError(
         "from_dlpack(): the capsule holds no DLPack tensor, or somebody has taken it already"
     )

@@ -69,8 +69,8 @@ def reversed_pow(name: str, call: Callable[..., Any], power: Callable[..., Any])
 
     def either(self: Any, exponent: Any) -> list[Tensor]:
         if isinstance(self, (list, tuple)):
-            found: list[Tensor] = call(self, exponent)
-            return found
+            powers: list[Tensor] = call(self, exponent)
+            return powers
         return [power(self, x) for x in exponent]
 
     return either
@@ -154,11 +154,11 @@ def make(name: str) -> Callable[..., Any] | None:
         function = ops.find("tt", operator)
     full = "_foreach_" + name
     if base in UNARY:
-        made = unary(function)
+        foreach = unary(function)
     elif base == "lerp":
-        made = lerp(full, function)
+        foreach = lerp(full, function)
     elif base in TERNARY:
-        made = ternary(full, function)
+        foreach = ternary(full, function)
     else:
-        made = binary(full, function)
-    return reversed_pow(full, made, function) if name == "pow" else made
+        foreach = binary(full, function)
+    return reversed_pow(full, foreach, function) if name == "pow" else foreach

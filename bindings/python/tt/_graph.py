@@ -35,9 +35,9 @@ class Plan(Handle):
 
 def described(kind: str, name: str, *args: Any) -> Any:
     """Returns the struct that a function of C fills in."""
-    found = struct(kind)()
-    call(name, *args, byref(found))
-    return found
+    description = struct(kind)()
+    call(name, *args, byref(description))
+    return description
 
 
 def int32s(address: int | None, n: int) -> list[int]:

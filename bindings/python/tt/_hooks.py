@@ -33,17 +33,17 @@ def optional_tensors(addresses: Any, n: int) -> tuple[Tensor | None, ...]:
     return tuple(borrow(addresses[i]) if addresses[i] else None for i in range(n))
 
 
-def give(found: Any, outs: Any, n: int, what: str) -> None:
+def give(result: Any, outs: Any, n: int, what: str) -> None:
     """Writes the result of a callback, a tensor or n tensors, into an array that owns them.
 
     None leaves its place as it is. what: the callback's name in messages.
     """
-    if found is None:
+    if result is None:
         return
-    found = found if isinstance(found, (tuple, list)) else (found,)
-    if len(found) != n:
-        raise ValueError(f"{what} must return {n} tensors, not {len(found)}")
-    for i, t in enumerate(found):
+    result = result if isinstance(result, (tuple, list)) else (result,)
+    if len(result) != n:
+        raise ValueError(f"{what} must return {n} tensors, not {len(result)}")
+    for i, t in enumerate(result):
         if t is None:
             continue
         if not isinstance(t, Tensor):
@@ -52,14 +52,14 @@ def give(found: Any, outs: Any, n: int, what: str) -> None:
         outs[i] = t._address
 
 
-def give_list(found: Any, outs: Any, cap: int, n: Any, what: str) -> None:
+def give_list(tensors: Any, outs: Any, cap: int, n: Any, what: str) -> None:
     """Writes the results of a callback, a list of tensors, into an array that owns them, and their
     number."""
-    if len(found) > cap:
-        raise ValueError(f"{what} must return at most {cap} tensors, not {len(found)}")
+    if len(tensors) > cap:
+        raise ValueError(f"{what} must return at most {cap} tensors, not {len(tensors)}")
     n[0] = 0
-    give(found, outs, len(found), what)
-    n[0] = len(found)
+    give(tensors, outs, len(tensors), what)
+    n[0] = len(tensors)
 
 
 def registered(callback: Any, fn: Any) -> tuple[Any, c_void_p, Any]:

@@ -191,9 +191,9 @@ def call(name: str, *args: Any) -> None:
 
 def result(cls: type[T], name: str, *args: Any) -> T:
     """Calls a C function whose last argument receives an object. Returns it; None for NULL."""
-    made = cls.__new__(cls)
-    call(name, *args, byref(made))
-    return made if made._address else None  # type: ignore[return-value]
+    instance = cls.__new__(cls)
+    call(name, *args, byref(instance))
+    return instance if instance._address else None  # type: ignore[return-value]
 
 
 def filled(kind: Any, name: str, *args: Any, cap: int = 64) -> Any:

@@ -46,8 +46,8 @@ def array_of(kinds: dict[Any, Any], key: Any, element: Any, n: int) -> Any:
     """Returns the type of an array, from now on kinds[key]. Few types are kept."""
     if len(kinds) >= 256:
         kinds.clear()
-    made = kinds[key] = element * n
-    return made
+    array_type = kinds[key] = element * n
+    return array_type
 
 
 def to_list(t: Tensor) -> Any:

@@ -172,16 +172,16 @@ def broadcast_shapes(*shapes: Any) -> Size:
     """Returns the shape that tensors of these shapes, or of these sizes, are broadcast to."""
     lists = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     ndim = max(map(len, lists), default=0)
-    found = [1] * ndim
+    result = [1] * ndim
     for sizes in lists:
         for i, size in enumerate(sizes, ndim - len(sizes)):
             if size < 0:
                 raise ShapeError(f"broadcast_shapes: {size} of {shapes} is negative")
             if size != 1:
-                if found[i] not in (1, size):
+                if result[i] not in (1, size):
                     raise ShapeError(f"broadcast_shapes: {shapes} cannot be broadcast")
-                found[i] = size
-    return Size(found)
+                result[i] = size
+    return Size(result)
 
 
 def get_device_module(device: Any = None) -> Any:
@@ -243,9 +243,9 @@ def as_torch() -> ModuleType:
     tt: Any = sys.modules[__package__]
     if sys.modules.get("torch", tt) is not tt:
         raise ImportError("as_torch: PyTorch is imported already")
-    for found in pkgutil.walk_packages(tt.__path__, "tt."):
-        if not any(part.startswith("_") for part in found.name.split(".")):
-            import_module(found.name)
+    for info in pkgutil.walk_packages(tt.__path__, "tt."):
+        if not any(part.startswith("_") for part in info.name.split(".")):
+            import_module(info.name)
     for name, module in list(sys.modules.items()):
         if name == "tt" or name.startswith("tt."):
             sys.modules["torch" + name[len("tt") :]] = module

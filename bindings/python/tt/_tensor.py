@@ -99,9 +99,9 @@ class Tensor(Arithmetic, TensorLayout):
 
     def as_subclass(self, cls: _type[SomeTensor]) -> SomeTensor:
         """Returns the same tensor as an object of another class of tensors."""
-        made = object.__new__(cls)
-        made._as_parameter_ = self._as_parameter_
-        return made
+        alias = object.__new__(cls)
+        alias._as_parameter_ = self._as_parameter_
+        return alias
 
     # ---- attributes ----
 
@@ -415,13 +415,13 @@ class Tensor(Arithmetic, TensorLayout):
         """Is tt.tensor(data), by default with the dtype and the device of self."""
         from ._create import tensor
 
-        made = tensor(
+        result = tensor(
             data,
             dtype=dtype or self.dtype,
             device=device or self.device,
             requires_grad=requires_grad,
         )
-        return made.as_subclass(type(self)) if self._keeps_class else made
+        return result.as_subclass(type(self)) if self._keeps_class else result
 
     def numpy(self, *, force: _bool = False) -> ndarray[Any, Any]:
         """Returns a NumPy array over the same memory.
@@ -500,9 +500,9 @@ class Tensor(Arithmetic, TensorLayout):
 
     def tolist(self) -> Any:
         """Returns the values as nested lists, or as a number if self is 0-dim."""
-        found = to_list(self)
-        if found is not None:
-            return found
+        items = to_list(self)
+        if items is not None:
+            return items
         shape, kind = self.shape, self.dtype
         if not shape:
             return self.item()
@@ -599,9 +599,9 @@ class Tensor(Arithmetic, TensorLayout):
 
     def __copy__(self) -> Self:
         """Returns another object over the same memory."""
-        made = self.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
-        made.__dict__.update(self._attributes())
-        return made
+        alias = self.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        alias.__dict__.update(self._attributes())
+        return alias
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Self:
         """Returns a copy with its gradient. Views that are copied together share a storage
@@ -613,12 +613,12 @@ class Tensor(Arithmetic, TensorLayout):
             copied = storage.as_strided(self.shape, self.stride(), self.storage_offset())
         else:
             copied = self.clone()
-        made = copied.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
-        memo[id(self)] = made
-        made.__dict__.update(copy.deepcopy(self._attributes(), memo))
+        clone = copied.detach().as_subclass(type(self)).requires_grad_(self.requires_grad)
+        memo[id(self)] = clone
+        clone.__dict__.update(copy.deepcopy(self._attributes(), memo))
         if self.grad is not None:
-            made.grad = copy.deepcopy(self.grad, memo)
-        return made
+            clone.grad = copy.deepcopy(self.grad, memo)
+        return clone
 
     def _copied_storage(self, memo: dict[Any, Any]) -> Tensor:
         """Returns a copy of self's storage, 1-D: the same for all tensors over it that memo
@@ -743,10 +743,10 @@ def named_type(name: str) -> tuple[str, Any]:
     """Returns (device, dtype) of a name as Tensor.type() returns it, beginning with torch or tt."""
     library, _, rest = name.partition(".")
     device, _, kind = rest.rpartition(".")
-    found = TYPE_NAMES.get(kind)
-    if library not in ("torch", "tt") or device not in ("", "cuda") or found is None:
+    target = TYPE_NAMES.get(kind)
+    if library not in ("torch", "tt") or device not in ("", "cuda") or target is None:
         raise ValueError(f"type(): '{name}' names no type of tensors, such as 'tt.FloatTensor'")
-    return device or "cpu", found
+    return device or "cpu", target
 
 
 def to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:

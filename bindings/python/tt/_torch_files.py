@@ -95,10 +95,10 @@ class TorchPickler(PythonPickler):
         super().__init__(file, protocol)
         self.storages: dict[Any, tuple[int, Tensor]] = {}  # address and dtype -> number, elements
 
-    def save_torch_name(self, found: TorchGlobal) -> None:
-        line = f"{found.module}\n{found.name}\n".encode()
+    def save_torch_name(self, name: TorchGlobal) -> None:
+        line = f"{name.module}\n{name.name}\n".encode()
         self.write(pickle.GLOBAL + line)
-        self.memoize(found)
+        self.memoize(name)
 
     dispatch[TorchGlobal] = save_torch_name
 
@@ -233,8 +233,8 @@ def rebuild_tensor(
 ) -> Tensor:
     """Is PyTorch's _rebuild_tensor_v2."""
     with no_grad():
-        made = storage.elements.as_strided(tuple(size), tuple(stride), offset).detach()
-    return made.requires_grad_() if requires_grad else made
+        view = storage.elements.as_strided(tuple(size), tuple(stride), offset).detach()
+    return view.requires_grad_() if requires_grad else view
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Parameter:
@@ -314,25 +314,25 @@ def trusted(module: str, name: str) -> Any:
         module = "tt" + module[len("torch") :]
     try:
         try:
-            found: Any = import_module(module)
+            target: Any = import_module(module)
         except ImportError:  # NumPy 2 has renamed a module
             former, other = ("numpy.core", "numpy._core")
             if module.startswith(other):
                 former, other = other, former
-            found = import_module(module.replace(former, other))
+            target = import_module(module.replace(former, other))
         for part in name.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError) as error:
         raise malformed(f"load: the file needs {module} {name}: {error}") from None
-    return found
+    return target
 
 
-def check_nesting(made: Any) -> None:
+def check_nesting(obj: Any) -> None:
     """Raises FormatError if containers lie more than MAX_NESTING levels deep in one another.
 
     Later recursion over them, by repr or a collector, would end the process.
     """
-    level = [made]
+    level = [obj]
     for _ in range(MAX_NESTING + 1):
         members: dict[int, Any] = {}
         for x in level:
@@ -351,10 +351,10 @@ def unpickle(text: Any, weights_only: bool, load_storage: Any) -> Any:
     unpickler = kind(text, encoding="utf-8")
     unpickler.weights_only, unpickler.load_storage = weights_only, load_storage
     try:
-        made = unpickler.load()
+        obj = unpickler.load()
         if weights_only:
-            check_nesting(made)
-        return made
+            check_nesting(obj)
+        return obj
     except errors.TtError:
         raise
     except Exception as error:

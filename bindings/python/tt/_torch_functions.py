@@ -79,10 +79,10 @@ def view_copy(name: str) -> Callable[..., Any]:
     view = getattr(Tensor, method, None) or ops.find("tt", name)
 
     def call(input: Tensor, *args: Any, **options: Any) -> Any:
-        found = view(input, *args, **options)
-        if isinstance(found, tuple):
-            return tuple(x.clone() for x in found)
-        return found.clone()
+        views = view(input, *args, **options)
+        if isinstance(views, tuple):
+            return tuple(x.clone() for x in views)
+        return views.clone()
 
     call.__name__ = name + "_copy"
     return call
@@ -215,8 +215,8 @@ def range(start: float, end: float, step: float = 1, **options: Any) -> Tensor:
             "end"
         )
     options["dtype"] = options.get("dtype") or Defaults.float
-    found: Tensor = ops.find("tt", "arange")(n, **options)
-    return found * step + start
+    steps: Tensor = ops.find("tt", "arange")(n, **options)
+    return steps * step + start
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:

@@ -86,7 +86,7 @@ class memory_format(Named):
 
 
 DTYPES: tuple[Any, ...] = (None, *(dtype(*row) for row in _tables.DTYPES))  # by tt_dtype
-BY_NAME: dict[str, dtype] = {row[0]: found for row, found in zip(_tables.DTYPES, DTYPES[1:])}
+BY_NAME: dict[str, dtype] = {row[0]: value for row, value in zip(_tables.DTYPES, DTYPES[1:])}
 BY_PYTHON_TYPE = {
     bool: BY_NAME["bool"],
     int: BY_NAME["int64"],
@@ -141,10 +141,10 @@ class device:
     @classmethod
     def of(cls, code: int, index: int) -> device:
         """Returns the device of a tt_device_type and an index."""
-        made = object.__new__(cls)
-        made.type = DEVICE_TYPES[code]
-        made.index = index if made.type in ("cuda", "ext") else None
-        return made
+        instance = object.__new__(cls)
+        instance.type = DEVICE_TYPES[code]
+        instance.index = index if instance.type in ("cuda", "ext") else None
+        return instance
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
@@ -194,8 +194,8 @@ class Size(tuple[int, ...]):
     def __getitem__(self, key: Any) -> Any:
         if type(key) is int:
             return item_of(self, key)
-        found = item_of(self, key)
-        return Size(found) if isinstance(key, slice) else found
+        items = item_of(self, key)
+        return Size(items) if isinstance(key, slice) else items
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):

@@ -80,9 +80,9 @@ class Entry:
         )  # C keeps the function, and must not keep the entry, which keeps C's
 
         def traced(*args: Any, **kwargs: Any) -> Any:
-            found = entry()
-            assert found is not None
-            return found.traced(*args, **kwargs)
+            owner = entry()
+            assert owner is not None
+            return owner.traced(*args, **kwargs)
 
         flat = Flat(traced, structure)
         call("tt_compile", *flat.user(), OPTIONS(1, LIMIT), byref(self.handle))
@@ -176,11 +176,11 @@ class Watched:
         """Adds what f names. Returns the functions and objects among it."""
         if f.__module__ and f.__module__.partition(".")[0] == __name__.partition(".")[0]:
             return []  # of tt: it has no names that change
-        found = []
+        objects = []
         for cell in f.__closure__ or ():
             self.cells.append(cell)
             try:
-                found.append(cell.cell_contents)
+                objects.append(cell.cell_contents)
             except ValueError:  # not yet bound
                 pass
         for code in codes_of(f.__code__):
@@ -188,8 +188,8 @@ class Watched:
                 x = f.__globals__.get(name, Watched)
                 if x is not Watched and not isinstance(x, (ModuleType, type)):
                     self.names.append((f.__globals__, name))
-                    found.append(x)
-        return found
+                    objects.append(x)
+        return objects
 
     def seen(self) -> tuple[list[int], list[bool]]:
         """Returns what is equal while every name is the same object and every module in the same
@@ -251,9 +251,9 @@ class Compiled:
                 assert self.watched is not None
                 if self.watched.seen() == self.last[1]:
                     return self.last[2].run(args)
-        return self.found(args, kwargs)
+        return self.run_entry(args, kwargs)
 
-    def found(self, args: Any, kwargs: Any) -> Any:
+    def run_entry(self, args: Any, kwargs: Any) -> Any:
         """Calls the entry for the arguments and the names that are watched."""
         if self.watched is None:
             self.watched = Watched(self.fn)

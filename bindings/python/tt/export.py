@@ -115,10 +115,10 @@ class ExportedProgram:
                 slot.copy_(x)
             if lib.tt_plan_run(local.ctx, plan):
                 fail()
-            found = [slot.clone() for slot in self._outputs]
+            outputs = [slot.clone() for slot in self._outputs]
         if self._results is not None:
-            return with_tensors(self._results, found)
-        return found[0] if len(found) == 1 else tuple(found)
+            return with_tensors(self._results, outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def module(self) -> Callable[..., Any]:
         """Returns what is called as the module was."""

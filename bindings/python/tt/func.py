@@ -56,9 +56,9 @@ class Depth(threading.local):
 depth = Depth()
 
 
-def addresses(found: Any) -> list[Tensor | None]:
+def addresses(handles: Any) -> list[Tensor | None]:
     """Returns the tensors of an array that C has filled."""
-    return [from_address(address) if address else None for address in found]
+    return [from_address(address) if address else None for address in handles]
 
 
 class Flat:
@@ -75,13 +75,13 @@ class Flat:
 
     def __call__(self, tensors: tuple[Tensor, ...]) -> list[Tensor]:
         args, kwargs = with_tensors(self.arguments, tensors)
-        found = self.func(*args, **kwargs)
+        result = self.func(*args, **kwargs)
         if self.has_aux:
-            if not (isinstance(found, tuple) and len(found) == 2):
+            if not (isinstance(result, tuple) and len(result) == 2):
                 raise RuntimeError("with has_aux the function must return a tuple (result, aux)")
-            found, self.aux = found
+            result, self.aux = result
         results: list[Tensor] = []
-        self.result = without_tensors(found, results)
+        self.result = without_tensors(result, results)
         self.number = len(results)
         if self.has_aux:
             self.aux = without_tensors(self.aux, results)
@@ -91,9 +91,9 @@ class Flat:
         """Returns C's three arguments for this function."""
         return tt_fn, c_void_p(keep(self)), drop
 
-    def results_of(self, found: Sequence[Any]) -> Any:
+    def results_of(self, tensors: Sequence[Any]) -> Any:
         """Returns the result with tensors in their places."""
-        return with_tensors(self.result, found)
+        return with_tensors(self.result, tensors)
 
 
 def selected(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, ...]:
@@ -101,16 +101,16 @@ def selected(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, .
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     if not numbers:
         raise ValueError(f"{name}: argnums is empty")
-    found = []
+    positions = []
     for i in numbers:
         if not -len(args) <= i < len(args):
             raise ValueError(
                 f"{name}: argnums is {argnums!r}, but there are {len(args)} positional arguments"
             )
-        found.append(i % len(args))
-    if len(set(found)) != len(found):
+        positions.append(i % len(args))
+    if len(set(positions)) != len(positions):
         raise ValueError(f"{name}: argnums is {argnums!r}: its items must differ")
-    return tuple(found)
+    return tuple(positions)
 
 
 class Call:
@@ -214,9 +214,9 @@ def grad_and_value(
             return results
 
         outs, grads = run_vjp(Wrapped(one_number), c.tensors, ())
-        found = with_tensors(c.structure, grads)
+        gradient = with_tensors(c.structure, grads)
         value = outs[0]
-        return found, (value, with_tensors(c.flat.aux, outs)) if has_aux else value
+        return gradient, (value, with_tensors(c.flat.aux, outs)) if has_aux else value
 
     return wrapper
 
@@ -243,8 +243,8 @@ def grad(
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
 
     return wrapper
 
@@ -271,9 +271,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         check_cotangents(weights, results[: flat.number])
         pairs = [(r, w) for r, w in zip(results, weights) if r.requires_grad]
         outside = any(t.requires_grad for t in (*tensors, *weights))
-        found: Sequence[Any] = [None] * len(given)
+        products: Sequence[Any] = [None] * len(given)
         if pairs:
-            found = gradients(
+            products = gradients(
                 [r for r, _ in pairs],
                 given,
                 [w for _, w in pairs],
@@ -281,7 +281,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 create_graph=outside,
                 allow_unused=True,
             )
-        filled = [ops.zeros_like(t) if g is None else g for g, t in zip(found, given)]
+        filled = [ops.zeros_like(t) if g is None else g for g, t in zip(products, given)]
         return with_tensors(structure, filled)
 
     outside = any(t.requires_grad for t in tensors)
@@ -398,8 +398,8 @@ def jacrev(
         )
         matrices, size = addresses(outs[: n.value]), len(c.tensors)
         rows = [matrices[i : i + size] for i in range(0, len(matrices), size)]
-        found = c.flat.results_of([with_tensors(c.structure, row) for row in rows])
-        return (found, aux[0]) if has_aux else found
+        jacobian = c.flat.results_of([with_tensors(c.structure, row) for row in rows])
+        return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapper
 
@@ -440,8 +440,8 @@ def jacfwd(
                 else:
                     row.append(ops.zeros(shape, dtype=t.dtype, device=t.device))
             results.append(with_tensors(c.structure, row))
-        found = c.flat.results_of(results)
-        return (found, detached(with_tensors(c.flat.aux, outs))) if has_aux else found
+        jacobian = c.flat.results_of(results)
+        return (jacobian, detached(with_tensors(c.flat.aux, outs))) if has_aux else jacobian
 
     return wrapper
 
@@ -507,8 +507,8 @@ def dims_of(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
             f"vmap: in_dims has length {len(in_dims)}: must be the number of positional arguments, "
             f"{len(args)}"
         )
-    found = broadcast(in_dims, args, "vmap: in_dims")
-    return found + broadcast(0, kwargs, "vmap: in_dims")
+    dims = broadcast(in_dims, args, "vmap: in_dims")
+    return dims + broadcast(0, kwargs, "vmap: in_dims")
 
 
 def batch_size(dims: Sequence[int | None], tensors: Sequence[Tensor]) -> int:
@@ -638,6 +638,6 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
     stacked: dict[str, Any] = {}
     for name in params[0]:
         parts = [p[name] for p in params]
-        found = ops.stack([p.detach() for p in parts])
-        stacked[name] = found.requires_grad_(parts[0].requires_grad)
+        stack = ops.stack([p.detach() for p in parts])
+        stacked[name] = stack.requires_grad_(parts[0].requires_grad)
     return stacked, {name: ops.stack([b[name] for b in buffers]) for name in buffers[0]}

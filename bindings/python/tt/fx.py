@@ -85,8 +85,8 @@ class Node:
     @property
     def users(self) -> dict[Node, None]:
         """The first results of the calls that read this value."""
-        found = (self.graph.first(i) for i in self.graph.handle.users(self.value))
-        return {n: None for n in found if n is not None}
+        nodes = (self.graph.first(i) for i in self.graph.handle.users(self.value))
+        return {n: None for n in nodes if n is not None}
 
     @property
     def all_input_nodes(self) -> list[Node]:
@@ -115,11 +115,11 @@ class Graph:
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
-        self.made: dict[int, Node] = {}
+        self.node_of_value: dict[int, Node] = {}
         self.before: int | None = None
 
     def of_value(self, value: int) -> Node:
-        return self.made.setdefault(value, Node(self, value))
+        return self.node_of_value.setdefault(value, Node(self, value))
 
     def first(self, i: int) -> Node | None:
         """The first result of a call."""
@@ -139,19 +139,19 @@ class Graph:
     @property
     def nodes(self) -> list[Node]:
         """Inputs, then the results of the calls in order; of a call that writes, what it wrote."""
-        found = [self.of_value(v) for v in self.inputs()]
+        nodes = [self.of_value(v) for v in self.inputs()]
         for i in range(self.handle.info().n_nodes):
             n = self.handle.node(i)
-            found += [self.of_value(v) for v in int32s(n.outs, n.n_outs) if v >= 0]
-        return found
+            nodes += [self.of_value(v) for v in int32s(n.outs, n.n_outs) if v >= 0]
+        return nodes
 
     def arguments(self, i: int) -> dict[str, Any]:
         """The arguments of a call by name."""
-        found = {}
+        arguments = {}
         for k in range(self.handle.node(i).n_args):
             a = self.handle.arg(i, k)
-            found[a.name.decode()] = self.argument(a)
-        return found
+            arguments[a.name.decode()] = self.argument(a)
+        return arguments
 
     def argument(self, a: Any) -> Any:
         values = [None if v < 0 else self.of_value(v) for v in int32s(a.values, a.n_values)]
@@ -211,7 +211,7 @@ class Graph:
 
     def eliminate_dead_code(self) -> None:
         """Removes calls that nothing needs. Nodes of the graph are new ones then."""
-        self.handle, self.made = self.handle.optimized(), {}
+        self.handle, self.node_of_value = self.handle.optimized(), {}
 
     def print_tabular(self) -> None:
         """Prints the graph."""

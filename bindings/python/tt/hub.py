@@ -71,10 +71,10 @@ def entries(op: str, folder: str, source: str) -> ModuleType:
 
 
 def entry(op: str, folder: str, model: str, source: str) -> Callable[..., Any]:
-    found = getattr(entries(op, folder, source), model, None)
-    if not callable(found):
+    function = getattr(entries(op, folder, source), model, None)
+    if not callable(function):
         raise RuntimeError(f"hub.{op}: {folder} has no model '{model}'")
-    return found
+    return function
 
 
 def load(
@@ -167,6 +167,6 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        found = HASH.search(name) if check_hash else None
-        download_url_to_file(url, path, found.group(1) if found else None, progress)
+        match = HASH.search(name) if check_hash else None
+        download_url_to_file(url, path, match.group(1) if match else None, progress)
     return load_file(path, map_location=map_location, weights_only=weights_only)

@@ -345,12 +345,12 @@ def shapes_of(raw: Any) -> list[list[int]]:
     """The shapes of an event of tt.h."""
     if not raw.n_shapes:
         return []
-    numbers, found = list((c_int64 * raw.n_shapes).from_address(raw.shapes)), []
+    numbers, shapes = list((c_int64 * raw.n_shapes).from_address(raw.shapes)), []
     while numbers:
         end = 1 + numbers[0]
-        found.append(numbers[1:end])
+        shapes.append(numbers[1:end])
         numbers = numbers[end:]
-    return found
+    return shapes
 
 
 def read_events() -> EventList:

@@ -308,8 +308,8 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
     """Lets load make objects of these classes, and call these functions, for a file that names
     them. An item is a class, a function or (one of them, its name in the file)."""
     for item in safe_globals:
-        found, name = item if isinstance(item, tuple) else (item, None)
-        safe[name or f"{found.__module__}.{found.__qualname__}"] = found
+        obj, name = item if isinstance(item, tuple) else (item, None)
+        safe[name or f"{obj.__module__}.{obj.__qualname__}"] = obj
 
 
 def get_safe_globals() -> list[Any]:

@@ -192,11 +192,11 @@ class SparseTensor:
         """Returns a matrix in the layout sparse_csr."""
         if self.ndim != 2 or self.sparse_dim() != 2:
             raise ShapeError(f"to_sparse_csr: self is {list(self.shape)}: must be a matrix")
-        found = self.coalesce()
-        counts = ops.bincount(found._indices_[0], minlength=self.shape[0])
+        matrix = self.coalesce()
+        counts = ops.bincount(matrix._indices_[0], minlength=self.shape[0])
         zero = ops.zeros(1, dtype=int64, device=self.device)
         crow = ops.cat([zero, ops.cumsum(counts, 0)])
-        return SparseTensor(found._indices_, found._values_, self.shape, True, crow)
+        return SparseTensor(matrix._indices_, matrix._values_, self.shape, True, crow)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """Converts the values and moves all parts: see Tensor.to."""
@@ -314,29 +314,31 @@ def sparse_coo_tensor(
     size: by default just large enough. Raises IndexError for indices out of it.
     """
     places = as_tensor(indices, device=device).to(int64)
-    found = as_tensor(values, dtype=dtype, device=device)
-    if not found.ndim and places.ndim == 2:
-        found = found.expand(places.shape[1])
-    if places.ndim != 2 or found.ndim < 1 or places.shape[1] != found.shape[0]:
+    elements = as_tensor(values, dtype=dtype, device=device)
+    if not elements.ndim and places.ndim == 2:
+        elements = elements.expand(places.shape[1])
+    if places.ndim != 2 or elements.ndim < 1 or places.shape[1] != elements.shape[0]:
         raise ShapeError(
-            f"sparse_coo_tensor: indices are {list(places.shape)}, values {list(found.shape)}: "
+            f"sparse_coo_tensor: indices are {list(places.shape)}, values {list(elements.shape)}: "
             "must be (sparse_dim, n) and (n, …)"
         )
     n = places.shape[1]
     tops = (places.amax(1) + 1).tolist() if n else [0] * places.shape[0]
-    shape = tuple(size) if size is not None else (*tops, *found.shape[1:])
-    if len(shape) != len(tops) + found.ndim - 1 or shape[len(tops) :] != tuple(found.shape[1:]):
+    shape = tuple(size) if size is not None else (*tops, *elements.shape[1:])
+    if len(shape) != len(tops) + elements.ndim - 1 or shape[len(tops) :] != tuple(
+        elements.shape[1:]
+    ):
         raise ShapeError(
             f"sparse_coo_tensor: size is {list(shape)}, indices are {list(places.shape)}, values "
-            f"{list(found.shape)}: size must be sparse_dim sizes and those of a value"
+            f"{list(elements.shape)}: size must be sparse_dim sizes and those of a value"
         )
     if n and (int(places.min()) < 0 or any(top > most for top, most in zip(tops, shape))):
         raise OutOfRangeError(
             f"sparse_coo_tensor: indices reach {[top - 1 for top in tops]}: must be within "
             f"{list(shape[: len(tops)])}"
         )
-    made = SparseTensor(places, found, shape, bool(is_coalesced))
-    return made.requires_grad_() if requires_grad else made
+    result = SparseTensor(places, elements, shape, bool(is_coalesced))
+    return result.requires_grad_() if requires_grad else result
 
 
 def sparse_csr_tensor(
@@ -366,7 +368,7 @@ def sparse_csr_tensor(
     rows = ops.repeat_interleave(ops.arange(counts.numel(), device=crow.device), counts)
     if size is None:
         size = (counts.numel(), int(columns.max()) + 1 if columns.numel() else 0)
-    made = sparse_coo_tensor(
+    coo = sparse_coo_tensor(
         ops.stack([rows, columns]),
         values,
         size,
@@ -378,7 +380,7 @@ def sparse_csr_tensor(
         raise ShapeError(
             f"sparse_csr_tensor: size is {list(size)}: must be {counts.numel()} rows and columns"
         )
-    return SparseTensor(made._indices_, made._values_, size, True, crow)
+    return SparseTensor(coo._indices_, coo._values_, size, True, crow)
 
 
 def to_sparse(x: Tensor, sparse_dim: int | None = None, layout: Any = None) -> SparseTensor:
@@ -391,8 +393,8 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None, layout: Any = None) -> S
         there = there.flatten(n).any(-1)
     places = ops.nonzero(there)
     values = x[tuple(places.unbind(1))]
-    found = SparseTensor(places.t().contiguous(), values, x.shape, True)
-    return found.to_sparse_csr() if layout is sparse_csr else found
+    result = SparseTensor(places.t().contiguous(), values, x.shape, True)
+    return result.to_sparse_csr() if layout is sparse_csr else result
 
 
 # ---- functions ----
@@ -437,8 +439,8 @@ def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.
 
 def sum(input: SparseTensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """Returns the sum of all elements, or dense sums along a dimension."""
-    found = instance(SparseTensor, input, "sparse.sum", "input")
-    return (found if dtype is None else found.to(dtype)).sum(dim)
+    tensor = instance(SparseTensor, input, "sparse.sum", "input")
+    return (tensor if dtype is None else tensor.to(dtype)).sum(dim)
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:

@@ -73,10 +73,10 @@ def assert_close(
     equal_nan: nan equals nan. msg: replaces the message, or makes it from tt's.
     """
     options = Options(rtol, atol, equal_nan, check_device, check_dtype, check_stride)
-    found = difference(actual, expected, options, allow_subclasses)
-    if found is None:
+    mismatch = difference(actual, expected, options, allow_subclasses)
+    if mismatch is None:
         return
-    message, place = found
+    message, place = mismatch
     if place:
         message += f"\n\nThe failure occurred for item {place}"
     if msg is not None:
@@ -116,8 +116,8 @@ def difference(
         if not isinstance(a, float) and not isinstance(b, float) and wide.name == "float64":
             wide = BY_NAME["int64"]
         a, b = as_tensor(a, dtype=wide), as_tensor(b, dtype=wide)
-    found = tensor_difference(as_tensor(a), as_tensor(b), options)
-    return None if found is None else (found, "")
+    message = tensor_difference(as_tensor(a), as_tensor(b), options)
+    return None if message is None else (message, "")
 
 
 def first_difference(
@@ -125,9 +125,9 @@ def first_difference(
 ) -> tuple[str, str] | None:
     """Returns the first difference of items (key, actual, expected)."""
     for key, x, y in items:
-        found = difference(x, y, options, allow_subclasses)
-        if found is not None:
-            return found[0], f"[{key!r}]{found[1]}"
+        mismatch = difference(x, y, options, allow_subclasses)
+        if mismatch is not None:
+            return mismatch[0], f"[{key!r}]{mismatch[1]}"
     return None
 
 

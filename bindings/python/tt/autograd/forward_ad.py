@@ -103,8 +103,8 @@ def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
         return None
     with enable_grad():
         weight = ops.find("tt", "zeros_like")(tensor, requires_grad=True)
-        found = grad([tensor], level.duals, [weight], create_graph=True, allow_unused=True)
-        pairs = [(g, t) for g, t in zip(found, level.tangents) if g is not None]
+        grads = grad([tensor], level.duals, [weight], create_graph=True, allow_unused=True)
+        pairs = [(g, t) for g, t in zip(grads, level.tangents) if g is not None]
         if not pairs:
             return None
         # g is linear in weight: its gradient by weight, against the tangents, is their product with

@@ -86,10 +86,10 @@ class Call:
             given = [zeros() if zeros and g is None else g for g, zeros in zip(given, self.zeros)]
         self.ctx._node = c_void_p(f)
         try:
-            found = self.cls.backward(self.ctx, *given)
+            results = self.cls.backward(self.ctx, *given)
         finally:
             self.ctx._node = None
-        return self._checked(found if isinstance(found, tuple) else (found,))
+        return self._checked(results if isinstance(results, tuple) else (results,))
 
     def _checked(self, grads: tuple[Any, ...]) -> list[Tensor | None]:
         """Returns the gradients of the tensors among the arguments."""
@@ -184,16 +184,16 @@ class Function:
         n = sum(isinstance(o, Tensor) for o in outs)
         values = tuple(o.detach() if is_dirty else o for o, is_dirty in zip(outs, dirty))
         callbacks = Call(cls, ctx, args, values)
-        made: Any = (c_void_p * n)()
+        handles: Any = (c_void_p * n)()
         call(
             "tt_function_apply",
             byref(tt_function_def(callbacks, name=cls.__name__.encode())),
             pointers(given),
             length(given),
-            made,
+            handles,
             c_int64(n),
         )
-        tensors = map(from_address, made)
+        tensors = map(from_address, handles)
         results = []
         for o, has_no_grad, is_dirty in zip(outs, non_differentiable, dirty):
             recorded = next(tensors) if isinstance(o, Tensor) else o

@@ -39,9 +39,9 @@ def moved(t: Tensor, index: int, step: Any) -> Tensor:
     """Returns a copy of t, of t's strides, with a step added to one element."""
     flat = t.detach().contiguous().reshape(-1).clone()
     flat[index] = flat[index] + step
-    made = ops.empty_like(t.detach())
-    made.copy_(flat.reshape(t.shape))
-    return made
+    copy = ops.empty_like(t.detach())
+    copy.copy_(flat.reshape(t.shape))
+    return copy
 
 
 def numerical(
@@ -51,10 +51,10 @@ def numerical(
 
     In the direction of a real or an imaginary step; complex results are complex.
     """
-    found: list[list[list[Tensor]]] = []
+    quotients: list[list[list[Tensor]]] = []
     t = args[at]
     for _ in outs:
-        found.append([[] for _ in directions(t, eps)])
+        quotients.append([[] for _ in directions(t, eps)])
     with no_grad():
         for k, step in enumerate(directions(t, eps)):
             for i in range(t.numel()):
@@ -64,20 +64,20 @@ def numerical(
                     changed[at] = moved(t, i, side)
                     ends.append([o.detach().clone() for o in outputs_of(func, changed)])
                 for n, (up, down) in enumerate(zip(*ends)):
-                    found[n][k].append(((up - down) / (2 * eps)).reshape(-1))
-    return found
+                    quotients[n][k].append(((up - down) / (2 * eps)).reshape(-1))
+    return quotients
 
 
 def analytical(out: Tensor, t: Tensor, weight: Any, allow_none: bool = True) -> list[Tensor]:
     """Returns the gradient of each element of out with respect to t, with a cotangent of `weight`
     (1 or 1j) there."""
-    found = []
+    gradients = []
     for j in range(out.numel()):
         v = ops.zeros(out.numel(), dtype=out.dtype, device=out.device)
         v[j] = weight
         (g,) = grad(out, [t], v.reshape(out.shape), retain_graph=True, allow_unused=True)
-        found.append(ops.zeros(t.shape, dtype=t.dtype, device=t.device) if g is None else g)
-    return found
+        gradients.append(ops.zeros(t.shape, dtype=t.dtype, device=t.device) if g is None else g)
+    return gradients
 
 
 def close(a: Tensor, b: Tensor, rtol: float, atol: float) -> bool:
@@ -135,13 +135,13 @@ def compare_one(
             expected = ops.stack(columns, 1)
             if out.dtype.is_complex:
                 expected = expected.real if weight == 1 else expected.imag
-            found = matrix
+            actual = matrix
             if t.dtype.is_complex:
-                found = matrix.real if k == 0 else matrix.imag
-            if not close(found, expected.to(found.dtype), rtol, atol):
+                actual = matrix.real if k == 0 else matrix.imag
+            if not close(actual, expected.to(actual.dtype), rtol, atol):
                 raise GradcheckError(
                     f"gradcheck: the gradient of result {place[1]} with respect to input "
-                    f"{place[0]} is wrong.\nnumerical:\n{expected.T}\nanalytical:\n{found.T}"
+                    f"{place[0]} is wrong.\nnumerical:\n{expected.T}\nanalytical:\n{actual.T}"
                 )
 
 
@@ -225,14 +225,14 @@ def gradgradcheck(
                 for i, x in enumerate(given)
             )
             outs = [o for o in outputs_of(func, given) if o.requires_grad]
-            found = grad(
+            grads = grad(
                 outs,
                 [given[i] for i in wanted],
                 list(cotangents),
                 create_graph=True,
                 allow_unused=True,
             )
-        return tuple(g for g in found if g is not None)
+        return tuple(g for g in grads if g is not None)
 
     return gradcheck(
         gradient,

@@ -68,17 +68,17 @@ def register_multi_grad_hook(
     if not watched:
         raise RuntimeError("register_multi_grad_hook: no tensor requires a gradient")
     lock = Lock()
-    found: dict[int, Tensor] = {}
+    received: dict[int, Tensor] = {}
 
     def seen(index: int, grad: Tensor) -> None:
         with lock:
-            if index in found:  # of a backward that did not reach all of them, or the next one
-                found.clear()
-            found[index] = grad
-            first, last = len(found) == 1, len(found) == len(watched)
-            grads: Any = [found.get(i) for i in range(len(watched))]
+            if index in received:  # of a backward that did not reach all of them, or the next one
+                received.clear()
+            received[index] = grad
+            first, last = len(received) == 1, len(received) == len(watched)
+            grads: Any = [received.get(i) for i in range(len(watched))]
             if last:
-                found.clear()
+                received.clear()
         if mode == "any" and first:
             fn(grad)
         elif mode == "all" and last:

@@ -243,9 +243,9 @@ class ParameterDict(OfParameters, DictContainer):
         return reversed(self._items)
 
     def __or__(self, other: ParameterDict) -> Self:
-        made = self.copy()
-        made.update(other.items())
-        return made
+        merged = self.copy()
+        merged.update(other.items())
+        return merged
 
     def __ior__(self, other: ParameterDict) -> Self:
         self.update(other.items())

@@ -24,7 +24,7 @@ def output_padding(layer: Any, input: Tensor, output_size: Sequence[int], n: int
     stride = per_dimension(layer.stride, n)
     padding = per_dimension(layer.padding, n)
     dilation = per_dimension(layer.dilation, n)
-    found = []
+    paddings = []
     for i, size in enumerate(sizes[-n:]):
         smallest = (
             (input.shape[i - n] - 1) * stride[i]
@@ -37,8 +37,8 @@ def output_padding(layer: Any, input: Tensor, output_size: Sequence[int], n: int
             raise ValueError(
                 f"{layer._class}: output_size[{i}] is {size}: must be {smallest} to {largest}"
             )
-        found.append(size - smallest)
-    return found
+        paddings.append(size - smallest)
+    return paddings
 
 
 def forward(layer: Any, n: int, input: Tensor, output_size: Sequence[int] | None) -> Tensor:

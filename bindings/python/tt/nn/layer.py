@@ -252,9 +252,9 @@ class Layer(Module):
         return results[0] if len(results) == 1 else results
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made = memo[id(self)] = self.__new__(type(self))
-        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-        return made
+        clone = memo[id(self)] = self.__new__(type(self))
+        clone.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return clone
 
     def _inner_names(self) -> list[str]:
         """Returns the names of the layers that the C module itself contains (attention has one)."""
@@ -375,13 +375,13 @@ def exchange(layer: Any, state: StateDictHandle) -> None:
 
 def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
     """Returns the owner, the group and the name there of each parameter and buffer by its name."""
-    found = {}
+    places = {}
     for prefix, m in module.named_modules(remove_duplicate=False):
         for group in ("_parameters", "_buffers"):
             for name, t in getattr(m, group).items():
                 if t is not None:
-                    found[f"{prefix}.{name}" if prefix else name] = (m, group, name)
-    return found
+                    places[f"{prefix}.{name}" if prefix else name] = (m, group, name)
+    return places
 
 
 @contextmanager
@@ -429,8 +429,8 @@ def with_ties(
         key = id(owner.__dict__[group][own_name])
         if replaced.setdefault(key, t) is not t:
             raise ValueError(f"functional_call: {name} shares its memory with another given name")
-    found = dict(given)
+    tensors = dict(given)
     for name, (owner, group, own_name) in places.items():
-        if name not in found and id(owner.__dict__[group][own_name]) in replaced:
-            found[name] = replaced[id(owner.__dict__[group][own_name])]
-    return found
+        if name not in tensors and id(owner.__dict__[group][own_name]) in replaced:
+            tensors[name] = replaced[id(owner.__dict__[group][own_name])]
+    return tensors

@@ -81,9 +81,9 @@ class Uninitialized(Tensor, plain_results=True):
         return f"<{type(self).__name__}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made: Any = type(self).__new__(type(self), *self.__reduce_ex__(4)[1])
-        memo[id(self)] = made
-        return made
+        clone: Any = type(self).__new__(type(self), *self.__reduce_ex__(4)[1])
+        memo[id(self)] = clone
+        return clone
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return type(self), (self.requires_grad, self.device, self.dtype)
@@ -119,8 +119,8 @@ class UninitializedBuffer(Uninitialized):
         dtype: DType | None = None,
         persistent: bool = True,
     ) -> Self:
-        made = ops.empty(0, device=device, dtype=dtype).as_subclass(cls)
-        return made.requires_grad_(requires_grad)
+        buffer = ops.empty(0, device=device, dtype=dtype).as_subclass(cls)
+        return buffer.requires_grad_(requires_grad)
 
     def __init__(self, *_: object, **__: object) -> None:
         pass

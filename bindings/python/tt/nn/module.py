@@ -659,10 +659,10 @@ class Module:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made = self.__new__(type(self))
-        memo[id(self)] = made
-        made.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
-        return made
+        clone = self.__new__(type(self))
+        memo[id(self)] = clone
+        clone.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
+        return clone
 
     # ---- printing ----
 

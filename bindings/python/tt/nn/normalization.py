@@ -104,10 +104,10 @@ class SyncBatchNorm(_layers.SyncBatchNorm):
 
         Returns the module, or its replacement.
         """
-        made: Any = module
+        result: Any = module
         if isinstance(module, (BatchNorm1d, BatchNorm2d, BatchNorm3d)):
             with preserve_rng_state():
-                made = cls(
+                result = cls(
                     module.num_features,
                     module.eps,
                     module.momentum,
@@ -117,8 +117,8 @@ class SyncBatchNorm(_layers.SyncBatchNorm):
                     bias=module.bias is not None,
                 )
             for name in module._slots:
-                setattr(made, name, getattr(module, name))
-            made.train(module.training)
+                setattr(result, name, getattr(module, name))
+            result.train(module.training)
         for name, child in module.named_children():
-            made.register_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return made
+            result.register_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result

@@ -28,9 +28,9 @@ class Parameter(Tensor, plain_results=True):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """The copy has no gradient."""
-        made = super().__deepcopy__(memo)
-        made.grad = None
-        return made
+        clone = super().__deepcopy__(memo)
+        clone.grad = None
+        return clone
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
@@ -48,9 +48,9 @@ class Buffer(Tensor, plain_results=True):
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
         if data is None:
             data = _ops.empty(0)
-        made = data.detach().as_subclass(cls)
-        made.persistent = persistent
-        return made
+        buffer = data.detach().as_subclass(cls)
+        buffer.persistent = persistent
+        return buffer
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         pass

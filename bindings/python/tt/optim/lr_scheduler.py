@@ -47,7 +47,7 @@ def checked(
     parts: list[Any] = list(schedulers)
     if not parts:
         raise ValueError(f"{name} needs at least one scheduler")
-    found: Any = optimizer or getattr(parts[0], "optimizer", None)
+    common: Any = optimizer or getattr(parts[0], "optimizer", None)
     for i, part in enumerate(parts):
         if not hasattr(part, "optimizer"):
             raise TypeError(
@@ -57,9 +57,9 @@ def checked(
             raise ValueError(
                 f"{name}: schedulers[{i}] is a ReduceLROnPlateau, whose step() needs a metric"
             )
-        if part.optimizer is not found:
+        if part.optimizer is not common:
             raise ValueError(f"{name}: schedulers[{i}] belongs to another optimizer")
-    return parts, found
+    return parts, common
 
 
 class Composite(NativeScheduler):

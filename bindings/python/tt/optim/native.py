@@ -326,6 +326,6 @@ def restored(
     state: dict[str, Any],
 ) -> NativeOptimizer:
     """Unpickles an optimizer: see NativeOptimizer.__reduce__."""
-    made: Any = cls(groups, **defaults)
-    made.load_state_dict(state)
-    return made
+    optimizer: Any = cls(groups, **defaults)
+    optimizer.load_state_dict(state)
+    return optimizer

@@ -207,8 +207,8 @@ def restored(
     before = []
     for group in optimizer.param_groups:
         before.append({key: group[key] for key in (*SHARED, *OF_SCHEDULES) if key in group})
-    made = cls(**given)
-    made.load_state_dict(state)
+    scheduler = cls(**given)
+    scheduler.load_state_dict(state)
     for group, values in zip(optimizer.param_groups, before):
         group.update(values)
-    return made
+    return scheduler

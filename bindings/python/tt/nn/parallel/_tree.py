@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 def tree_of(module: Module) -> ModuleHandle:
     """Returns the module of C; modules with several parents are one there, too."""
-    made: dict[Module, ModuleHandle] = {}
+    handles: dict[Module, ModuleHandle] = {}
     for part in reversed(list(module.modules())):
-        made[part] = made_from(part)
-    for part, handle in made.items():
+        handles[part] = made_from(part)
+    for part, handle in handles.items():
         for name, child in part.named_children():
-            call("tt_module_register_module", handle, name.encode(), made[child])
-    return made[module]
+            call("tt_module_register_module", handle, name.encode(), handles[child])
+    return handles[module]
 
 
 def made_from(module: Module) -> ModuleHandle:

@@ -85,10 +85,10 @@ class DistributedDataParallel(Wrapper):
         if compression is not None:
             options.set |= COMPRESSION
             options.compression = compression.code
-        made = DdpHandle.__new__(DdpHandle)
+        handle = DdpHandle.__new__(DdpHandle)
         group, tree = self.process_group.handle, tree_of(self.module)
-        call("tt_ddp_new", tree, group, byref(options), byref(made))
-        self._handle = made
+        call("tt_ddp_new", tree, group, byref(options), byref(handle))
+        self._handle = handle
 
     def register_comm_hook(self, state: Any, hook: Any) -> None:
         """Chooses the messages of gradients: default_hooks.bf16_compress_hook, fp16_compress_hook

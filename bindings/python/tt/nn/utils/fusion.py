@@ -85,10 +85,10 @@ def fused(layer: Any, bn: Any, channels: int) -> Any:
         raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("Fusion needs a batch normalisation with running statistics")
-    made = copy.deepcopy(layer)
-    made.weight, made.bias = folded(
-        made.weight,
-        made.bias,
+    result = copy.deepcopy(layer)
+    result.weight, result.bias = folded(
+        result.weight,
+        result.bias,
         bn.running_mean,
         bn.running_var,
         bn.eps,
@@ -96,7 +96,7 @@ def fused(layer: Any, bn: Any, channels: int) -> Any:
         bn.bias,
         channels,
     )
-    return made
+    return result
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:

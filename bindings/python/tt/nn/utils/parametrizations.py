@@ -266,9 +266,9 @@ class Orthogonal(Module):
 
 def with_diagonal(A: Tensor, values: Tensor) -> Tensor:
     """Returns a copy with another diagonal."""
-    made = A.clone()
-    made.diagonal(dim1=-2, dim2=-1).copy_(values)
-    return made
+    result = A.clone()
+    result.diagonal(dim1=-2, dim2=-1).copy_(values)
+    return result
 
 
 def orthogonal(

@@ -163,7 +163,7 @@ def parametrized_class(base: type[Module], names: Sequence[str] = ()) -> type[Mo
         )
 
     def deepcopy(self: Any, memo: dict[int, Any]) -> Module:
-        copied = super(made, self).__deepcopy__(memo)
+        copied = super(cls, self).__deepcopy__(memo)
         copied.__class__ = parametrized_class(base, list(self.parametrizations))
         return copied
 
@@ -171,7 +171,7 @@ def parametrized_class(base: type[Module], names: Sequence[str] = ()) -> type[Mo
         if isinstance(vars(type(self)).get(name), property):
             self.parametrizations[name].right_inverse(value)
         else:
-            super(made, self).__setattr__(name, value)
+            super(cls, self).__setattr__(name, value)
 
     members = {
         "__reduce_ex__": no_pickle,
@@ -179,10 +179,10 @@ def parametrized_class(base: type[Module], names: Sequence[str] = ()) -> type[Mo
         "__setattr__": assign,
         "_without_parametrizations": base,
     }
-    made: Any = type(f"Parametrized{base.__name__}", (base,), members)
+    cls: Any = type(f"Parametrized{base.__name__}", (base,), members)
     for name in names:
-        add_property(made, name)
-    return made
+        add_property(cls, name)
+    return cls
 
 
 def add_property(cls: Any, name: str) -> None:
@@ -232,14 +232,14 @@ def register_parametrization(
         add_to_list(module, tensor_name, parametrization, unsafe)
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
-        made = ParametrizationList([parametrization], original, unsafe)
+        parametrizations = ParametrizationList([parametrization], original, unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
             module.__class__ = parametrized_class(type(module))
             module.parametrizations = ModuleDict()
         add_property(type(module), tensor_name)
         lists: Any = module.parametrizations
-        lists[tensor_name] = made
+        lists[tensor_name] = parametrizations
     else:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element "
@@ -316,7 +316,7 @@ def transfer_parametrizations_and_params(
             setattr(to_module, name, Parameter(getattr(from_module, name).detach().clone()))
         for parametrization in lists[name]:
             register_parametrization(to_module, name, parametrization, unsafe=True)
-        made: Any = to_module.parametrizations
-        for own, t in zip(made[name]._originals(), lists[name]._originals()):
+        copies: Any = to_module.parametrizations
+        for own, t in zip(copies[name]._originals(), lists[name]._originals()):
             own.data = t.detach().clone()
     return to_module

@@ -65,11 +65,11 @@ def number_to_prune(amount: int | float, size: int) -> int:
 
 def without_smallest(mask: Tensor, scores: Tensor, n: int) -> Tensor:
     """Returns the mask with 0 where the n smallest scores are."""
-    made = mask.clone()
+    pruned = mask.clone()
     if n:
         smallest = ops.topk(scores.reshape(-1), n, largest=False).indices
-        made.view(-1)[smallest] = 0
-    return made
+        pruned.view(-1)[smallest] = 0
+    return pruned
 
 
 def over_channels(t: Tensor, dim: int, keep: Tensor) -> Tensor:
@@ -209,9 +209,9 @@ class PruningContainer(BasePruningMethod):
             return method.compute_mask(t, mask)
         if kind == "unstructured":
             left = mask == 1
-            made = mask.clone()
-            made[left] = method.compute_mask(t[left], mask[left])
-            return made
+            combined = mask.clone()
+            combined[left] = method.compute_mask(t[left], mask[left])
+            return combined
         if kind != "structured":
             raise AttributeError(f"Unrecognized PRUNING_TYPE {kind}")
         dim = getattr(method, "dim", 0) % t.ndim
@@ -407,14 +407,14 @@ def global_unstructured(
     ]
     method = PruningContainer()
     method._tensor_name = "temp"
-    made: Any = pruning_method(**kwargs)
-    made._tensor_name = "temp"
-    if made.PRUNING_TYPE != "unstructured":
+    new_method: Any = pruning_method(**kwargs)
+    new_method._tensor_name = "temp"
+    if new_method.PRUNING_TYPE != "unstructured":
         raise TypeError(
             'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. '
-            f"Found method {pruning_method} of type {made.PRUNING_TYPE}"
+            f"Found method {pruning_method} of type {new_method.PRUNING_TYPE}"
         )
-    method.add_pruning_method(made)
+    method.add_pruning_method(new_method)
     mask = method.compute_mask(
         ops.cat([s.reshape(-1) for s in scores]), ops.cat([m.reshape(-1) for m in masks])
     )
@@ -433,12 +433,12 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
 
 def remove(module: Module, name: str) -> Module:
     """Makes the pruned value the parameter again, without mask and hook. Returns the module."""
-    found = hook_of(module, name)
-    if found is None:
+    hook = hook_of(module, name)
+    if hook is None:
         raise ValueError(
             f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
         )
-    number, method = found
+    number, method = hook
     method.remove(module)
     del module._forward_pre_hooks[number]
     return module
