@@ -1,4 +1,4 @@
-"""Names of PyTorch that scripts import, and that say at each use what tt lacks."""
+"""PyTorch's names for features that tt lacks. Importing one works; using it raises."""
 from __future__ import annotations
 
 from .errors import UnimplementedError
@@ -20,7 +20,7 @@ def absent_function(name: str, why: str) -> Any:
 
 
 def absent_class(name: str, why: str) -> Any:
-    """Returns a class, whose instances nothing is, that cannot be constructed."""
+    """Returns a class that has no instances: its constructor raises."""
 
     def __new__(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnimplementedError(f"{name}: {why}")

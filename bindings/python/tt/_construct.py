@@ -1,8 +1,8 @@
 """Calls the C constructors of the generated classes: layers, optimizers and schedules.
 
-A class lists its arguments as rows (name, type, default in a tuple or None, is it a parameter of
-C's). The arguments that are no parameters form the constructor's options struct. The type of an
-enum is {name: value}.
+A class lists its arguments as rows (name, type, default in a tuple or None, whether it is a
+parameter of the C function). All other arguments are fields of the constructor's options struct.
+The type of an enum is {name: value}.
 """
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def parameter(kind: Any, value: Any, op: str, arg: str) -> list[Any]:
 
 
 def field(kind: Any, value: Any, op: str, arg: str, keep: list[Any]) -> tuple[str, list[Any]]:
-    """Returns format and values of a field of an options struct. keep holds the memory of lists."""
+    """Returns the format and values of an options field. The caller keeps `keep`, which owns
+    lists."""
     if isinstance(kind, dict):
         return "i", [0 if value is None else convert.one_of(kind, value, op, arg)]
     kind = kind.rstrip("?")
@@ -100,7 +101,7 @@ def address(data: bytes, keep: list[Any]) -> int:
 def construct(
     handle: type[H], function: str, name: str, rows: Sequence[Row], values: Mapping[str, Any]
 ) -> H:
-    """Calls the C constructor with values by name. Returns its object as a `handle`."""
+    """Calls the C constructor with named values. Returns the new object as a `handle`."""
     given: list[Any] = []
     keep: list[Any] = []
     for arg, kind, _, is_parameter in rows:

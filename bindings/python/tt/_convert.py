@@ -1,4 +1,4 @@
-"""Arguments of operators: checks their kind and gives them the form that C reads.
+"""Checks the arguments of operators and converts them for C.
 
 A wrong kind is a TypeError before C is called. Most functions take the value, the operator's name
 and the argument's name. Structs are packed into bytes, which ctypes passes as a pointer: a third of
@@ -39,7 +39,7 @@ def wrong_kind(op: str, arg: str, want: str, got: object) -> TypeError:
 
 
 def keeps(x: object) -> bool:
-    """Returns whether x is of a subclass of Tensor whose results are of the subclass, too."""
+    """Returns whether operators on x return its subclass of Tensor."""
     return isinstance(x, Tensor) and x._keeps_class
 
 
@@ -77,8 +77,7 @@ def pointers(xs: Sequence[Tensor | None]) -> bytes:
 
 
 def tensors_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
-    """Returns pointer and length of a list of tensors in an options struct. keep holds its
-    memory."""
+    """Returns the pointer and length of a list of tensors for an options struct. `keep` owns it."""
     if xs is None:
         return list_field(None, op, arg, keep)
     tensors = tensor_list(xs, op, arg, True)
@@ -86,13 +85,12 @@ def tensors_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int
 
 
 def several(x: Any) -> Any:
-    """Returns one tensor as a tuple of it, anything else as it is."""
+    """Returns a tensor in a tuple, any other value unchanged."""
     return (x,) if isinstance(x, Tensor) else x
 
 
 def length(xs: Sequence[Any], *others: Sequence[Any] | None) -> c_int64:
-    """Returns the length of xs. Other lists that belong to it must have the same length or be
-    None."""
+    """Returns the length of xs. The other lists must have the same length or be None."""
     n = len(xs)
     if others and any(x is not None and len(x) != n for x in others):
         lengths = ", ".join(str(len(x)) for x in others if x is not None)
@@ -117,7 +115,7 @@ def is_number(x: Any) -> bool:
 def operand(x: Any) -> Any:
     """Returns an operand of a Python operator: a tensor or a number.
 
-    A NumPy array becomes a tensor. For anything else it is NotImplemented.
+    A NumPy array becomes a tensor. Returns NotImplemented for any other type.
     """
     if isinstance(x, Tensor) or is_number(x):
         return x
@@ -131,7 +129,7 @@ def operand(x: Any) -> Any:
 def operate(function: Callable[..., Any], self: Any, other: Any, **more: Any) -> Any:
     """Returns function(self, other) for a Python operator.
 
-    It is NotImplemented for an operand that no operator takes: Python then asks the other one.
+    Returns NotImplemented for an unsupported operand, so that Python tries the other operand.
     """
     instance(Tensor, self, function.__name__, "self")
     other = operand(other)
@@ -141,7 +139,7 @@ def operate(function: Callable[..., Any], self: Any, other: Any, **more: Any) ->
 
 
 def operate_swapped(function: Callable[..., Any], self: Any, other: Any, **more: Any) -> Any:
-    """Returns function(other, self), otherwise as operate."""
+    """Returns function(other, self); see operate."""
     other = operand(other)
     if other is NotImplemented:
         return NotImplemented
@@ -153,7 +151,7 @@ def is_int(x: Any) -> bool:
 
 
 def no_overload(op: str, *given: object) -> TypeError:
-    """Returns the TypeError of arguments that no overload takes."""
+    """Returns the TypeError for arguments that match no overload."""
     kinds = ", ".join(map(kind_name, given))
     return TypeError(f"{op}(): no form takes arguments of these kinds: ({kinds})")
 
@@ -219,10 +217,10 @@ def scalar_field(x: Any, op: str, arg: str) -> tuple[Any, ...]:
 def number_form(
     f64: Any, i64: Any, other: Any, x: Any, op: str, arg: str, beside: Any = None
 ) -> tuple[Any, Any]:
-    """Returns the C function for a number of x's kind, and x as it takes it.
+    """Returns the C function for a number of x's kind, and x converted for it.
 
-    beside: the tensor or the dtype that the number meets. An int that fits 64 bits without a sign
-    only is a float beside floating-point numbers and wraps around beside integers, as in PyTorch.
+    beside: the other operand, a tensor or a dtype. As in PyTorch, an int that fits only uint64
+    becomes a float beside floating-point numbers and wraps around beside integers.
     """
     kind = type(x)
     if kind is float:
@@ -254,7 +252,7 @@ def int_list(x: Any, op: str, arg: str) -> tuple[bytes, c_int64]:
 
 
 def list_field(x: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
-    """Returns pointer and length of a list of ints, or of an int, in an options struct.
+    """Returns the pointer and length of an int or a list of ints for an options struct.
 
     keep holds its memory.
     """
@@ -265,8 +263,8 @@ def list_field(x: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
 
 
 def left_out(first: Any, *given: Any) -> tuple[Any, ...]:
-    """Returns arguments whose first one may be left out, as in arange(end): its value is then
-    `first`."""
+    """Returns the arguments, with `first` inserted if the first one is missing, as in
+    arange(end)."""
     there = [x for x in given if x is not None]
     if len(there) == len(given):
         return given
@@ -337,8 +335,7 @@ def texts(xs: Sequence[str], op: str, arg: str) -> Any:
 
 
 def texts_field(xs: Any, op: str, arg: str, keep: list[Any]) -> tuple[int, int]:
-    """Returns pointer and length of a list of strings in an options struct. keep holds its
-    memory."""
+    """Returns the pointer and length of a list of strings for an options struct. `keep` owns it."""
     if xs is None:
         return 0, 0
     keep.append(texts(xs, op, arg))
@@ -366,8 +363,8 @@ def number_operand(
 ) -> Tensor:
     """Returns a 0-dim tensor for a number, where PyTorch accepts one for a tensor.
 
-    It takes part in promotion by its kind only, and keeps all digits.
-    others: the other operands. alone: x is accepted although none of them is a tensor.
+    In promotion only its kind counts. It keeps all digits.
+    others: the other operands. alone: accepts x even if none of them is a tensor.
     fit: x must fit the dtype of the first tensor, except that of 16-bit floats, where it may become
         inf.
     """
@@ -388,7 +385,7 @@ def number_operand(
 
 
 def like(result: Any, tensors: Any) -> Any:
-    """Returns a result in the class of the first tensor whose subclass results keep."""
+    """Returns a result in the class of the first tensor whose subclass is kept."""
     for t in tensors:
         if keeps(t):
             return classed(result, type(t))
@@ -403,16 +400,16 @@ def out_tensors(xs: Any, n: int, op: str) -> list[Tensor]:
 
 
 def may_hold(dtype: Any, result: Any) -> bool:
-    """Returns whether out= of this dtype takes a result of that dtype: its kind is not lower."""
+    """Returns whether out= of this dtype can hold the result: its kind must not be lower."""
     return KINDS.index(result.kind) <= KINDS.index(dtype.kind)
 
 
 def written(result: Any, out: Any, op: str, exact: bool = False) -> Any:
     """Copies a result, or several, into out= and returns out.
 
-    As in PyTorch, an out of another shape is resized, with a warning unless it is empty, and one of
-    another dtype receives converted values if its kind (bool, integer, floating, complex) is not
-    lower. exact: the dtype must be that of the result, as always for the indices beside values.
+    As in PyTorch, out is resized to the result's shape, with a warning unless it was empty. Values
+    are converted to out's dtype, whose kind (bool, integer, floating, complex) must not be lower.
+    exact: out must have the result's dtype, as indices always must.
     """
     if isinstance(out, (tuple, list)):
         for i, (one, into) in enumerate(zip(result, out)):
@@ -440,8 +437,8 @@ def written(result: Any, out: Any, op: str, exact: bool = False) -> Any:
 
 
 def refit(out: Any, make: Callable[[], Any], op: str, exact: bool = False) -> Any:
-    """Raises the error of a call that writes into out. If only the shape or the dtype of out was
-    wrong, or out is an input that the operator cannot write: make()'s result is written instead."""
+    """Handles a failed call that writes into out. Writes make()'s result into out if only its shape
+    or dtype was wrong or it is an input of the operator; raises the error otherwise."""
     try:
         fail()
     except (errors.ShapeError, errors.DtypeError, errors.InvalidArgumentError) as error:
@@ -452,7 +449,8 @@ def refit(out: Any, make: Callable[[], Any], op: str, exact: bool = False) -> An
 
 
 def unreduced(x: Tensor, out: Tensor | None, op: str) -> Any:
-    """Returns whether each element differs from 0: any and all over no dimension at all."""
+    """Returns whether each element differs from 0: any() and all() over an empty list of
+    dimensions."""
     nonzero = x != 0
     if x.dtype.name == "uint8":
         nonzero = nonzero.to(x.dtype)
@@ -460,7 +458,7 @@ def unreduced(x: Tensor, out: Tensor | None, op: str) -> Any:
 
 
 def check_layout(op: str, layout: Any) -> None:
-    """Refuses all layouts but strided."""
+    """Raises for any layout but strided."""
     if getattr(layout, "name", layout) != "strided":
         raise errors.UnimplementedError(
             f"{op}: layout is {layout}: must be tt.strided; tt.sparse makes sparse matrices"

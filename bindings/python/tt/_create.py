@@ -1,4 +1,4 @@
-"""Tensors from Python values, host memory and NumPy arrays."""
+"""Tensors from Python values, CPU memory and NumPy arrays."""
 from __future__ import annotations
 
 import ctypes
@@ -42,12 +42,12 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Returns a new tensor with the values of data, without history. pin_memory changes nothing.
+    """Returns a new tensor with the values of data, without history. pin_memory is ignored.
 
     data: a number, nested lists of numbers, a NumPy array or a tensor.
-    dtype: by default that of an array or a tensor; of Python numbers bool, int64, float32 or
-        complex64, or what set_default_dtype says.
-    device: by default that of a tensor, else the CPU.
+    dtype: by default that of the array or tensor; for Python numbers bool, int64, and the default
+        floating and complex dtypes (float32 and complex64; see set_default_dtype).
+    device: by default that of the tensor, else the CPU.
     Raises ValueError if nested lists have different lengths, TypeError for other data.
     """
     if dtype is None and type(data) is list:
@@ -70,8 +70,8 @@ def tensor(
 def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
     """Returns data as a tensor, without a copy if possible.
 
-    A tensor is returned itself, a NumPy array as a tensor over its memory, both converted if
-    needed. Anything else goes through tensor().
+    A tensor is returned unchanged and a NumPy array shares its memory with the result, unless dtype
+    or device require a copy. Anything else is passed to tensor().
     """
     if is_array(data) and data.ndim:
         data = from_numpy(data)
@@ -88,10 +88,10 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Returns obj, a tensor, an array, a buffer, numbers or nested lists of them, as a tensor.
+    """Converts obj to a tensor: a tensor, an array, a buffer, a number or nested lists of numbers.
 
-    Memory is shared if possible, and for a tensor its history kept. copy=True: never; copy=False:
-    raises ValueError where that is impossible. requires_grad=False detaches a tensor.
+    Shares memory if possible and keeps the history of a tensor. copy=True: always copies;
+    copy=False: raises ValueError if a copy is needed. requires_grad=False detaches a tensor.
     """
     if copy:
         return tensor(buffer_tensor(obj, dtype), dtype=dtype, device=device).requires_grad_(
@@ -122,10 +122,9 @@ def is_buffer(x: Any) -> bool:
 
 
 def buffer_tensor(x: Any, dtype: DType | None) -> Any:
-    """Returns a buffer as a tensor over its memory, of dtype or the default dtype; others as they
-    are.
+    """Returns a tensor over a buffer's memory, of dtype or the default dtype; others unchanged.
 
-    Objects with __dlpack__ become tensors, too.
+    An object with __dlpack__ becomes a tensor, too.
     """
     if is_buffer(x):
         return frombuffer(x, dtype=dtype or Defaults.float)
@@ -144,8 +143,8 @@ def scalar_tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype(). pin_memory changes
-    nothing."""
+    """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype(). pin_memory is
+    ignored."""
     code = dtype_code(dtype or Defaults.float, "scalar_tensor", "dtype")
     t = tensor_result("tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
     if device is None and not requires_grad:
@@ -177,8 +176,8 @@ def flattened(data: Any) -> tuple[list[int], list[Any]]:
 def from_values(data: Any, dtype: DType | None) -> Tensor:
     """Returns a tensor of nested sequences of numbers.
 
-    Its dtype is that of the widest number: bool, int64, float32 or complex64. With a dtype the
-    tensor is of the widest dtype of that kind, for the caller to convert.
+    The dtype is that of the widest number: bool, int64, float32 or complex64. With a dtype, the
+    result has the widest dtype of its kind, which the caller converts.
     """
     shape, items = flattened(data)
     if items and all(map(is_array, items)):
@@ -216,7 +215,7 @@ PLAIN = {float32: "f", float64: "d"}
 
 
 def from_list(data: list[Any]) -> Tensor | None:
-    """Returns a tensor of a list of ints, or of floats, which are all of one type; else None."""
+    """Returns a tensor of a list of ints only or floats only; None for other lists."""
     kinds = set(map(type, data))
     if len(kinds) != 1:
         return None
@@ -254,9 +253,9 @@ def index_tensor(item: Any) -> Tensor:
 
 
 def viewed_as(x: Tensor, to: DType) -> Tensor:
-    """Returns a view whose elements are x's bytes read as another dtype: Tensor.view(dtype).
+    """Returns a view of x's bytes as another dtype: Tensor.view(dtype).
 
-    It has no history: no gradient flows through it, and autograd does not notice writes to it.
+    The view has no history, and autograd does not notice writes to it.
     """
     if to is x.dtype:
         return x.view(x.shape)
@@ -327,8 +326,8 @@ def imported(
 def from_numpy(a: Any) -> Tensor:
     """Returns a tensor over the memory of a NumPy array.
 
-    In-place operators refuse it if the array is read-only. Raises TypeError for a dtype that tt
-    lacks, ValueError for negative strides or strides that are no multiples of the itemsize.
+    In-place operators raise if the array is read-only. Raises TypeError for a dtype that tt lacks,
+    ValueError for strides that are negative or no multiple of the itemsize.
     """
     if type(a) is not _memory.ndarray:  # not or not yet
         if not is_array(a) or _memory.ndarray is not None:
@@ -349,7 +348,7 @@ def from_numpy(a: Any) -> Tensor:
 
 
 def from_interface(a: Any) -> Tensor:
-    """Returns a tensor over an array that DLPack does not describe, or raises why there is none."""
+    """Returns a tensor over an array that DLPack cannot describe. Raises if that is impossible."""
     interface = a.__array_interface__ if is_array(a) else None
     if interface is None:
         raise TypeError(f"from_numpy(): argument must be a numpy.ndarray, not {type(a).__name__}")
@@ -373,9 +372,9 @@ def frombuffer(
 ) -> Tensor:
     """Returns a 1-D tensor over the memory of an object with the buffer protocol.
 
-    In-place operators refuse a tensor over bytes and other read-only buffers.
+    In-place operators raise for a tensor over bytes or another read-only buffer.
     count: number of elements; -1: up to the end. offset: bytes before the first element.
-    Raises ValueError if the buffer does not have these elements.
+    Raises ValueError if the buffer is too small.
     """
     instance(dtype_class, dtype, "frombuffer", "dtype")
     view = memoryview(buffer).cast("B")

@@ -1,4 +1,4 @@
-"""DLPack: tensors to and from other libraries without a copy."""
+"""DLPack: exchanges tensors with other libraries without a copy."""
 from __future__ import annotations
 
 import ctypes
@@ -26,11 +26,11 @@ DEVICES = {"cpu": 1, "cuda": 2, "ext": 12}  # DLDeviceType
 
 
 class Address(c_void_p):
-    """A pointer that a function returned, to be passed on: ctypes leaves subclasses as they are."""
+    """A returned pointer. It is a subclass because ctypes does not convert those to int."""
 
 
 def api(name: str, returns: Any, *takes: Any) -> Any:
-    """Returns a function of Python's C API."""
+    """Loads a function of Python's C API."""
     return PYFUNCTYPE(returns, *takes)((name, ctypes.pythonapi))
 
 
@@ -45,9 +45,9 @@ capsules: list[tuple[Any, int]] = []
 
 
 def sweep(*_: Any) -> None:
-    """Releases tensors that no consumer has taken, of capsules that nobody refers to any more.
+    """Releases the tensors of capsules that were destroyed without being consumed.
 
-    The garbage collector calls it as long as there are capsules.
+    The garbage collector calls it while there are capsules.
     """
     held = []
     while capsules:

@@ -41,7 +41,7 @@ def each(name: str, n: int, value: Any, what: str) -> Any:
 
 
 def per_tensor(name: str, n: int, value: Any, what: str) -> Any:
-    """The same, where a 1-D tensor stands for a list of numbers."""
+    """Like each(), but a 1-D tensor is a list of numbers."""
     if isinstance(value, Tensor) and value.ndim == 1:
         return each(name, n, value.tolist(), what)
     return each(name, n, value, what)
@@ -141,7 +141,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
 
 
 def make(name: str) -> Callable[..., Any] | None:
-    """Returns the function with this name behind _foreach_, or None."""
+    """Returns the function _foreach_NAME, or None if there is none."""
     if name in OTHERS:
         return OTHERS[name]
     base = name[:-1] if name.endswith("_") else name

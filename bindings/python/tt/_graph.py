@@ -1,4 +1,4 @@
-"""Captured graphs: what fx, onnx and files of graphs are made of."""
+"""Captured graphs, the basis of fx, onnx and graph files."""
 from __future__ import annotations
 
 import os
@@ -25,7 +25,7 @@ class Plan(Handle):
     __del__ = finalizer(quick.tt_plan_release)
 
     def slot(self, output: bool, i: int) -> Tensor:
-        """Returns an input or an output, in the memory of the plan."""
+        """Returns the plan's tensor for an input or an output."""
         return tensor_result("tt_plan_slot", self, c_int32(output), c_int64(i))
 
     def run(self) -> None:
@@ -34,19 +34,19 @@ class Plan(Handle):
 
 
 def described(kind: str, name: str, *args: Any) -> Any:
-    """Returns the struct that a function of C fills in."""
+    """Returns the struct that a C function fills in."""
     description = struct(kind)()
     call(name, *args, byref(description))
     return description
 
 
 def int32s(address: int | None, n: int) -> list[int]:
-    """Returns an array of C as a list."""
+    """Returns a C array as a list."""
     return cast(address, POINTER(c_int32))[:n] if address and n else []
 
 
 class Graph(Handle):
-    """Owns a tt_graph. Numbers of values stay valid over edits; those of nodes do not."""
+    """Owns a tt_graph. Edits keep the numbers of values, but not those of nodes."""
 
     __slots__ = ()
     __del__ = finalizer(quick.tt_graph_release)
@@ -106,13 +106,13 @@ class Graph(Handle):
 
 
 def load(path: Any) -> Graph:
-    """Reads a graph from a file, which is checked."""
+    """Reads a graph from a file and verifies it."""
     return result(Graph, "tt_graph_load", os.fsencode(path))
 
 
 def captured(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Graph, Any]:
-    """Calls a function while its operators are recorded. Returns the graph, whose outputs are the
-    tensors of the result in order, and the result with places instead of tensors."""
+    """Calls a function while its operators are recorded. Returns the graph and the result with
+    places instead of tensors. The graph's outputs are these tensors in order."""
     call("tt_capture_begin", pointers(inputs), c_int64(len(inputs)), None)
     outs: list[Tensor] = []
     try:

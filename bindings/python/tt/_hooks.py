@@ -1,4 +1,4 @@
-"""Python functions that C calls: exceptions, lent and given tensors, registration."""
+"""Python callbacks of C: exceptions, borrowed and returned tensors, registration."""
 from __future__ import annotations
 
 from contextlib import ExitStack
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def guarded(body: Callable[[], Any]) -> int:
     """Runs the body of a callback. Returns its tt_status.
 
-    An exception is kept in local.raised and raised when the call that led here has failed. C polls
-    before each callback, so that signals are handled there (see _lib.watched). What a handler
-    raises between that poll and this `try` is Python's to report, as in every ctypes callback.
+    local.raised keeps an exception until the outer call has failed, which then raises it. C polls
+    before each callback, so signals are handled there (see _lib.watched). ctypes reports an
+    exception that a signal handler raises between that poll and this `try`.
     """
     try:
         body()
@@ -34,9 +34,9 @@ def optional_tensors(addresses: Any, n: int) -> tuple[Tensor | None, ...]:
 
 
 def give(result: Any, outs: Any, n: int, what: str) -> None:
-    """Writes the result of a callback, a tensor or n tensors, into an array that owns them.
+    """Writes the result of a callback, one tensor or n tensors, into an array, which owns them.
 
-    None leaves its place as it is. what: the callback's name in messages.
+    None leaves its entry unchanged. what: the callback's name in messages.
     """
     if result is None:
         return
@@ -53,8 +53,7 @@ def give(result: Any, outs: Any, n: int, what: str) -> None:
 
 
 def give_list(tensors: Any, outs: Any, cap: int, n: Any, what: str) -> None:
-    """Writes the results of a callback, a list of tensors, into an array that owns them, and their
-    number."""
+    """Writes the results of a callback into an array, which owns them, and their number into n."""
     if len(tensors) > cap:
         raise ValueError(f"{what} must return at most {cap} tensors, not {len(tensors)}")
     n[0] = 0
@@ -63,15 +62,14 @@ def give_list(tensors: Any, outs: Any, cap: int, n: Any, what: str) -> None:
 
 
 def registered(callback: Any, fn: Any) -> tuple[Any, c_void_p, Any]:
-    """Returns C's three arguments for a Python function: callback, user and drop."""
+    """Returns the three C arguments of a Python callback: callback, user and drop."""
     if not callable(fn):
         raise TypeError(f"a hook must be callable, not {type(fn).__name__}")
     return callback, c_void_p(keep(fn)), drop
 
 
 class HookHandle(ExitStack):
-    """What registers a hook returns this: remove() unregisters it. As a context manager, so does
-    its end."""
+    """The handle of a registered hook. remove() unregisters it, as does the end of a with block."""
 
     def __init__(self, end: Callable[[], Any]) -> None:
         super().__init__()

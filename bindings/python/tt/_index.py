@@ -39,7 +39,7 @@ def packed_index(key: Any) -> tuple[bytes, c_int64, list[Any]]:
 
 
 def stands_for_tuple(key: Any) -> bool:
-    """Returns whether key is a list that PyTorch reads as a tuple: short, not of numbers alone."""
+    """Returns whether PyTorch reads the list key as a tuple: it is short and not only numbers."""
     if not isinstance(key, list) or len(key) >= 32:
         return False
     return any(

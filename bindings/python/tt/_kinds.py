@@ -3,7 +3,7 @@ from __future__ import annotations
 
 
 def kind_name(x: object) -> str:
-    """Returns the name of x's class, after its library: torch.Tensor is none of tt's tensors."""
+    """Returns the name of x's class with its library, to tell torch.Tensor from tt's."""
     kind = type(x)
     library = kind.__module__.split("._")[0]
     if library in ("builtins", "__main__"):

@@ -1,4 +1,4 @@
-"""Layouts, and what PyTorch's tensors say of layouts and devices that tt lacks."""
+"""Layouts, and Tensor attributes for layouts and devices that tt lacks."""
 from __future__ import annotations
 
 from . import errors
@@ -31,7 +31,7 @@ sparse_csr = layout("sparse_csr")
 
 
 class TensorLayout:
-    """A base of Tensor: attributes that are the same for all tensors, and shared memory."""
+    """A base of Tensor: attributes that are equal for all tensors, and shared memory."""
 
     layout: _Layout = strided
     is_sparse: bool = False
@@ -66,17 +66,18 @@ class TensorLayout:
 
     @property
     def output_nr(self) -> int:
-        """0: which result of its operator a tensor is, is not told."""
+        """0: tt does not number the results of an operator."""
         return 0
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Returns whether CUDA devices copy from and to the tensor without waiting."""
+        """Returns whether the tensor is in pinned memory, which CUDA devices copy
+        asynchronously."""
         from ._lib import quick
 
         return bool(quick.tt_tensor_is_pinned(self))
 
     def pin_memory(self, device: Any = None) -> Self:
-        """Returns a copy in pinned memory; self without a CUDA device, or if it is pinned."""
+        """Returns a copy in pinned memory; self if it is pinned or there is no CUDA device."""
         from . import cuda
         from ._convert import place
         from ._tensor import tensor_result
@@ -91,15 +92,15 @@ class TensorLayout:
     # ---- shared memory ----
 
     def is_shared(self: Any) -> bool:
-        """Returns whether the storage is in memory that other processes can be given."""
+        """Returns whether the storage is in shared memory."""
         from ._shared_memory import block_of
 
         return block_of(self) is not None
 
     def share_memory_(self: Any) -> Tensor:
-        """Moves the storage into memory that other processes can be given. Returns self.
+        """Moves the storage into shared memory. Returns self.
 
-        self is a leaf on the CPU. Views of it that exist already keep the former memory.
+        self must be a leaf on the CPU. Existing views keep the former memory.
         """
         from ._shared_memory import share
 
@@ -109,13 +110,13 @@ class TensorLayout:
     # ---- Python functions on elements ----
 
     def apply_(self: Any, callable: _Function) -> Tensor:
-        """Replaces each element x by callable(x), slowly. Returns self."""
+        """Replaces each element x by callable(x). Slow. Returns self."""
         if not self.is_cpu or self.requires_grad:
             raise TypeError("apply_: self must be on the CPU and require no gradient")
         return mapped(self, callable, self)
 
     def map_(self: Any, tensor: Any, callable: _Function) -> Tensor:
-        """Replaces each element x by callable(x, y), y of tensor, slowly. Returns self."""
+        """Replaces each element x by callable(x, y) with y from tensor. Slow. Returns self."""
         if not self.is_cpu or self.requires_grad or tensor.requires_grad:
             raise TypeError("map_: the tensors must be on the CPU and require no gradient")
         return mapped(self, callable, self, tensor.expand(self.shape))
@@ -123,8 +124,8 @@ class TensorLayout:
     # ---- other memory ----
 
     def set_(self: Any, source: Any = None) -> Tensor:
-        """Makes self share memory, shape and strides with source; without it: empty. Returns
-        self."""
+        """Gives self the memory, shape and strides of source; without source, makes it empty.
+        Returns self."""
         if source is None:
             source = self.new_empty(0)
         if source.dtype is not self.dtype:
@@ -135,9 +136,9 @@ class TensorLayout:
         return self
 
     def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Tensor:
-        """Gives self another shape, row-major. Elements are kept as far as they go. Returns self.
+        """Changes the shape of self, in row-major order, keeping elements that fit. Returns self.
 
-        Memory that is too small is replaced; views of self keep the former one.
+        Memory that is too small is replaced; views of self keep the former memory.
         """
         size = tuple(sizes[0]) if len(sizes) == 1 and hasattr(sizes[0], "__len__") else sizes
         if self.requires_grad:
@@ -162,7 +163,7 @@ class TensorLayout:
         return self
 
     def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Tensor:
-        """Gives self the shape of another tensor, as resize_. Returns self."""
+        """Resizes self to the shape of another tensor: see resize_. Returns self."""
         return self.resize_(the_template.shape)
 
     def new(self: Any, *args: Any, device: _device | str | None = None) -> Tensor:
@@ -189,7 +190,7 @@ class TensorLayout:
         return self.to_sparse()
 
     def to_sparse_csr(self: Any) -> SparseTensor:
-        """Returns a matrix as a sparse one of compressed rows: see tt.sparse."""
+        """Returns a sparse matrix in compressed rows: see tt.sparse."""
         return self.to_sparse(layout=sparse_csr)
 
     def to_dense(self) -> Self:

@@ -25,8 +25,8 @@ TREE = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 
 class Functions:
-    """The functions of libtt. They have result types but no argument types: callers pass ctypes
-    objects of the right types. ctypes would convert each once more, which takes 200 ns a call.
+    """The functions of libtt. They have result types but no argument types, since ctypes would
+    spend 200 ns a call on conversions: callers pass ctypes objects of the right types.
     """
 
     _name: str
@@ -53,7 +53,7 @@ class QuickLibrary(Functions, ctypes.PyDLL):
 
 
 def candidates() -> list[tuple[str, str]]:
-    """Returns (what, path) of every place that may hold the library, in the order of the search."""
+    """Returns (what, path) of each candidate for the library, in search order."""
     named = os.environ.get("TT_LIBRARY")
     if named:
         return [("TT_LIBRARY", named)]
@@ -66,8 +66,8 @@ def candidates() -> list[tuple[str, str]]:
 
 
 def open_library() -> tuple[Library, str]:
-    """Returns the first library found and its path. Raises ImportError without one of this
-    version."""
+    """Returns the first library of this version and its path. Raises ImportError if there is
+    none."""
     tried = "Searched:"
     for what, path in candidates():
         try:
@@ -106,10 +106,10 @@ class Handle(c_void_p):
 
 
 def finalizer(release: Any) -> Any:
-    """Returns a C function as the method __del__ of a class.
+    """Returns a C function for use as a class's __del__.
 
-    A finalizer in Python would be where Python runs a signal handler now and then, and what that
-    raises, such as KeyboardInterrupt, would be lost.
+    Python may run a signal handler in a finalizer written in Python, and would lose its exception,
+    such as KeyboardInterrupt.
     """
     method = ctypes.pythonapi.PyInstanceMethod_New
     method.restype, method.argtypes = ctypes.py_object, [ctypes.py_object]
@@ -123,15 +123,14 @@ keys = itertools.count(1)
 
 
 def keep(x: Any) -> int:
-    """Returns the key of x, for C's `user`. x lives until C calls drop with the key."""
+    """Keeps x until C calls drop. Returns its key, the C argument `user`."""
     key = next(keys)
     kept[key] = x
     return key
 
 
 def for_good(callback: Any) -> Any:
-    """Returns a C callback that is never freed: objects may be released after the modules are
-    gone."""
+    """Returns a C callback that is never freed: objects may outlive the Python modules."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
     return callback
 
@@ -170,7 +169,7 @@ def exception_of(address: int) -> errors.TtError:
 
 
 def fail() -> NoReturn:
-    """Raises the error of this thread's last call, or what a Python callback has raised in it."""
+    """Raises the error of this thread's last call, or the exception of a Python callback in it."""
     raised, local.raised = local.raised, None
     if raised is not None:
         raise raised
@@ -190,15 +189,15 @@ def call(name: str, *args: Any) -> None:
 
 
 def result(cls: type[T], name: str, *args: Any) -> T:
-    """Calls a C function whose last argument receives an object. Returns it; None for NULL."""
+    """Calls a C function whose last argument receives an object. Returns the object; None for
+    NULL."""
     instance = cls.__new__(cls)
     call(name, *args, byref(instance))
     return instance if instance._address else None  # type: ignore[return-value]
 
 
 def filled(kind: Any, name: str, *args: Any, cap: int = 64) -> Any:
-    """Calls a C function that fills an array; its last parameters are the array, cap and the
-    number.
+    """Calls a C function that fills an array: its last parameters are array, capacity and count.
 
     Returns a list of the items, bytes for c_char.
     """
@@ -229,10 +228,10 @@ if lib.tt_runtime_new(None, byref(runtime)):
 
 
 def watched() -> Generator[int, Any, None]:
-    """Yields the result of C's poll: CALLBACK_FAILED once a signal handler has raised.
+    """Yields the status of C's poll: CALLBACK_FAILED once a signal handler has raised.
 
-    Python runs signal handlers when it resumes the generator, which is inside of its `try`. A
-    function would be interrupted before its `try` begins.
+    Python runs signal handlers when it resumes the generator, inside of its `try`. A function could
+    be interrupted before its `try`.
     """
     status = 0
     while True:
@@ -255,9 +254,9 @@ settings: dict[str, tuple[Any, ...]] = {}
 
 
 class Local(threading.local):
-    """What each thread has.
+    """The state of a thread.
 
-    ctx: its tt_ctx, in the form that ctypes passes fastest.
+    ctx: its tt_ctx, in the form that is fastest for ctypes.
     raised: the exception of a Python callback of the running call, or None.
     """
 

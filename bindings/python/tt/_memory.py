@@ -43,7 +43,7 @@ Items: dict[int, Any] = {}  # 32 * number of elements + tt_dtype -> the type of 
 
 
 def array_of(kinds: dict[Any, Any], key: Any, element: Any, n: int) -> Any:
-    """Returns the type of an array, from now on kinds[key]. Few types are kept."""
+    """Returns an array type and caches it as kinds[key]. The cache is small."""
     if len(kinds) >= 256:
         kinds.clear()
     array_type = kinds[key] = element * n
@@ -51,7 +51,7 @@ def array_of(kinds: dict[Any, Any], key: Any, element: Any, n: int) -> Any:
 
 
 def to_list(t: Tensor) -> Any:
-    """Returns the elements as nested lists; None if they are not just there to be read."""
+    """Returns the elements as nested lists; None if the memory cannot be read directly."""
     info = Info()
     get_info(t._as_parameter_, info)
     n, data, code, ndim, where, _, contiguous, _, _ = unpack_head(info)
@@ -106,7 +106,7 @@ def to_numpy(t: Tensor, force: bool) -> Any:
 
 
 def converted(t: Tensor, force: bool) -> Any:
-    """Returns the array of a tensor that is not just an array of the CPU's memory."""
+    """Returns the array of a tensor that NumPy cannot share directly."""
     if force:
         return to_numpy(t.detach().cpu(), False)
     if t.requires_grad:
@@ -123,7 +123,7 @@ def converted(t: Tensor, force: bool) -> Any:
 
 
 def array_interface(t: Tensor) -> SimpleNamespace:
-    """Returns the object that NumPy makes an array of. As the array's base it keeps the memory."""
+    """Returns an object with NumPy's array interface. As the array's base it keeps the memory."""
     interface = {
         "version": 3,
         "shape": t.shape,

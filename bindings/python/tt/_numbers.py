@@ -47,9 +47,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Returns whether a conversion keeps the kind of number.
+    """Returns whether a dtype may be converted to another one under promotion rules.
 
-    It does not from complex to real, from floating to integer, or to bool.
+    False from complex to real, from floating to integer, and from numbers to bool.
     """
     return "bifc".index(from_.kind) <= "bifc".index(to.kind)
 
@@ -63,7 +63,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Returns whether all elements satisfy |input - other| <= atol + rtol |other|, or are equal.
+    """Returns whether |input - other| <= atol + rtol * |other|, or equality, holds for all
+    elements.
 
     equal_nan: nan equals nan. Raises InvalidArgumentError for different dtypes or a negative
         tolerance.

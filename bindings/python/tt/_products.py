@@ -1,4 +1,4 @@
-"""Products of tensors whose arguments no declaration can say."""
+"""Tensor products with arguments that a declaration cannot express."""
 from __future__ import annotations
 
 from . import _ops
@@ -16,10 +16,10 @@ __all__ = ["tensordot"]
 def tensordot(
     a: Tensor, b: Tensor, dims: int | Sequence[Dims] | Tensor = 2, *, out: Tensor | None = None
 ) -> Tensor:
-    """Sums the products of the elements over dimensions of both operands.
+    """Contracts dimensions of both operands: sums the products of their elements.
 
-    dims: a number n for the last n dimensions of a and the first n of b; or the lists of those of a
-    and of b, which are paired in order. out: receives the result.
+    dims: n, for the last n dimensions of a and the first n of b; or a list of dimensions of a and
+    one of b, paired in order. out: receives the result.
     """
     given: Any = dims.tolist() if isinstance(dims, Tensor) else dims
     if isinstance(given, int):

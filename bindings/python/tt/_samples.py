@@ -1,4 +1,4 @@
-"""Functions of samples whose arguments no declaration can say."""
+"""Functions of samples with arguments that a declaration cannot express."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -30,11 +30,11 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Histogram:
-    """Counts the elements in bins, or adds up their weights; returns (hist, bin_edges).
+    """Counts the elements in each bin, or sums their weights. Returns (hist, bin_edges).
 
-    bins: number of bins of equal width, or their ascending edges. range: the ends of the bins, with
-    a number of them; None for the smallest and the largest element. density: divides so that the
-    integral is 1. out: two tensors that receive the results.
+    bins: the number of bins of equal width, or ascending edges. range: for a number of bins, the
+    lower and the upper end; None for the smallest and the largest element. density: normalizes to
+    an integral of 1. out: two tensors that receive the results.
     """
     if isinstance(bins, Tensor):
         if range is not None:
@@ -59,8 +59,8 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Estimates the derivative of a function along each dimension from its values.
 
-    spacing: the distance of neighbours, one per dimension, or 1-D tensors of points. dim: the
-    dimensions; None for all. edge_order: 1 or 2, the order of the differences at the borders.
+    spacing: the distance between neighbours, or one per dimension, or 1-D tensors of points. dim:
+    the dimensions; None for all. edge_order: 1 or 2, the order of the differences at the borders.
     """
     if dim is None:
         dims = list(range(input.ndim))

@@ -1,4 +1,4 @@
-"""Settings of PyTorch that scripts make, and tt under PyTorch's name."""
+"""PyTorch's settings, and tt under PyTorch's name."""
 from __future__ import annotations
 
 import math
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def get_default_dtype() -> dtype:
-    """Returns the dtype of floating-point numbers and tensors without one: float32 at first."""
+    """Returns the default floating-point dtype, initially float32."""
     return Defaults.float
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Sets the dtype of floating-point numbers and tensors without one, in this thread and in
-    those that first use tt after it: float16, bfloat16, float32 or float64. Complex ones are
-    complex128 beside float64, else complex64."""
+    """Sets the default floating-point dtype (float16, bfloat16, float32 or float64) of this thread
+    and of threads that first use tt later. The complex default is complex128 with float64, else
+    complex64."""
     instance(dtype_class, d, "set_default_dtype", "d")
     configure("tt_ctx_set_default_dtype", c_int32(d.code))
     Defaults.float = d
@@ -41,25 +41,25 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def configure(function: str, *values: Any) -> None:
-    """Sets an option of this thread's context, and of those to come."""
+    """Sets an option of this thread's context and of contexts that are created later."""
     call(function, *values)
     settings[function] = values
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Accepts tt.FloatTensor, and its name: see set_default_dtype."""
+    """Accepts tt.FloatTensor or its name: see set_default_dtype."""
     if isinstance(t, str):
         t = named_type(t)[1]
     set_default_dtype(getattr(t, "dtype", t))
 
 
 def get_default_device() -> device:
-    """Returns where tensors are made without device=: the CPU."""
+    """Returns the default device: the CPU."""
     return device_class("cpu")
 
 
 def set_default_device(device: Any) -> None:
-    """Accepts the CPU, on which tensors are made without device=."""
+    """Accepts the CPU, which is always the default device."""
     if device is not None and device_class(device).type != "cpu":
         raise UnimplementedError(
             f"set_default_device: device is {device}: tensors are made on the CPU by default; "
@@ -89,12 +89,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Returns "highest": products of float32 are computed in float32."""
+    """Returns "highest": matmul computes float32 in float32."""
     return "highest"
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Accepts "highest", "high" and "medium": products of float32 are computed in float32."""
+    """Accepts "highest", "high" and "medium", and computes float32 in float32."""
     if precision not in ("highest", "high", "medium"):
         raise ValueError(
             f"set_float32_matmul_precision: precision is {precision!r}: must be 'highest', 'high' "
@@ -112,7 +112,7 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Returns False: the processor's mode for denormal numbers is left as it is."""
+    """Returns False: tt does not change the processor's mode for denormal numbers."""
     return False
 
 
@@ -134,7 +134,7 @@ def numel(input: Tensor) -> int:
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Returns whether the only element differs from 0."""
+    """Returns whether the single element differs from 0."""
     return bool(instance(Tensor, input, "is_nonzero", "input"))
 
 
@@ -154,12 +154,12 @@ def is_inference(input: Tensor) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """Returns False: a storage is no object of its own."""
+    """Returns False: tt has no storage objects."""
     return False
 
 
 def typename(obj: Any) -> str:
-    """Returns the name of an object's class with its module; of a tensor that of its type."""
+    """Returns the qualified name of an object's class, or a tensor's type name."""
     if isinstance(obj, Tensor):
         return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
@@ -169,7 +169,7 @@ def typename(obj: Any) -> str:
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """Returns the shape that tensors of these shapes, or of these sizes, are broadcast to."""
+    """Returns the shape to which tensors of these shapes, or sizes, are broadcast."""
     lists = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     ndim = max(map(len, lists), default=0)
     result = [1] * ndim
@@ -185,8 +185,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def get_device_module(device: Any = None) -> Any:
-    """Returns tt.cuda or tt.mps, …: the module of a device type; None: that of the
-    accelerator."""
+    """Returns the module of a device type, such as tt.cuda; None: that of the accelerator."""
     name = device_class(device).type if device is not None else "cuda"
     return import_module("." + name, __package__)
 
@@ -207,12 +206,12 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Sets how tensors are printed, in this thread and in those that first use tt after it.
+    """Sets how tensors are printed, in this thread and in threads that first use tt later.
 
-    precision: digits after the point, at most 17. threshold: tensors with more elements are
-    summarized. edgeitems: items shown at each end of a dimension then. linewidth: characters of a
-    line. profile: "default", "short" or "full", which sets these four first. sci_mode: scientific
-    notation; None: by the magnitudes of the elements.
+    precision: digits after the point, at most 17. threshold: number of elements above which a
+    tensor is summarized. edgeitems: items at each end of a dimension of a summary. linewidth:
+    characters per line. profile: "default", "short" or "full", which sets these four first.
+    sci_mode: scientific notation; None: decided by the magnitudes of the elements.
     """
     chosen = dict(print_options)
     if profile is not None:
@@ -236,7 +235,7 @@ def set_printoptions(
 
 
 def as_torch() -> ModuleType:
-    """Makes `import torch` and imports of its modules, such as torch.nn, give tt's. Returns tt.
+    """Makes `import torch` and `import torch.nn` import tt and its modules. Returns tt.
 
     Raises ImportError if PyTorch has been imported already.
     """

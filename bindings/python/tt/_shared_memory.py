@@ -1,4 +1,4 @@
-"""Files in memory that processes share: batches of a DataLoader, tensors of tt.multiprocessing."""
+"""Shared memory for batches of a DataLoader and tensors of tt.multiprocessing."""
 from __future__ import annotations
 
 import ctypes
@@ -22,7 +22,7 @@ libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 def shared_file() -> int:
-    """Returns a descriptor of an empty file in memory that has no name."""
+    """Returns a descriptor of an empty, unnamed file in memory."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("tt-shared")
     with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
@@ -30,9 +30,9 @@ def shared_file() -> int:
 
 
 class Mapping:
-    """Memory of a file. It is unmapped when the last tensor over it is gone.
+    """A file mapped into memory. It is unmapped when its last tensor is released.
 
-    mmap.mmap is no substitute: it keeps a descriptor open, of which a process has few.
+    mmap.mmap would keep a descriptor open, and a process has few.
     """
 
     def __init__(self, file: int, size: int) -> None:
@@ -47,7 +47,7 @@ class Mapping:
 
 
 class Block(Mapping):
-    """Shared memory that other processes may be given: it keeps its descriptor open."""
+    """Shared memory that can be sent to other processes: it keeps its descriptor open."""
 
     def __init__(self, file: int, size: int) -> None:
         self.file = file
@@ -63,7 +63,7 @@ blocks: WeakValueDictionary[int, Block] = WeakValueDictionary()  # by address
 
 
 def block_of(t: Tensor) -> Block | None:
-    """Returns the shared memory that t's storage is; None if it is no such memory."""
+    """Returns the shared memory of t's storage; None if it is ordinary memory."""
     return blocks.get(t._storage_data())
 
 
@@ -75,9 +75,9 @@ def over(block: Block, name: str, shape: Any, strides: Any, offset: int) -> Tens
 
 
 def share(t: Tensor) -> None:
-    """Moves the storage of t into shared memory, if it is not there yet. t is a leaf.
+    """Moves the storage of t, a leaf, into shared memory unless it is there already.
 
-    Views of t that exist already keep the former memory.
+    Existing views of t keep the former memory.
     """
     if block_of(t) is not None or not t._storage_bytes():
         return
