@@ -17,8 +17,8 @@ def einsum(*args: Any) -> Tensor:
 
     Sums products of the elements of operands along the dimensions that equation specifies, in
     Einstein notation: see tt.einsum in the reference. einsum(a, [0, 1], b, [1, 2], [0, 2]) names
-    dimensions by numbers from 0 to 51 instead, with ... for further ones; the last list, that of
-    the result, may be left out.
+    dimensions by numbers from 0 to 51 instead, with ... for further ones. The last list, of the
+    result's dimensions, is optional.
     """
     if not args or not isinstance(args[0], Tensor):
         return einsum_of_equation(*args)
@@ -30,7 +30,7 @@ def einsum(*args: Any) -> Tensor:
 
 
 def labels(sublist: Any) -> str:
-    """Returns the labels of an equation for a list of numbers."""
+    """Returns the labels that a list of numbers has in an equation."""
     if not isinstance(sublist, (tuple, list)):
         raise TypeError(
             f"einsum(): after each operand comes a list of ints, not {type(sublist).__name__}"

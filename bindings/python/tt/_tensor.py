@@ -1,7 +1,7 @@
 """Tensor: attributes, gradients, conversions, indexing and Python's protocols.
 
-Tensor's bases are generated: its methods (_ops/methods.py), Python's operators (_arithmetic.py) and
-what C knows of a tensor (_facts.py).
+Tensor's bases are generated: methods (_ops/methods.py), Python's operators (_arithmetic.py) and
+attributes that C provides (_facts.py).
 """
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ TYPE_NAMES = {kind.shown + "Tensor": kind for kind in BY_NAME.values()}
 
 
 class Replaced:
-    """count: how often a tensor has got other data, and perhaps another shape."""
+    """count: how many times the data of a tensor, and perhaps its shape, was replaced."""
 
     count = 0
 
 
 def number(kind: int, i: int, re: float, im: float) -> Any:
-    """Returns the Python number of a tt_scalar."""
+    """Returns a tt_scalar as a Python number."""
     return (None, bool(i), i, re, complex(re, im))[kind]
 
 
 class Tensor(Arithmetic, TensorLayout):
     """An n-dimensional array with automatic differentiation.
 
-    Tensor(2, 3) is uninitialised, of these sizes and float32. Tensor(data) has the values of data
-    as float32. Tensor(tensor) is an alias, which subclasses use.
+    Tensor(2, 3) is uninitialised float32 of this shape. Tensor(data) has the values of data as
+    float32. Tensor(tensor) is an alias, for subclasses.
 
-    The results of functions, methods and operators on a subclass are of the subclass, unless it is
-    defined with plain_results=True, as Parameter is.
+    Functions, methods and operators on a subclass return the subclass, unless it is defined with
+    plain_results=True, as Parameter is.
     """
 
     _keeps_class = False
@@ -98,7 +98,7 @@ class Tensor(Arithmetic, TensorLayout):
             cls._keeps_class = True
 
     def as_subclass(self, cls: _type[SomeTensor]) -> SomeTensor:
-        """Returns the same tensor as an object of another class of tensors."""
+        """Returns the same tensor as an object of another tensor class."""
         alias = object.__new__(cls)
         alias._as_parameter_ = self._as_parameter_
         return alias
@@ -108,7 +108,7 @@ class Tensor(Arithmetic, TensorLayout):
     def view(self, *args: Any, size: Any = None, dtype: _dtype | None = None) -> Tensor:
         """Returns a view of self with another shape, or its bytes as another dtype.
 
-        view(2, -1): as reshape, but fails where reshape copies; one size may be -1.
+        view(2, -1): like reshape, but raises where reshape copies; one size may be -1.
         view(tt.int32): the last size and the strides change if the dtypes differ in size. The
         result has no history.
         """
@@ -140,12 +140,12 @@ class Tensor(Arithmetic, TensorLayout):
 
     @property
     def nbytes(self) -> _int:
-        """Bytes of all elements."""
+        """Number of bytes of all elements."""
         return self.numel() * self.itemsize
 
     def untyped_storage(self) -> SimpleNamespace:
-        """Returns the memory that self and its views share: an object with data_ptr(),
-        nbytes(), size() and is_shared()."""
+        """Returns the memory that self and its views share. It has data_ptr(), nbytes(), size() and
+        is_shared()."""
         return SimpleNamespace(
             data_ptr=self._storage_data,
             nbytes=self._storage_bytes,
@@ -178,7 +178,8 @@ class Tensor(Arithmetic, TensorLayout):
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient or None. It is the same object as long as somebody holds it."""
+        """The accumulated gradient or None. It is the same object while a reference to it
+        exists."""
         grad = tensor_result("tt_tensor_grad", self)
         if grad is None:
             return None
@@ -209,12 +210,11 @@ class Tensor(Arithmetic, TensorLayout):
         create_graph: _bool = False,
         inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
-        """Computes the gradient of self and adds it to the .grad of the leaves it was computed
-        from.
+        """Computes the gradients of the leaves of self and adds them to their .grad.
 
-        gradient: that of self, of its shape; None: 1, for a tensor of one element.
-        retain_graph: keeps the graph for another backward; None: as create_graph.
-        create_graph: records the computation of the gradients, for derivatives of them.
+        gradient: the gradient of self, in its shape; None: 1, for a tensor of one element.
+        retain_graph: keeps the graph for another backward; None: the value of create_graph.
+        create_graph: records the computation of the gradients, for higher derivatives.
         inputs: the tensors that receive gradients; None: all leaves.
         Raises AutogradError if self requires no gradient or the graph has been released.
         """
@@ -239,8 +239,7 @@ class Tensor(Arithmetic, TensorLayout):
         self._set_data(source)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-        """Calls hook(grad) with the gradient of self; a tensor that it returns replaces the
-        gradient.
+        """Calls hook(grad) with the gradient of self. A tensor that hook returns replaces it.
 
         handle.remove() unregisters the hook.
         """
@@ -249,7 +248,7 @@ class Tensor(Arithmetic, TensorLayout):
         return _handles.register_hook(self, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> HookHandle:
-        """Calls hook(self) after a gradient has been added to .grad. self is a leaf."""
+        """Calls hook(self) after a gradient was added to .grad. self must be a leaf."""
         from . import _handles
 
         return _handles.register_post_accumulate_grad_hook(self, hook)
@@ -270,15 +269,15 @@ class Tensor(Arithmetic, TensorLayout):
         return ops.to(self, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
 
     def _keeps(self, dtype: Any, device: Any) -> _bool:
-        """Returns whether to(device, dtype, memory_format=contiguous_format) returns self: in
-        PyTorch only channels last is another format than the contiguous one."""
+        """Returns whether to(device, dtype, memory_format=contiguous_format) returns self. As in
+        PyTorch, any format but channels last counts as contiguous."""
         if dtype not in (None, self.dtype) or device is not None and self.device != device:
             return False
         names = {4: "channels_last", 5: "channels_last_3d"}
         return self.ndim not in names or not self.is_contiguous(MEMORY_FORMATS[names[self.ndim]])
 
     def _is_already(self, target: Any) -> _bool:
-        """Returns whether to(target) changes nothing, as far as that is told quickly."""
+        """Returns True if a quick check shows that to(target) changes nothing."""
         kind = type(target)
         if kind is dtype:
             return DTYPES[quick.tt_tensor_dtype(self)] is target
@@ -287,7 +286,7 @@ class Tensor(Arithmetic, TensorLayout):
         return target == "cpu" and quick.tt_tensor_device_type(self) == CPU
 
     def contiguous(self, memory_format: _memory_format = contiguous_format) -> Tensor:
-        """Returns self if its memory has this format, else a copy that has it."""
+        """Returns self if its memory has this format, else a copy in this format."""
         if memory_format is contiguous_format:
             return ops.contiguous(self)
         return ops.to(self, memory_format=memory_format)
@@ -305,7 +304,8 @@ class Tensor(Arithmetic, TensorLayout):
     ) -> Tensor | str:
         """Converts to a dtype. Without one, returns a name such as "tt.FloatTensor".
 
-        dtype: also a name such as "torch.cuda.FloatTensor", which also moves, or tt.FloatTensor.
+        dtype: a dtype, tt.FloatTensor, or a name such as "torch.cuda.FloatTensor", which also
+        moves.
         """
         if isinstance(dtype, str):
             return self.to(*named_type(dtype))
@@ -342,7 +342,7 @@ class Tensor(Arithmetic, TensorLayout):
 
     @property
     def real(self) -> Tensor:
-        """The real parts as a view; a real tensor itself."""
+        """The real parts as a view; self if it is real."""
         return ops.real(self)
 
     @real.setter
@@ -367,7 +367,8 @@ class Tensor(Arithmetic, TensorLayout):
         return False
 
     def is_nonzero(self) -> _bool:
-        """Returns whether the only element is not 0. Raises RuntimeError if there are others."""
+        """Returns whether the single element is not 0. Raises RuntimeError for other numbers of
+        elements."""
         if self.numel() != 1:
             raise errors.ShapeError(
                 f"is_nonzero: self has {self.numel()} elements: must have exactly one"
@@ -383,10 +384,10 @@ class Tensor(Arithmetic, TensorLayout):
         )
 
     def fill_diagonal_(self, fill_value: complex, wrap: _bool = False) -> Tensor:
-        """Writes a number to the main diagonal, and returns the tensor.
+        """Writes a number to the main diagonal. Returns self.
 
-        With more than two dimensions, all must be of one size. wrap: the diagonal of a matrix with
-        more rows than columns starts anew behind each block of columns + 1 rows.
+        More than two dimensions must all have the same size. wrap: restarts the diagonal of a tall
+        matrix after each block of columns + 1 rows.
         """
         if self.ndim < 2:
             raise errors.ShapeError(
@@ -412,7 +413,7 @@ class Tensor(Arithmetic, TensorLayout):
         device: _device | str | None = None,
         requires_grad: _bool = False,
     ) -> Tensor:
-        """Is tt.tensor(data), by default with the dtype and the device of self."""
+        """Returns tt.tensor(data), by default with the dtype and the device of self."""
         from ._create import tensor
 
         result = tensor(
@@ -439,7 +440,8 @@ class Tensor(Arithmetic, TensorLayout):
         dl_device: tuple[_int, _int] | None = None,
         copy: _bool | None = None,
     ) -> Any:
-        """Returns a DLPack capsule over the same memory. Raises BufferError if that cannot be."""
+        """Returns a DLPack capsule over the same memory. Raises BufferError if that is
+        impossible."""
         from ._dlpack import to_dlpack
 
         return to_dlpack(self, max_version, dl_device, copy)
@@ -532,7 +534,7 @@ class Tensor(Arithmetic, TensorLayout):
     def __array_wrap__(
         self, array: Any, context: Any = None, return_scalar: _bool = False
     ) -> Tensor:
-        """Makes the results of NumPy's functions on tensors tensors."""
+        """Converts the results of NumPy's functions on tensors to tensors."""
         from ._create import as_tensor
 
         return as_tensor(array)
@@ -604,8 +606,8 @@ class Tensor(Arithmetic, TensorLayout):
         return alias
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Self:
-        """Returns a copy with its gradient. Views that are copied together share a storage
-        again."""
+        """Returns a copy with its gradient. Copies of views share a storage if they have the same
+        memo."""
         if not self.is_leaf:
             raise errors.AutogradError("only leaves can be deep-copied: detach() first")
         if self.data_ptr():
@@ -621,8 +623,8 @@ class Tensor(Arithmetic, TensorLayout):
         return clone
 
     def _copied_storage(self, memo: dict[Any, Any]) -> Tensor:
-        """Returns a copy of self's storage, 1-D: the same for all tensors over it that memo
-        knows."""
+        """Returns a 1-D copy of self's storage, which memo keeps for other tensors over the
+        storage."""
         key = "storage", self._storage_data(), self.dtype
         if key not in memo:
             n = self._storage_bytes() // self.itemsize
@@ -655,7 +657,7 @@ class Tensor(Arithmetic, TensorLayout):
             fail()
 
     def _as_item(self, value: Any) -> Tensor:
-        """Returns what is assigned to elements as a tensor of self's dtype."""
+        """Converts an assigned value to a tensor of self's dtype."""
         kind = type(value)
         if kind is float:
             packed = SCALAR.pack(3, 0, 0, value, 0.0)
@@ -688,7 +690,7 @@ class Tensor(Arithmetic, TensorLayout):
 
 
 def wrap(handle: TensorHandle) -> Tensor:
-    """Returns a Tensor that has this handle."""
+    """Returns a Tensor that owns this handle."""
     t = object.__new__(Tensor)
     t._as_parameter_ = handle
     return t
@@ -702,18 +704,19 @@ def from_address(address: int) -> Tensor:
 
 
 def tensor_result(name: str, *args: Any) -> Any:
-    """Calls a C function whose last argument receives a tensor. Returns it; None for NULL."""
+    """Calls a C function whose last argument receives a tensor. Returns the tensor; None for
+    NULL."""
     handle = result(TensorHandle, name, *args)
     return None if handle is None else wrap(handle)
 
 
 def listed(name: str, *args: Any) -> tuple[Tensor, ...]:
-    """Calls a C function that gives a list of tensors."""
+    """Calls a C function that returns a list of tensors."""
     return tuple(map(from_address, filled(c_void_p, name, *args)))
 
 
 def classed(x: Any, cls: type[Tensor]) -> Any:
-    """Returns a result with its plain tensors in another class."""
+    """Converts the plain tensors of a result to another class."""
     if type(x) is Tensor:
         return x.as_subclass(cls)
     if isinstance(x, tuple) and any(type(t) is Tensor for t in x):
@@ -722,7 +725,7 @@ def classed(x: Any, cls: type[Tensor]) -> Any:
 
 
 def borrow(address: int) -> Tensor:
-    """Returns a Tensor for a handle that somebody else owns."""
+    """Returns a Tensor for a borrowed handle."""
     quick.tt_tensor_retain(c_void_p(address))
     return from_address(address)
 
@@ -740,7 +743,8 @@ def rebuild(
 
 
 def named_type(name: str) -> tuple[str, Any]:
-    """Returns (device, dtype) of a name as Tensor.type() returns it, beginning with torch or tt."""
+    """Returns (device, dtype) of a type name such as Tensor.type() returns, with prefix torch or
+    tt."""
     library, _, rest = name.partition(".")
     device, _, kind = rest.rpartition(".")
     target = TYPE_NAMES.get(kind)
@@ -750,7 +754,7 @@ def named_type(name: str) -> tuple[str, Any]:
 
 
 def to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """Returns (dtype or None, device or None, copy, memory format) of a call of Tensor.to."""
+    """Parses the arguments of Tensor.to: (dtype or None, device or None, copy, memory format)."""
     first = args[0] if args else kwargs.pop("other", None)
     if isinstance(first, Tensor):
         args = first.device, first.dtype, *args[1:]

@@ -1,6 +1,6 @@
-"""torch.save's files with any Python objects, written and read by Python's pickle.
+"""Reads and writes torch.save's files of any Python objects with Python's pickle.
 
-libtt writes and reads those of tensors, dicts, lists, numbers and strings by itself.
+libtt itself reads and writes files of tensors, dicts, lists, numbers and strings.
 """
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ADVICE = (
 
 
 def malformed(message: str) -> errors.FormatError:
-    """Returns the exception for a file."""
+    """Returns the exception for a malformed file."""
     error = errors.FormatError(message)
     error.code = Status(8)  # FORMAT
     return error
@@ -69,25 +69,25 @@ def malformed(message: str) -> errors.FormatError:
 
 
 class TorchGlobal:
-    """A name of PyTorch, as a pickle has it."""
+    """A global name of PyTorch in a pickle."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
     def __call__(self) -> None:
-        """Is there since pickle calls only what is callable."""
+        """Exists because pickle requires callables."""
 
 
 NAMES: dict[tuple[str, str], TorchGlobal] = {}
 
 
 def torch_name(module: str, name: str) -> TorchGlobal:
-    """Returns the one object for a name, which a pickle then has once."""
+    """Returns the single object for a name, so that a pickle has it once."""
     return NAMES.setdefault((module, name), TorchGlobal(module, name))
 
 
 class TorchPickler(PythonPickler):
-    """Writes tensors as PyTorch does: their elements are entries of the archive beside it."""
+    """Writes tensors as PyTorch does, with their elements as separate entries of the archive."""
 
     dispatch = PythonPickler.dispatch.copy()
 
@@ -109,7 +109,7 @@ class TorchPickler(PythonPickler):
             super().save_global(obj, name)
 
     def persistent_id(self, obj: Any) -> Any:
-        """Returns what PyTorch calls a storage."""
+        """Returns PyTorch's persistent id of a storage."""
         if not isinstance(obj, StorageToWrite):
             return None
         t = obj.tensor
@@ -143,7 +143,7 @@ class StorageToWrite:
 
 
 def reduced_tensor(t: Tensor) -> Any:
-    """Returns how PyTorch pickles a tensor."""
+    """Returns a tensor's __reduce__ value in PyTorch's form."""
     if t.requires_grad and not t.is_leaf:
         raise TypeError(
             "save(): a tensor that requires a gradient and is no leaf cannot be kept in an object: "
@@ -163,7 +163,7 @@ def reduced_tensor(t: Tensor) -> Any:
 
 
 def write_archive(obj: Any, file: Any, protocol: int) -> None:
-    """Writes obj as torch.save does, in a zip archive. Raises TypeError if it has no pickle."""
+    """Writes obj as torch.save does, in a zip archive. Raises TypeError if it cannot be pickled."""
     text = io.BytesIO()
     pickler = TorchPickler(text, protocol)
     try:
@@ -187,9 +187,9 @@ def write_archive(obj: Any, file: Any, protocol: int) -> None:
 
 
 class Storage:
-    """The elements that tensors of a file share: what a function as map_location is given.
+    """The elements that tensors of a file share. A function as map_location receives it.
 
-    It returns the storage itself, or that of another device.
+    It returns this storage or one on another device.
     """
 
     def __init__(self, elements: Tensor) -> None:
@@ -214,7 +214,7 @@ class Storage:
 
 
 def relocation(map_location: Any) -> Relocate:
-    """Returns a function of (storage, location) that gives the storage where it belongs."""
+    """Returns a function of (storage, location) that moves the storage as map_location says."""
 
     def to(storage: Storage, device: Any) -> Storage:
         return storage if device is None else Storage(storage.elements.to(device))
@@ -231,26 +231,26 @@ def relocation(map_location: Any) -> Relocate:
 def rebuild_tensor(
     storage: Storage, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
 ) -> Tensor:
-    """Is PyTorch's _rebuild_tensor_v2."""
+    """Implements PyTorch's _rebuild_tensor_v2."""
     with no_grad():
         view = storage.elements.as_strided(tuple(size), tuple(stride), offset).detach()
     return view.requires_grad_() if requires_grad else view
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Parameter:
-    """Is PyTorch's _rebuild_parameter."""
+    """Implements PyTorch's _rebuild_parameter."""
     return Parameter(data, requires_grad)
 
 
 def encoded(text: str, encoding: str) -> bytes:
-    """Returns bytes as pickles before protocol 3 have them."""
+    """Decodes bytes of pickles before protocol 3."""
     if encoding != "latin1":
         raise malformed(f"load: bytes are encoded as {encoding!r}: must be latin1")
     return text.encode("latin1")
 
 
 def bytes_of(data: Any = b"", encoding: str = "latin1") -> bytearray:
-    """Is bytearray, but for a number: a file has no right to so much memory."""
+    """Returns bytearray(x), but refuses a number, with which a file could allocate any memory."""
     if isinstance(data, str):
         return bytearray(encoded(data, encoding))
     return bytearray(data) if isinstance(data, (bytes, list, tuple)) else bytearray()
@@ -277,7 +277,7 @@ safe: dict[str, Any] = {}  # what add_safe_globals has been given
 
 
 class Names:
-    """What a pickle's names are: a mixin of unpicklers."""
+    """Resolves the names of a pickle: a mixin of unpicklers."""
 
     weights_only: bool
     load_storage: Any
@@ -300,12 +300,12 @@ class Names:
 
 
 class SafeUnpickler(Names, PythonUnpickler):
-    """Makes only what is allowed. Python's own unpickler in Python: a file cannot ask it for much
-    memory."""
+    """Creates only allowed objects. It is Python's unpickler in Python, from which a file cannot
+    request much memory."""
 
 
 class Unpickler(Names, pickle.Unpickler):
-    """Makes whatever a file says."""
+    """Creates any object that a file names."""
 
 
 def trusted(module: str, name: str) -> Any:
@@ -328,7 +328,7 @@ def trusted(module: str, name: str) -> Any:
 
 
 def check_nesting(obj: Any) -> None:
-    """Raises FormatError if containers lie more than MAX_NESTING levels deep in one another.
+    """Raises FormatError if containers are nested more than MAX_NESTING levels deep.
 
     Later recursion over them, by repr or a collector, would end the process.
     """
@@ -346,7 +346,7 @@ def check_nesting(obj: Any) -> None:
 
 
 def unpickle(text: Any, weights_only: bool, load_storage: Any) -> Any:
-    """Returns the object of a pickle."""
+    """Loads the object of a pickle."""
     kind: Any = SafeUnpickler if weights_only else Unpickler
     unpickler = kind(text, encoding="utf-8")
     unpickler.weights_only, unpickler.load_storage = weights_only, load_storage
@@ -364,7 +364,7 @@ def unpickle(text: Any, weights_only: bool, load_storage: Any) -> Any:
 
 
 def read_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
-    """Returns the object of torch.save's zip archive."""
+    """Loads the object of a zip archive of torch.save."""
     relocate = relocation(map_location)
     kept: dict[str, Storage] = {}
     with zipfile.ZipFile(path) as archive:
@@ -398,7 +398,7 @@ def read_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
 
 
 def swapped(data: bytes, dtype: Any) -> bytes:
-    """Returns elements with their bytes in the other order."""
+    """Returns the elements with swapped byte order."""
     size = dtype.itemsize // (2 if dtype.is_complex else 1)
     if size == 1:
         return data
@@ -408,7 +408,7 @@ def swapped(data: bytes, dtype: Any) -> bytes:
 
 
 def read_legacy(path: Any, map_location: Any, weights_only: bool) -> Any:
-    """Returns the object of a file that PyTorch before 1.6 has written."""
+    """Loads the object of a file that PyTorch before 1.6 wrote."""
     relocate = relocation(map_location)
     waiting: dict[str, tuple[Storage, Tensor]] = {}
 

@@ -1,5 +1,5 @@
-"""Further functions at the top of torch: in-place functions, those of nn.functional with torch's
-arguments, and copies of views. tt.__getattr__ finds them here by name."""
+"""More functions of the torch namespace: in-place functions, nn.functional's with torch's
+arguments, and view copies. tt.__getattr__ looks them up by name."""
 from __future__ import annotations
 
 import builtins
@@ -56,7 +56,7 @@ def functional(name: str) -> Any:
 
 
 def loss(name: str) -> Callable[..., Tensor]:
-    """Returns a loss whose reduction is a number: 0 none, the default, 1 mean, 2 sum."""
+    """Returns a loss function with a numeric reduction: 0 (default) none, 1 mean, 2 sum."""
     order = ORDERS[name]
 
     def call(*args: Any, **options: Any) -> Tensor:
@@ -74,7 +74,7 @@ def loss(name: str) -> Callable[..., Tensor]:
 
 
 def view_copy(name: str) -> Callable[..., Any]:
-    """Returns the function that copies the views that another one gives."""
+    """Returns a function that copies the views that `view` returns."""
     method = "clone" if name == "alias" else name
     view = getattr(Tensor, method, None) or ops.find("tt", name)
 
@@ -95,13 +95,13 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Is nn.functional.alpha_dropout."""
+    """Calls nn.functional.alpha_dropout."""
     result: Tensor = functional("alpha_dropout")(input, p, train)
     return result
 
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Is nn.functional.feature_alpha_dropout."""
+    """Calls nn.functional.feature_alpha_dropout."""
     result: Tensor = functional("feature_alpha_dropout")(input, p, train)
     return result
 
@@ -114,7 +114,7 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Is dropout in place."""
+    """Applies dropout in place."""
     return input.copy_(dropout(input, p, train)) if train and p else input
 
 
@@ -144,7 +144,7 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """Is nn.functional.layer_norm."""
+    """Calls nn.functional.layer_norm."""
     result: Tensor = functional("layer_norm")(input, normalized_shape, weight, bias, eps)
     return result
 
@@ -160,7 +160,7 @@ def instance_norm(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """Is nn.functional.instance_norm."""
+    """Calls nn.functional.instance_norm."""
     result: Tensor = functional("instance_norm")(
         input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
     )
@@ -176,7 +176,7 @@ def ctc_loss(
     reduction: int = 1,
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Is nn.functional.ctc_loss, with a number as reduction."""
+    """Calls nn.functional.ctc_loss with a numeric reduction."""
     name = REDUCTIONS[reduction]
     result: Tensor = functional("ctc_loss")(
         log_probs, targets, input_lengths, target_lengths, blank, name, zero_infinity
@@ -191,7 +191,7 @@ PADDINGS = ("zeros", "border", "reflection")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Is nn.functional.grid_sample, with numbers as modes."""
+    """Calls nn.functional.grid_sample with numeric modes."""
     result: Tensor = functional("grid_sample")(
         input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners
     )
@@ -199,7 +199,7 @@ def grid_sampler(
 
 
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """Is nn.functional.affine_grid."""
+    """Calls nn.functional.affine_grid."""
     result: Tensor = functional("affine_grid")(theta, size, align_corners)
     return result
 
@@ -220,7 +220,8 @@ def range(start: float, end: float, step: float = 1, **options: Any) -> Tensor:
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Returns the pow-norms of v over all dimensions but dim, which are kept; dim -1: over all."""
+    """Returns the norms of order pow of v over all dimensions but dim, with sizes 1; dim -1: over
+    all."""
     if dim == -1:
         return v.norm(pow)
     others = [d for d in builtins.range(v.ndim) if d != dim % v.ndim]
@@ -238,8 +239,8 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 def svd_lowrank(
     A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns U, S, V with A - M ≈ U diag(S) V^H, of rank q, by products with random vectors
-    (Halko et al. 2009)."""
+    """Returns U, S, V with A - M ≈ U diag(S) V^H of rank q, computed with random projections (Halko
+    et al. 2009)."""
     from . import linalg
 
     a = A if M is None else A - M
@@ -256,7 +257,7 @@ def svd_lowrank(
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns svd_lowrank of A, whose columns are centred first if center."""
+    """Returns svd_lowrank(A). center: centres the columns of A first."""
     rank = min(6, *A.shape[-2:]) if q is None else q
     if not 0 <= rank <= min(A.shape[-2:]):
         raise ValueError(f"pca_lowrank: q is {q}, A is {list(A.shape)}: q must fit both sizes")
@@ -270,8 +271,8 @@ def split(
     *,
     axis: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """Returns views of tensor along dim: of this size, the last one perhaps smaller, or of these
-    sizes."""
+    """Splits tensor along dim into views of one size, of which the last may be smaller, or of a
+    list of sizes."""
     return ops.split(tensor, split_size_or_sections, dim, axis=axis)
 
 

@@ -1,4 +1,4 @@
-"""Structures of lists, tuples and dicts: their leaves as a list, and back."""
+"""Flattens structures of lists, tuples and dicts into lists of leaves, and restores them."""
 from __future__ import annotations
 
 from ._tensor import Tensor
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """Where a leaf is taken out of a structure. index: its number."""
+    """The placeholder of a leaf that was taken out of a structure. index: the leaf's number."""
 
     def __init__(self, index: int) -> None:
         self.index = index
 
 
 def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
-    """Returns a structure of lists, tuples and dicts with changed leaves."""
+    """Applies a function to the leaves of a structure of lists, tuples and dicts."""
     if isinstance(structure, tuple):
         items = [mapped(x, change) for x in structure]
         return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)
@@ -28,7 +28,7 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def without_tensors(structure: Any, tensors: list[Tensor]) -> Any:
-    """Returns the structure with places instead of tensors, which are added to tensors."""
+    """Replaces the tensors of a structure by places, and appends them to `tensors`."""
 
     def change(x: Any) -> Any:
         if not isinstance(x, Tensor):
@@ -40,15 +40,15 @@ def without_tensors(structure: Any, tensors: list[Tensor]) -> Any:
 
 
 def with_tensors(structure: Any, tensors: Sequence[Any]) -> Any:
-    """Returns the structure with its tensors instead of places."""
+    """Replaces the places of a structure by tensors."""
     return mapped(structure, lambda x: tensors[x.index] if isinstance(x, Place) else x)
 
 
 def broadcast(prefix: Any, structure: Any, what: str) -> list[Any]:
-    """Returns the leaf of prefix that belongs to each tensor of the structure.
+    """Returns the leaf of prefix for each tensor of the structure.
 
-    A leaf of prefix stands for all leaves of the part of the structure in its place. Raises
-    ValueError if prefix has another structure.
+    A leaf of prefix applies to the whole subtree at its position. Raises ValueError if prefix is
+    not a prefix of the structure.
     """
     if isinstance(prefix, (tuple, list)) and isinstance(structure, (tuple, list)):
         if len(prefix) != len(structure):

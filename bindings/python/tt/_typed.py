@@ -1,6 +1,6 @@
-"""FloatTensor, LongTensor and the like: a constructor and a class for isinstance for each dtype.
+"""FloatTensor, LongTensor and so on: constructors and isinstance classes by dtype.
 
-Tensors themselves are of the class Tensor.
+The tensors themselves have the class Tensor.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OfDtype(type):
-    """The class of these classes: isinstance(x, FloatTensor) asks for the dtype, and the CPU."""
+    """The metaclass: isinstance(x, FloatTensor) is True for a float32 tensor on the CPU."""
 
     dtype: DType
 
@@ -26,8 +26,8 @@ class OfDtype(type):
 
 
 class TypedTensor(metaclass=OfDtype):
-    """A function that makes tensors of one dtype: FloatTensor(2, 3) is uninitialised and of these
-    sizes, FloatTensor(data) has the values of data."""
+    """Creates tensors of one dtype: FloatTensor(2, 3) is uninitialised and has this shape,
+    FloatTensor(data) has the values of data."""
 
     def __init_subclass__(cls, dtype: str) -> None:
         cls.dtype = BY_NAME[dtype]

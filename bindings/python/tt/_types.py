@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     def overload(function):
-        """Stands in for typing.overload at run time: importing typing takes milliseconds."""
+        """Replaces typing.overload at run time, because importing typing takes milliseconds."""
         return function
 
 
@@ -105,7 +105,7 @@ preserve_format = MEMORY_FORMATS["preserve_format"]
 
 
 class Defaults:
-    """The dtypes of floating-point and complex numbers and tensors without one."""
+    """The default dtypes for floating-point and complex numbers and tensors."""
 
     float: dtype = float32
     complex: dtype = complex64
@@ -115,7 +115,7 @@ class device:
     """Where a tensor's memory is: device("cpu"), device("cuda:1"), device("cuda", 1),
     device("meta").
 
-    type: "cpu", "cuda", "meta" or "ext" (a host's own). index: an int, None for cpu and meta.
+    type: "cpu", "cuda", "meta" or "ext" (of the application). index: an int; None for cpu and meta.
     Raises DeviceError for any other name.
     """
 

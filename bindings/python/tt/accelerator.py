@@ -1,4 +1,4 @@
-"""The accelerator of this machine, by the names of torch.accelerator: CUDA or none."""
+"""The accelerator of this machine, CUDA or none, with the API of torch.accelerator."""
 from __future__ import annotations
 
 from . import cuda
@@ -28,8 +28,8 @@ device_index = cuda.device
 
 
 def current_accelerator(check_available: bool = False) -> Any:
-    """Returns the device type that work can be moved to: "cuda", or None without a device.
+    """Returns the accelerator's device type: "cuda", or None without a device.
 
-    check_available is accepted: tt never names an accelerator that is not there.
+    check_available is accepted: tt returns only available accelerators.
     """
     return device_class("cuda") if is_available() else None

@@ -1,12 +1,11 @@
-"""torch.compile and torch.compiler's names: functions that are recorded once and replayed.
+"""torch.compile and torch.compiler: records functions once and replays them.
 
-A record holds the operators that a call has run, as kernel launches in memory of its own. What it
-does not do: Python code runs in recorded calls only, so printing, counters and lists of Python stay
-as they were; what depends on elements of tensors (`if loss.item() < 1`) is not recorded, and the
-function runs as it is. A record is for arguments of the same shapes, strides, dtypes and devices,
-other arguments and closed-over or global numbers of equal value, the same objects by closed-over
-and global names, and modules in the same mode. Attributes of objects and items of containers are
-not watched: call `tt.compiler.reset()` after a change.
+A record holds the operators of one call, as kernel launches in memory of its own. Replays run no
+Python code: they do not print or change counters and lists. A function that reads elements of
+tensors (`if loss.item() < 1`) is not recorded and runs unchanged. A record is valid for tensors of
+the same shapes, strides, dtypes and devices, equal values of other arguments and of closed-over and
+global numbers, the same closed-over and global objects, and modules in the same mode. Attributes of
+objects and items of containers are not watched: call `tt.compiler.reset()` after a change.
 """
 from __future__ import annotations
 
@@ -56,8 +55,8 @@ class CompiledHandle(Handle):
 class Entry:
     """The records for one structure of arguments.
 
-    structure: the arguments with places for their tensors. result: the structure of what the
-    function has returned; number: of its tensors, None before the first call. plain: why the
+    structure: the arguments with places for their tensors. result: the structure of the function's
+    result; number: the number of its tensors, None before the first call. plain: the reason why the
     function itself runs, or None.
     """
 
@@ -129,7 +128,8 @@ class Entry:
         return with_tensors(self.result, [from_address(outs[i] or 0) for i in range(number or 0)])
 
     def info(self) -> tuple[int, int, int, str | None]:
-        """Returns the numbers of records, replays and runs, and why the last was not recorded."""
+        """Returns the numbers of records, replays and plain runs, and the reason for the last plain
+        run."""
         out = create_string_buffer(INFO.size)
         call("tt_compiled_get_info", self.handle, out)
         records, replays, runs, reason = INFO.unpack(out.raw)
@@ -137,7 +137,7 @@ class Entry:
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
-    """Yields the code of a function and of those that it defines."""
+    """Yields the code objects of a function and of its nested functions."""
     waiting = [code]
     while waiting:
         code = waiting.pop()
@@ -146,8 +146,7 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
 
 
 class Watched:
-    """The closed-over and global names that a function reads, and those of Python functions that it
-    names."""
+    """The closed-over and global names that a function, and the Python functions it names, read."""
 
     def __init__(self, fn: Any) -> None:
         self.cells: list[Any] = []
@@ -173,7 +172,7 @@ class Watched:
             self.modules += [m for m in x.modules() if m not in self.modules]
 
     def read(self, f: FunctionType) -> list[Any]:
-        """Adds what f names. Returns the functions and objects among it."""
+        """Adds the names that f reads. Returns the functions and objects among their values."""
         if f.__module__ and f.__module__.partition(".")[0] == __name__.partition(".")[0]:
             return []  # of tt: it has no names that change
         objects = []
@@ -192,14 +191,15 @@ class Watched:
         return objects
 
     def seen(self) -> tuple[list[int], list[bool]]:
-        """Returns what is equal while every name is the same object and every module in the same
+        """Returns a value that is equal while every name has the same object and every module its
         mode."""
         ids = [id(cell.cell_contents) for cell in self.cells]
         ids += [id(space.get(name)) for space, name in self.names]
         return ids, [m.training for m in self.modules]
 
     def state(self, held: list[Any] | None = None) -> tuple[Any, ...]:
-        """Returns what must be equal for a record. held gets the objects whose identity counts."""
+        """Returns the state that must be equal for a record. held receives the objects compared by
+        identity."""
         values = [cell.cell_contents for cell in self.cells]
         values += [space.get(name) for space, name in self.names]
         if held is not None:
@@ -209,7 +209,8 @@ class Watched:
 
 
 def frozen(structure: Any) -> Any:
-    """Returns a structure of arguments as a key: equal for arguments that a record fits."""
+    """Returns a structure of arguments as a key, equal for arguments that can use the same
+    record."""
     if isinstance(structure, (tuple, list)):
         return (type(structure), *map(frozen, structure))
     if isinstance(structure, dict):
@@ -220,7 +221,7 @@ def frozen(structure: Any) -> Any:
 
 
 class Compiled:
-    """A function that is recorded once for arguments alike, and replayed."""
+    """A function that is recorded once for similar arguments, and replayed."""
 
     def __init__(self, fn: Callable[..., Any], fullgraph: bool = False) -> None:
         self.fn, self.fullgraph = fn, fullgraph
@@ -307,13 +308,12 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """Returns a function, or a module, whose calls are recorded once and replayed. Without model: a
-    decorator that does so.
+    """Returns a function, or a module, whose calls are recorded once and replayed. Without model,
+    returns a decorator.
 
-    Compile a whole step, with backward and the optimizer's step: a call whose result needs a
-    gradient runs the function itself. fullgraph: a first call that cannot be recorded raises
-    RuntimeError. disable: returns model as it is. The other arguments are accepted and change
-    nothing.
+    Compile a whole training step, with backward and the optimizer's step: a call whose result needs
+    a gradient runs the function itself. fullgraph: raises RuntimeError if the first call cannot be
+    recorded. disable: returns model unchanged. The other arguments are ignored.
     """
     if mode is not None and options is not None:
         raise RuntimeError("compile: give mode or options, not both")
@@ -343,7 +343,7 @@ def itself(fn: Any) -> Any:
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Returns fn as it is. Without it: a decorator that does so."""
+    """Returns fn unchanged. Without fn, returns a decorator that does the same."""
     return itself if fn is None else fn
 
 
@@ -370,9 +370,10 @@ def reset() -> None:
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Does nothing: results of compiled functions have memory of their own."""
+    """Does nothing: results of compiled functions have their own memory."""
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """Returns ["inductor"], the name that torch.compile's callers give; tt has one way."""
+    """Returns ["inductor"], the name that callers of torch.compile pass. tt has a single
+    backend."""
     return ["inductor"]

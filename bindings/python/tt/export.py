@@ -1,7 +1,7 @@
-"""torch.export's names: a call of a module or a function as a graph of operators, which can be
+"""torch.export: captures a call of a module or a function as a graph of operators, which can be
 printed, saved, and run without Python.
 
-A graph is for the shapes and dtypes of the arguments that it was captured with.
+A graph accepts only the shapes and dtypes of its example arguments.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PlanHandle(Handle):
 
 
 class Graph:
-    """Operators in the order in which they run. str() has one line for each."""
+    """Operators in execution order. str() has a line for each."""
 
     def __init__(self, handle: GraphHandle) -> None:
         self._handle = handle
@@ -52,7 +52,7 @@ class Graph:
         return text.decode()
 
     def dot(self) -> str:
-        """Returns the graph in the language of Graphviz."""
+        """Returns the graph in Graphviz's DOT language."""
         text: bytes = filled(c_char, "tt_graph_dot", self._handle, cap=1 << 16)
         return text.decode()
 
@@ -121,7 +121,7 @@ class ExportedProgram:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def module(self) -> Callable[..., Any]:
-        """Returns what is called as the module was."""
+        """Returns a callable with the signature of the module."""
         return self.run
 
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
@@ -130,7 +130,7 @@ class ExportedProgram:
 
 
 def repr_of(structure: Any) -> str:
-    """Returns a text that is equal for structures of arguments alike."""
+    """Returns a text that is equal for equal structures of arguments."""
     if isinstance(structure, (list, tuple)):
         return f"{type(structure).__name__}({', '.join(map(repr_of, structure))})"
     if isinstance(structure, dict):
@@ -148,11 +148,10 @@ def export(
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
 ) -> ExportedProgram:
-    """Calls a module or a function without gradients, and returns the operators that it has run.
+    """Calls a module or a function without gradients, and returns the operators of the call.
 
-    Parameters are constants of the graph, and numbers and decisions of Python are those of this
-    call. dynamic_shapes raises UnimplementedError; strict and preserve_module_call_signature are
-    accepted and change nothing.
+    Parameters are constants of the graph, as are Python numbers and the branches taken.
+    dynamic_shapes raises UnimplementedError; strict and preserve_module_call_signature are ignored.
     """
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple, not {type(args).__name__}")
@@ -181,6 +180,6 @@ def save(ep: ExportedProgram, f: Any) -> None:
 
 
 def load(f: Any) -> ExportedProgram:
-    """Reads a program from such a file. Its run() takes the tensors of the captured call in their
+    """Loads a program from a file of save(). Its run() takes the tensors of the captured call in
     order, and returns a tensor or a tuple."""
     return ExportedProgram(result(GraphHandle, "tt_graph_load", os.fsencode(f)))

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, by the names of torch.fft."""
+"""Discrete Fourier transforms, with the API of torch.fft."""
 from __future__ import annotations
 
 from . import _ops
@@ -67,7 +67,7 @@ def fft(
 ) -> Tensor:
     """Returns the discrete Fourier transform of input along dim, a complex tensor.
 
-    n: input is cut or filled with zeros to this length; None for its size.
+    n: length to which input is cut or zero-padded; None for its size.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -84,7 +84,7 @@ def ifft(
 ) -> Tensor:
     """Returns the inverse discrete Fourier transform of input along dim, a complex tensor.
 
-    n: input is cut or filled with zeros to this length; None for its size.
+    n: length to which input is cut or zero-padded; None for its size.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """
@@ -101,7 +101,7 @@ def rfft(
 ) -> Tensor:
     """Returns the first n // 2 + 1 elements of the transform of a real input along dim.
 
-    n: input is cut or filled with zeros to this length; None for its size.
+    n: length to which input is cut or zero-padded; None for its size.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -152,7 +152,7 @@ def ihfft(
 ) -> Tensor:
     """Returns the first n // 2 + 1 elements of the inverse transform of a real input.
 
-    n: input is cut or filled with zeros to this length; None for its size.
+    n: length to which input is cut or zero-padded; None for its size.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """
@@ -169,7 +169,7 @@ def fft2(
 ) -> Tensor:
     """Returns the discrete Fourier transform of input along two dimensions.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -187,7 +187,7 @@ def ifft2(
 ) -> Tensor:
     """Returns the inverse discrete Fourier transform of input along two dimensions.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """
@@ -205,7 +205,7 @@ def rfft2(
 ) -> Tensor:
     """Returns the transform of a real input along two dimensions, half of it in the last.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -223,7 +223,7 @@ def irfft2(
 ) -> Tensor:
     """Returns the real numbers with a spectrum along two dimensions, the last one halved.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """
@@ -241,7 +241,7 @@ def hfft2(
 ) -> Tensor:
     """Returns the real transform of a Hermitian signal along two dimensions.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -259,7 +259,7 @@ def ihfft2(
 ) -> Tensor:
     """Returns the inverse transform of a real input along two dimensions, half of it in the last.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """
@@ -277,8 +277,8 @@ def fftn(
 ) -> Tensor:
     """Returns the discrete Fourier transform of input along several dimensions.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
-    dim: None for the last dimensions, as many as s has, or all.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
+    dim: None for the last len(s) dimensions, or all if s is None.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -296,8 +296,8 @@ def ifftn(
 ) -> Tensor:
     """Returns the inverse discrete Fourier transform of input along several dimensions.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
-    dim: None for the last dimensions, as many as s has, or all.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
+    dim: None for the last len(s) dimensions, or all if s is None.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """
@@ -315,8 +315,8 @@ def rfftn(
 ) -> Tensor:
     """Returns the transform of a real input along several dimensions, half of it in the last.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
-    dim: None for the last dimensions, as many as s has, or all.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
+    dim: None for the last len(s) dimensions, or all if s is None.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -334,8 +334,8 @@ def irfftn(
 ) -> Tensor:
     """Returns the real numbers with a spectrum along several dimensions, the last one halved.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
-    dim: None for the last dimensions, as many as s has, or all.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
+    dim: None for the last len(s) dimensions, or all if s is None.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """
@@ -353,8 +353,8 @@ def hfftn(
 ) -> Tensor:
     """Returns the real transform of a Hermitian signal along several dimensions.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
-    dim: None for the last dimensions, as many as s has, or all.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
+    dim: None for the last len(s) dimensions, or all if s is None.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1, 1 / sqrt(n) or 1 / n. out: receives the result.
     """
@@ -372,8 +372,8 @@ def ihfftn(
 ) -> Tensor:
     """Returns the inverse transform of a real input, half of it in the last dimension.
 
-    s: sizes to which input is cut or filled with zeros, -1 for its own; None for its own.
-    dim: None for the last dimensions, as many as s has, or all.
+    s: sizes to which input is cut or zero-padded; -1 or None for its own sizes.
+    dim: None for the last len(s) dimensions, or all if s is None.
     norm: "backward" (or None), "ortho" or "forward": the result is multiplied by
     1 / n, 1 / sqrt(n) or 1. out: receives the result.
     """

@@ -1,5 +1,5 @@
-"""Transforms of functions of tensors, as torch.func: gradients, Jacobian matrices, vmap, and calls
-of modules with other parameters.
+"""Function transforms with the API of torch.func: gradients, Jacobian matrices, vmap, and calls of
+modules with other parameters.
 
 Transforms may be nested. Arguments and results may hold tensors in lists, tuples and dicts.
 """
@@ -48,7 +48,7 @@ RANDOMNESS = {"error": 0, "same": 1, "different": 2}
 
 
 class Depth(threading.local):
-    """How many vmaps are running on this thread."""
+    """The number of nested vmaps on this thread."""
 
     vmap = 0
 
@@ -57,15 +57,15 @@ depth = Depth()
 
 
 def addresses(handles: Any) -> list[Tensor | None]:
-    """Returns the tensors of an array that C has filled."""
+    """Returns the tensors of an array that C filled."""
     return [from_address(address) if address else None for address in handles]
 
 
 class Flat:
-    """A Python function as one of lists of tensors, for C.
+    """Adapts a Python function to a C function of lists of tensors.
 
-    arguments: the structure with places for its tensors. result: the structure of what func
-    returned; aux: what it returned besides.
+    arguments: the structure of the arguments with places for tensors. result: the structure of
+    func's result; aux: its auxiliary result.
     """
 
     def __init__(self, func: Callable[..., Any], arguments: Any, has_aux: bool = False) -> None:
@@ -88,16 +88,16 @@ class Flat:
         return results
 
     def user(self) -> tuple[Any, Any, Any]:
-        """Returns C's three arguments for this function."""
+        """Returns the three C arguments for this function."""
         return tt_fn, c_void_p(keep(self)), drop
 
     def results_of(self, tensors: Sequence[Any]) -> Any:
-        """Returns the result with tensors in their places."""
+        """Returns the result with tensors instead of places."""
         return with_tensors(self.result, tensors)
 
 
 def selected(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, ...]:
-    """Returns the positions that argnums names."""
+    """Returns the positions of the arguments in argnums."""
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     if not numbers:
         raise ValueError(f"{name}: argnums is empty")
@@ -116,7 +116,7 @@ def selected(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[int, .
 class Call:
     """One call of a transform with respect to some of its arguments.
 
-    tensors: those of the selected arguments; structure: these, with places.
+    tensors: those of the selected arguments; structure: the arguments with places for them.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Call:
 def run_vjp(
     flat: Flat, tensors: Sequence[Tensor], cotangents: Sequence[Tensor | None]
 ) -> tuple[list[Any], list[Any]]:
-    """Calls tt_vjp. Returns its results and its gradients."""
+    """Calls tt_vjp. Returns the function's results and the gradients."""
     outs, n = (c_void_p * MAX_RESULTS)(), c_int64()
     grads = (c_void_p * len(tensors))()
     call(
@@ -173,7 +173,7 @@ def run_vjp(
 def run_jvp(
     flat: Flat, tensors: Sequence[Tensor], tangents: Sequence[Tensor | None]
 ) -> tuple[list[Any], list[Any]]:
-    """Calls tt_jvp. Returns its results and the products."""
+    """Calls tt_jvp. Returns the function's results and the products."""
     outs, products, n = (c_void_p * MAX_RESULTS)(), (c_void_p * MAX_RESULTS)(), c_int64()
     call(
         "tt_jvp",
@@ -194,7 +194,7 @@ def grad_and_value(
 ) -> Callable[..., Any]:
     """Returns a function that returns (the gradient of func, func's result).
 
-    argnums: the arguments of the gradient; a tuple gives a tuple of gradients. has_aux: func
+    argnums: the arguments to differentiate; a tuple gives a tuple of gradients. has_aux: func
     returns (result, aux), and the value is that pair.
     """
 
@@ -222,7 +222,7 @@ def grad_and_value(
 
 
 class Wrapped(Flat):
-    """A function of lists of tensors as it is."""
+    """A function that takes and returns lists of tensors."""
 
     def __init__(self, function: Callable[[Any], list[Tensor]]) -> None:
         self.function = function
@@ -236,8 +236,8 @@ def grad(
 ) -> Callable[..., Any]:
     """Returns a function that returns the gradient of func, which returns one number.
 
-    argnums: the arguments of the gradient; a tuple gives a tuple of gradients. has_aux: func
-    returns (result, aux), and the new function (gradient, aux).
+    argnums: the arguments to differentiate; a tuple gives a tuple of gradients. has_aux: func
+    returns (result, aux), and the new function returns (gradient, aux).
     """
     both = grad_and_value(func, argnums, has_aux)
 
@@ -250,10 +250,11 @@ def grad(
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Returns (func(*primals), a function that multiplies cotangents and the Jacobian matrices).
+    """Returns (func(*primals), a function that computes vector-Jacobian products).
 
-    The new function takes cotangents in the structure of the result, and returns a tuple with a
-    product for each of primals. has_aux: func returns (result, aux), and aux is returned as third.
+    The new function takes cotangents in the structure of the result and returns a tuple with a
+    product for each primal. has_aux: func returns (result, aux), and vjp returns aux as its third
+    result.
     """
     if depth.vmap:
         return recomputed_vjp(func, primals, has_aux)
@@ -304,7 +305,7 @@ def check_cotangents(weights: Sequence[Tensor], results: Sequence[Tensor]) -> No
 
 
 def recomputed_vjp(func: Callable[..., Any], primals: Any, has_aux: bool) -> Any:
-    """vjp inside vmap, where C tracks the samples: each product calls func again."""
+    """vjp inside vmap, where C tracks the samples. Each product calls func again."""
     tensors: list[Tensor] = []
     structure = without_tensors(primals, tensors)
     flat = Flat(func, (structure, {}), has_aux)
@@ -331,8 +332,8 @@ def jvp(
 ) -> Any:
     """Returns (func(*primals), the derivative in the direction of tangents).
 
-    primals, tangents: tuples of arguments of equal structure. has_aux: func returns (result, aux),
-    and aux is returned as third. strict is ignored.
+    primals, tangents: tuples of equal structure. has_aux: func returns (result, aux), and jvp
+    returns aux as its third result. strict is ignored.
     """
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise TypeError("jvp: primals and tangents must be tuples of arguments")
@@ -351,8 +352,8 @@ def jvp(
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """Returns (func(*primals), a function that returns the derivative in the direction of its
-    arguments). Each call of that function calls func again."""
+    """Returns (func(*primals), a function that computes Jacobian-vector products). Each call of the
+    latter calls func again."""
 
     def directional(*tangents: Any) -> Any:
         return jvp(func, primals, tangents)[1]
@@ -371,9 +372,9 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Returns a function that returns the Jacobian matrices of func: in the structure of its
-    result, with the structure of the arguments in the place of each tensor. It takes a backward
-    pass per element of the result. has_aux: func returns (result, aux). chunk_size is ignored."""
+    """Returns a function that returns the Jacobian matrices of func: the result's structure, with
+    the arguments' structure in place of each tensor. It runs a backward pass per element of the
+    result. has_aux: func returns (result, aux). chunk_size is ignored."""
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -411,8 +412,8 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Is jacrev, but takes two backward passes per element of the arguments, which is less where
-    func has more elements in its result. randomness is ignored."""
+    """Returns the same as jacrev, but runs two backward passes per element of the arguments, which
+    is faster if the result has many more elements. randomness is ignored."""
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -447,7 +448,7 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Returns a function that returns the matrices of second derivatives of func."""
+    """Returns a function that returns the Hessian matrices of func."""
     return jacrev(jacrev(func, argnums), argnums)
 
 
@@ -462,14 +463,13 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Returns a function that calls func, a function of one sample, for a batch of samples at once.
+    """Vectorizes func, a function of one sample, over a batch of samples.
 
-    in_dims: the dimension of samples of the arguments, None: each sample gets the whole argument; a
-    number, or a structure of numbers like that of the arguments. out_dims: where it is in the
-    result. randomness: "error", "same" (numbers for all samples) or "different". chunk_size: at
-    most so many samples at once.
-    An operator that has no rule for samples is called for each of them. func cannot read elements
-    of its tensors, as item() does.
+    in_dims: the batch dimension of the arguments: a number for all, or a structure of numbers like
+    the arguments; None passes the whole argument to each sample. out_dims: the batch dimension of
+    the result. randomness: "error", "same" (for all samples) or "different". chunk_size: the
+    maximum number of samples at once. An operator without a batching rule is called once per
+    sample. func cannot read elements of its tensors, as item() does.
     """
     if randomness not in RANDOMNESS:
         raise ValueError(
@@ -497,7 +497,7 @@ def vmap(
 
 
 def dims_of(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
-    """Returns the dimension of samples of each tensor."""
+    """Returns the batch dimension of each tensor."""
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     if not isinstance(in_dims, (int, tuple)):
@@ -512,7 +512,7 @@ def dims_of(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
 
 
 def batch_size(dims: Sequence[int | None], tensors: Sequence[Tensor]) -> int:
-    """Returns the number of samples. Raises ValueError if tensors differ in it."""
+    """Returns the batch size. Raises ValueError if the tensors disagree."""
     sizes = set()
     for t, d in zip(tensors, dims):
         if d is None:
@@ -574,7 +574,7 @@ def run_vmap(
 
 
 def joined(parts: Sequence[Any], out_dims: Any) -> Any:
-    """Returns the results of chunks as one."""
+    """Joins the results of chunks."""
     lists: list[list[Tensor]] = []
     structure: Any = None
     for part in parts:
@@ -600,12 +600,12 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Calls a module with other tensors in the place of its parameters and buffers.
+    """Calls a module with other tensors in place of its parameters and buffers.
 
     parameter_and_buffer_dicts: tensors by name, as in named_parameters(); or a tuple of such dicts.
-    args: the argument, or a tuple of them. tie_weights: a tensor also replaces those that the
-    module shares under other names. strict: all parameters and buffers must be given.
-    The module itself does not change, but for its running statistics.
+    args: the argument, or a tuple of them. tie_weights: a tensor replaces a shared parameter under
+        all its names. strict: all parameters and buffers must be given. The module itself is
+        unchanged, except for its running statistics.
     """
     from .nn.layer import functional_tensors
 
