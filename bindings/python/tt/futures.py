@@ -1,4 +1,4 @@
-"""Values that another thread will have, by the names of torch.futures."""
+"""Values that another thread provides later, with the API of torch.futures."""
 from __future__ import annotations
 
 import concurrent.futures
@@ -12,7 +12,7 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
-    """A value, or an exception, that will be set once. Any thread may set it or wait for it."""
+    """A value or an exception that is set once. Any thread may set it or wait for it."""
 
     def __init__(self, *, devices: Any = None) -> None:
         self._future: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -32,7 +32,7 @@ class Future:
         return self._future.result()
 
     def set_result(self, result: Any) -> None:
-        """Sets the value. Raises RuntimeError if there is one."""
+        """Sets the value. Raises RuntimeError if it is set already."""
         try:
             self._future.set_result(result)
         except concurrent.futures.InvalidStateError:
@@ -48,11 +48,11 @@ class Future:
             raise RuntimeError("Future.set_exception: the future is complete already") from None
 
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
-        """Calls callback(self) once it is complete, at once if it is."""
+        """Calls callback(self) when self is complete, or now if it already is."""
         self._future.add_done_callback(lambda _: callback(self))
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """Returns the future of callback(self)."""
+        """Returns a future of the result of callback(self)."""
         following = Future()
 
         def follow(done: Future) -> None:
@@ -71,7 +71,7 @@ def wait_all(futures: list[Future]) -> list[Any]:
 
 
 def collect_all(futures: list[Future]) -> Future:
-    """Returns the future of the list of futures: it is complete when all of them are."""
+    """Returns a future of the list of futures. It is complete when all of them are."""
     collected = Future()
     left = [len(futures)]
     lock = threading.Lock()

@@ -1,7 +1,7 @@
-"""torch.fx's names over captured graphs: read and rewrite the calls that a function makes.
+"""torch.fx for captured graphs: reads and rewrites the calls of a function.
 
-A graph is what operators below autograd do with example inputs, so its nodes are calls of leaf
-operators and views by name, with the shapes of the examples.
+A graph is captured below autograd with example inputs, so its nodes are calls of leaf operators and
+views, with the shapes of the examples.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def index(self) -> int:
-        """The number of the call that makes this value; -1: it comes from outside."""
+        """The number of the call that computes this value; -1 for an input or an outside tensor."""
         return self.graph.handle.value(self.value).node
 
     @property
@@ -70,7 +70,7 @@ class Node:
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """Always {}: args has all arguments."""
+        """Always {}: args contains all arguments."""
         return {}
 
     @property
@@ -93,7 +93,8 @@ class Node:
         return [n for n in flat(self.args) if isinstance(n, Node)]
 
     def replace_all_uses_with(self, new: Node) -> list[Node]:
-        """Calls behind new, and outputs, use new. Returns the nodes that used this one."""
+        """Replaces this value by `new` in all later calls and outputs. Returns the nodes that used
+        it."""
         changed = list(self.users)
         self.graph.handle.replace_uses(self.value, new.value)
         return changed
@@ -138,7 +139,8 @@ class Graph:
 
     @property
     def nodes(self) -> list[Node]:
-        """Inputs, then the results of the calls in order; of a call that writes, what it wrote."""
+        """The inputs, then the results of the calls in order. A call that writes has the written
+        tensor."""
         nodes = [self.of_value(v) for v in self.inputs()]
         for i in range(self.handle.info().n_nodes):
             n = self.handle.node(i)
@@ -169,7 +171,7 @@ class Graph:
 
     @contextmanager
     def inserting_before(self, node: Node) -> Iterator[None]:
-        """Calls that are made in the with block come before a node."""
+        """Inserts the calls of a with block before a node."""
         old, self.before = self.before, node.index
         try:
             yield
@@ -178,7 +180,7 @@ class Graph:
 
     @contextmanager
     def inserting_after(self, node: Node) -> Iterator[None]:
-        """Calls that are made in the with block come after a node."""
+        """Inserts the calls of a with block after a node."""
         old, self.before = self.before, node.index + 1
         try:
             yield
@@ -186,8 +188,8 @@ class Graph:
             self.before = old
 
     def call_function(self, target: str, args: Sequence[Any] = ()) -> Node:
-        """Inserts a call of an operator, by the name that it has in C: composites become their
-        parts. Returns its first result."""
+        """Inserts a call of an operator by its C name. Composites are decomposed. Returns the first
+        result."""
         kept: list[Any] = []
         given = [packed_argument(x, kept) for x in args]
         end = self.handle.info().n_nodes
@@ -207,10 +209,10 @@ class Graph:
         self.handle.set_outputs([n.value for n in chosen])
 
     def lint(self) -> None:
-        """Does nothing: each edit verifies the graph, and one that breaks it raises."""
+        """Does nothing: each edit verifies the graph and raises if it is invalid."""
 
     def eliminate_dead_code(self) -> None:
-        """Removes calls that nothing needs. Nodes of the graph are new ones then."""
+        """Removes calls whose results are unused. Replaces all nodes of the graph."""
         self.handle, self.node_of_value = self.handle.optimized(), {}
 
     def print_tabular(self) -> None:
@@ -222,7 +224,7 @@ class Graph:
 
 
 def packed_argument(x: Any, kept: list[Any]) -> Any:
-    """Returns an argument as C takes it. kept holds its memory."""
+    """Converts an argument for C. `kept` owns its memory."""
     a = struct("tt_graph_arg")()
     kept.append(a)
     if x is None:
@@ -250,14 +252,14 @@ def packed_argument(x: Any, kept: list[Any]) -> Any:
 
 
 def address(array: Any) -> int:
-    """Returns where the memory of an array is."""
+    """Returns the address of an array."""
     return addressof(array)
 
 
 class GraphModule:
-    """A captured function that runs as its graph says, in memory of its own.
+    """A captured function that runs its graph in its own memory.
 
-    Inputs have the shapes and dtypes of the examples.
+    Inputs must have the shapes and dtypes of the examples.
     """
 
     def __init__(self, root: Any, graph: Graph, structure: Any = None) -> None:
@@ -265,7 +267,7 @@ class GraphModule:
         self.plan: Any = None
 
     def recompile(self) -> None:
-        """The next call runs the graph as it is now."""
+        """Makes the next call run the current graph."""
         self.plan = None
 
     def __call__(self, *inputs: Tensor) -> Any:
@@ -288,7 +290,7 @@ class GraphModule:
 
 
 def symbolic_trace(root: Callable[..., Any], concrete_args: Any = None) -> GraphModule:
-    """Calls root with concrete_args, a tensor or a tuple of tensors, and returns what it computes.
+    """Calls root with concrete_args, a tensor or a tuple of tensors, and captures the call.
 
     Raises UnimplementedError without concrete_args: nothing is recorded without tensors.
     """

@@ -1,7 +1,7 @@
-"""Models of a folder with a hubconf.py, by the names of torch.hub.
+"""Models of a folder with a hubconf.py, with the API of torch.hub.
 
-Nothing is downloaded but what load_state_dict_from_url and download_url_to_file are asked for:
-load, list and help take local folders only.
+Only load_state_dict_from_url and download_url_to_file download. load, list and help take local
+folders only.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ chosen: str | None = None
 
 
 def get_dir() -> str:
-    """Returns the folder for downloads: set_dir's, $TORCH_HOME/hub or ~/.cache/torch/hub."""
+    """Returns the folder for downloads: that of set_dir, $TORCH_HOME/hub or ~/.cache/torch/hub."""
     if chosen is not None:
         return chosen
     cache = os.environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))
@@ -51,7 +51,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 
 def entries(op: str, folder: str, source: str) -> ModuleType:
-    """Returns the module hubconf.py of a local folder, which is run."""
+    """Runs hubconf.py of a local folder. Returns the module."""
     if source != "local":
         raise UnimplementedError(
             f"hub.{op}: source is '{source}': tt loads local folders only: give source='local' "
@@ -122,7 +122,7 @@ def download_url_to_file(
 ) -> None:
     """Writes the content of a URL to a file, whose SHA-256 must begin with hash_prefix.
 
-    Raises RuntimeError for another hash; dst is then as it was. progress is ignored.
+    Raises RuntimeError, and leaves dst unchanged, if the hash differs. progress is ignored.
     """
     digest = hashlib.sha256()
     folder = os.path.dirname(os.path.abspath(dst))
@@ -156,9 +156,9 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> Any:
-    """Returns tt.load of the file of a URL, which is downloaded once into model_dir.
+    """Downloads the file of a URL once into model_dir and returns tt.load of it.
 
-    check_hash: the name ends in -HASH.EXT, with which the content's SHA-256 begins.
+    check_hash: the SHA-256 must begin with HASH of the file's name, which ends in -HASH.EXT.
     """
     from .serialization import load as load_file
 

@@ -1,6 +1,6 @@
-"""torch.jit's names. tt has no TorchScript: script, trace, load and save raise UnimplementedError.
+"""torch.jit. tt has no TorchScript: script, trace, load and save raise UnimplementedError.
 
-What only marks functions for a compiler returns them as they are.
+Functions that only mark their argument for a compiler return it unchanged.
 """
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ save = absent_function("jit.save", FILES)
 
 
 class Final:
-    """Final[T] is T: a mark for TorchScript's compiler."""
+    """Final[T] is T. It is a mark for TorchScript's compiler."""
 
     def __class_getitem__(cls, type: Any) -> Any:
         return type
@@ -71,12 +71,12 @@ unused = script_if_tracing = export
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Returns a function as it is; without one, a decorator that does so."""
+    """Returns a function unchanged; without one, a decorator that does the same."""
     return drop if callable(drop) else export
 
 
 def is_scripting() -> bool:
-    """Returns False: functions run as they are."""
+    """Returns False: functions run in Python."""
     return False
 
 
@@ -89,15 +89,15 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Is Python's isinstance, for classes and tuples of them."""
+    """Calls Python's isinstance, for a class or a tuple of classes."""
     return builtins.isinstance(obj, target_type)
 
 
 def fuser(name: str) -> AbstractContextManager[None]:
-    """Returns a block that changes nothing."""
+    """Returns a context manager that does nothing."""
     return nullcontext()
 
 
 def optimized_execution(should_optimize: bool) -> AbstractContextManager[None]:
-    """Returns a block that changes nothing."""
+    """Returns a context manager that does nothing."""
     return nullcontext()

@@ -1,4 +1,4 @@
-"""Operators by their names in C, and custom operators: custom_op(), as in torch.library."""
+"""Operators by their C names, and custom operators: custom_op(), as in torch.library."""
 from __future__ import annotations
 
 import json
@@ -25,14 +25,14 @@ def operators() -> list[dict[str, Any]]:
 class Op(OpHandle):
     """An operator, built in or custom.
 
-    Call it with the arguments of its schema by position. None, or a missing argument at the end,
-    stands for the default.
+    Call it with the arguments of its schema by position. None or a missing trailing argument means
+    the default.
     """
 
     __slots__ = ()
 
     def __call__(self, *args: Any) -> Any:
-        """Returns the result, a tuple of several."""
+        """Returns the result, or a tuple of several results."""
         kept: list[Any] = []
         values = (Value * len(args))(*(packed(x, kept) for x in args))
         results = listed("tt_op_call", self, values, c_int64(len(args)))
@@ -43,7 +43,7 @@ class Op(OpHandle):
 
 
 def find(name: str) -> Op:
-    """Returns the operator of a name: C's, without tt_. Raises TtError without one."""
+    """Returns the operator with this C name, without tt_. Raises TtError if there is none."""
     return result(Op, "tt_op_find", name.encode())
 
 
@@ -67,7 +67,7 @@ def custom_op(
     *,
     backward: Callable[..., Any] | None = None,
 ) -> Op | Callable[[Callable[..., Any]], Op]:
-    """Registers a custom operator and returns it. Without `compute` it is a decorator for that.
+    """Registers a custom operator and returns it. Without `compute`, returns a decorator for it.
 
     schema: such as "name(x: Tensor, k: Int) -> Tensor".
     compute: called with the arguments of the schema, under no_grad; returns a tensor or a tuple.

@@ -1,4 +1,4 @@
-"""Linear algebra, by the names of torch.linalg. A is a matrix (m, n) or a batch (…, m, n)."""
+"""Linear algebra, with the API of torch.linalg. A is a matrix (m, n) or a batch (…, m, n)."""
 from __future__ import annotations
 
 from . import _ops
@@ -360,7 +360,7 @@ def matrix_rank(
     rtol: float | Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Returns the numbers of singular values that are larger than the tolerances.
+    """Returns the number of singular values above the tolerance, for each matrix.
 
     tol: a synonym of atol, with an rtol of 0. hermitian: A is Hermitian. atol: default 0. rtol:
     relative to the largest; default: max(m, n) times the epsilon of the dtype, or 0 where atol is
@@ -381,7 +381,7 @@ def pinv(
     rtol: float | Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Returns the Moore-Penrose inverses. Singular values up to the tolerances count as 0.
+    """Returns the Moore-Penrose inverses. Singular values up to the tolerance count as 0.
 
     rcond: a synonym of rtol. hermitian: A is Hermitian. atol: default 0. rtol: relative to the
     largest; default: max(m, n) times the epsilon of the dtype, or 0 where atol is positive. out:
@@ -429,8 +429,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 
 
 def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
-    """Returns the n-th powers; those of the inverses if n is negative. out: receives the
-    result."""
+    """Returns the n-th powers, of the inverses if n is negative. out: receives the result."""
     return _ops.linalg_matrix_power(A, n, out=out)
 
 

@@ -1,4 +1,4 @@
-"""Devices of Apple, of which tt supports none."""
+"""torch.mps. tt supports no Apple devices."""
 from __future__ import annotations
 
 __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "synchronize"]

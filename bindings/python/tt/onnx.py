@@ -1,4 +1,4 @@
-"""torch.onnx's names: export writes an ONNX model of opset 20 from a captured graph."""
+"""torch.onnx: export writes an ONNX model of opset 20 from a captured graph."""
 from __future__ import annotations
 
 from ._absent import absent_class
@@ -21,8 +21,8 @@ def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> None:
     f as an ONNX model.
 
     The model has the shapes of args; its inputs are in0, in1, …, its outputs out0, out1, …. A
-    module is exported in eval mode. Of PyTorch's other arguments those that change nothing of
-    this are accepted: opset_version up to 20, dynamo, verbose, do_constant_folding, export_params.
+    module is exported in eval mode. Other accepted arguments, which have no effect, are
+    opset_version up to 20, dynamo, verbose, do_constant_folding and export_params.
     Raises UnimplementedError for operators without a counterpart.
     """
     global exporting

@@ -1,6 +1,6 @@
-"""Where the time of operators goes: profile, by the names of torch.profiler.
+"""Measures the time of operators, with the API of torch.profiler.
 
-A profile records what the thread that starts it calls. Times are in microseconds.
+A profile records the calls of the thread that starts it. Times are in microseconds.
 """
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ LOST = "is gone: the thread has started another profile since"
 
 
 class ProfilerActivity(Enum):
-    """What a profile records. Kernels of every device are always recorded."""
+    """The kinds of recorded activity. Kernels of every device are always recorded."""
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
 
 class ProfilerAction(Enum):
-    """What a schedule says for a step. WARMUP does what NONE does."""
+    """The action of a schedule for a step. WARMUP is equivalent to NONE."""
 
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
@@ -72,9 +72,9 @@ def schedule(
     skip_first: int = 0,
     skip_first_wait: int = 0,
 ) -> Callable[[int], ProfilerAction]:
-    """Returns the action of each step: after skip_first steps cycles of wait, warmup and active
-    steps, `repeat` of them or, if that is 0, for ever. skip_first_wait: not 0 leaves out the wait
-    of the first cycle."""
+    """Returns a function of the step that gives its action. After skip_first steps, cycles of wait,
+    warmup and active steps are repeated `repeat` times, or without end if that is 0.
+    skip_first_wait: unless 0, the first cycle has no wait."""
     if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
         raise ValueError(
             f"schedule: wait {wait}, warmup {warmup}, active {active}, repeat {repeat}, "
@@ -105,8 +105,7 @@ def record_always(step: int) -> ProfilerAction:
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """Returns an on_trace_ready that writes a trace into dir_name, where TensorBoard looks for
-    it."""
+    """Returns an on_trace_ready that writes a trace into dir_name for TensorBoard."""
 
     def handler(p: profile) -> None:
         os.makedirs(dir_name, exist_ok=True)
@@ -184,8 +183,8 @@ class FunctionEvent(FormattedTimes):
 class FunctionEventAvg(FormattedTimes):
     """An operator, or a region of record_function.
 
-    count: number of calls. cpu_time_total: with the operators that it calls; self_cpu_time_total:
-    without them. cpu_time: mean of cpu_time_total over the calls.
+    count: number of calls. cpu_time_total: time including called operators; self_cpu_time_total:
+    time without them. cpu_time: mean of cpu_time_total over the calls.
     """
 
     def __init__(
@@ -205,7 +204,8 @@ class FunctionEventAvg(FormattedTimes):
         self.input_shapes = input_shapes or []
 
     def add(self, e: FunctionEvent) -> None:
-        """Adds an event, and its totals unless it is inside another one of its name."""
+        """Adds an event. Its totals are not added if it is inside another event with the same
+        name."""
         self.count += 1
         self.self_cpu_time_total += e.self_cpu_time_total
         outer = e.cpu_parent
@@ -263,12 +263,12 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all events, each moment counted once."""
+        """The time that events cover, without counting overlaps twice."""
         rows = (row for row in self if getattr(row, "kind", OP) != KERNEL)
         return sum(row.self_cpu_time_total for row in rows)
 
     def key_averages(self, group_by_input_shapes: bool = False) -> EventList:
-        """Returns a row per name of operators, modules, nodes, steps and regions."""
+        """Returns a row for each name of an operator, module, node, step or region."""
         rows: dict[Any, FunctionEventAvg] = {}
         for e in self:
             if e.kind in (KERNEL, MEMORY):
@@ -342,7 +342,7 @@ def shown_name(kind: int, name: bytes) -> str:
 
 
 def shapes_of(raw: Any) -> list[list[int]]:
-    """The shapes of an event of tt.h."""
+    """Returns the shapes of a C event."""
     if not raw.n_shapes:
         return []
     numbers, shapes = list((c_int64 * raw.n_shapes).from_address(raw.shapes)), []
@@ -388,7 +388,7 @@ def read_sums() -> EventList:
 
 
 class ModuleCalls:
-    """Encloses the calls of modules in regions while profiles with modules run."""
+    """Encloses calls of modules in regions while a profile with modules runs."""
 
     def __init__(self) -> None:
         self.lock, self.users = threading.Lock(), 0
@@ -538,7 +538,8 @@ class profile:
             self.on_trace_ready(self)
 
     def module_name(self, module: Any) -> str:
-        """Returns "Net_0": the class of a module, and its number among those of its class."""
+        """Returns the name of a module, such as "Net_0": its class and its number within the
+        class."""
         kind = type(module).__name__
         if id(module) not in self._modules:
             same = sum(name.rpartition("_")[0] == kind for name in self._modules.values())
@@ -561,7 +562,7 @@ class profile:
         return self._rows
 
     def events(self) -> EventList:
-        """Returns the events by their begin. Raises RuntimeError before the end."""
+        """Returns the events, sorted by begin. Raises RuntimeError while the profile runs."""
         self._check()
         if self._events is None and not self._is_last():
             raise RuntimeError("profile: events() must be called by the thread of the profile")
@@ -572,7 +573,8 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
     ) -> EventList:
-        """Returns the rows, one per operator and region. Raises RuntimeError before the end.
+        """Returns the rows, one per operator and region. Raises RuntimeError while the profile
+        runs.
 
         group_by_input_shape: one per operator and shapes of its arguments.
         """
@@ -580,7 +582,7 @@ class profile:
         return self.events().key_averages(True) if group_by_input_shape else rows
 
     def dropped(self) -> int:
-        """Returns the number of events that were more than capacity."""
+        """Returns the number of events that exceeded the capacity."""
         return profiler_dropped()
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
@@ -602,7 +604,7 @@ class profile:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all events, each moment counted once."""
+        """The time that events cover, without counting overlaps twice."""
         return self._check().self_cpu_time_total
 
     def total_average(self) -> FunctionEventAvg:
@@ -615,7 +617,7 @@ class profile:
 
 
 class Region:
-    """An event between begin() and end(), if this thread's profile records."""
+    """Records an event between begin() and end() if this thread's profile is recording."""
 
     def __init__(self, kind: int, name: str) -> None:
         self.kind, self.name = kind, name
@@ -639,7 +641,7 @@ class Region:
 
 
 class record_function(Region):
-    """with record_function("name"): … is an event of the running profile; also a decorator."""
+    """Records a with block, or a decorated function, as an event of the running profile."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
         super().__init__(REGION, name)

@@ -1,8 +1,8 @@
 """Random numbers.
 
-Each thread has a generator of its own, made when the thread first uses tt. Its seed follows from
-the last manual_seed and the order in which threads begin to use tt; without a manual_seed it
-differs in every run.
+Each thread has its own generator, created when the thread first uses tt. Its seed is derived from
+the last manual_seed and the order in which threads first use tt. Without a manual_seed it differs
+in every run.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATE = Struct("QQ")  # seed, numbers drawn / 4
 class Generator(GeneratorHandle):
     """A source of random numbers (Philox4x32-10), equal on every device.
 
-    Generator(seed=0) or, as in PyTorch, Generator(device): the device is only remembered.
+    Generator(seed=0) or, as in PyTorch, Generator(device): the device is only stored.
     """
 
     __slots__ = ("_device",)
@@ -48,16 +48,16 @@ class Generator(GeneratorHandle):
 
     @property
     def device(self) -> device_class:
-        """The device that the generator was made for."""
+        """The device that the constructor received."""
         return getattr(self, "_device", device_class("cpu"))
 
     def manual_seed(self, seed: int) -> Self:
-        """Starts again from a seed. Returns self."""
+        """Sets the seed. Returns self."""
         super().set_state((uint64(seed, "manual_seed", "seed").value, 0))
         return self
 
     def seed(self) -> int:
-        """Starts again from a seed of the system's entropy, which is returned."""
+        """Seeds the generator from the system's entropy. Returns the seed."""
         seed = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(seed)
         return seed
@@ -71,7 +71,7 @@ class Generator(GeneratorHandle):
         return from_bytes(STATE.pack(*super().get_state()), BY_NAME["uint8"], (STATE.size,))
 
     def set_state(self, new_state: Tensor) -> None:  # type: ignore[override]
-        """Sets a state that get_state() has returned."""
+        """Sets the state to a result of get_state()."""
         if not isinstance(new_state, Tensor) or new_state.nbytes != STATE.size:
             raise TypeError(f"set_state(): the state must be a Tensor of {STATE.size} bytes")
         super().set_state(STATE.unpack(new_state._bytes()))
@@ -83,7 +83,7 @@ def thread_generator() -> Generator:
 
 
 class DefaultGenerator:
-    """The generator of the thread that asks: see the methods of Generator."""
+    """The generator of the calling thread: see the methods of Generator."""
 
     device = device_class("cpu")
 
@@ -109,8 +109,8 @@ default_generator = DefaultGenerator()
 def manual_seed(seed: int) -> Generator:
     """Seeds this thread's generator and the generators of threads that begin to use tt later.
 
-    Each of those draws numbers of its own, which follow from the seed and the order of the threads.
-    Generators that exist in other threads do not change. Returns this thread's generator.
+    Each of those has its own sequence, derived from the seed and the order of the threads. Existing
+    generators of other threads are unchanged. Returns this thread's generator.
     """
     generator = thread_generator().manual_seed(seed)
     lib.tt_runtime_manual_seed(runtime, uint64(seed, "manual_seed", "seed"))
@@ -138,7 +138,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 def _thread_seeds() -> tuple[int, int]:
-    """Returns the seed that new threads' generators follow from, and the number of such threads."""
+    """Returns the seed for generators of new threads, and the number of such threads."""
     state = (c_uint64 * 2)()
     lib.tt_runtime_rng_state(runtime, state)
     return state[0], state[1]
@@ -146,7 +146,7 @@ def _thread_seeds() -> tuple[int, int]:
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Restores this thread's generator, and the seed of new threads', when the block ends.
+    """Restores this thread's generator, and the seed for new threads, at the end of the block.
 
     devices is ignored: all devices draw from one generator. enabled=False restores nothing.
     """

@@ -1,4 +1,4 @@
-"""Files of tensors, with the names of the safetensors package: save_file, load_file, safe_open."""
+"""Files of tensors, with the API of the safetensors package: save_file, load_file, safe_open."""
 from __future__ import annotations
 
 import os
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def save_file(
     tensors: Mapping[str, Tensor], filename: Path, metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes tensors by name. After a crash the file is the old or the new one.
+    """Writes named tensors. After a crash the file is either the old or the new one.
 
-    metadata: strings that the file has beside the tensors.
+    metadata: strings stored beside the tensors.
     Raises TtError for complex128, which the format lacks.
     """
     pairs = None
@@ -33,7 +33,7 @@ def save_file(
 
 
 class safe_open(SafeTensorsHandle):
-    """An open file, whose tensors are read when they are asked for. It is a context manager.
+    """An open file, which reads tensors on request. It is a context manager.
 
     mmap: tensors are read-only views of the file, which must not be changed while they exist.
     Raises FileError or FormatError.

@@ -1,7 +1,7 @@
 """save and load: tensors, modules and other objects in files.
 
-A file is one of PyTorch's, which torch.load reads, unless its name ends in .safetensors. In a
-safetensors file the structure around the tensors is JSON in the metadata.
+Files have PyTorch's format, which torch.load reads, unless their name ends in .safetensors. A
+safetensors file has the structure around the tensors as JSON in its metadata.
 """
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ CONTAINERS: dict[str, Callable[..., Any]] = {
 
 
 class Writer:
-    """Turns structures into JSON values, which tt.h describes; tensors become names of `tensors`.
+    """Converts structures to JSON values, which tt.h describes; tensors become names of `tensors`.
 
-    marks_parameters: an nn.Parameter is loaded as such.
+    marks_parameters: loading restores each nn.Parameter as such.
     """
 
     def __init__(self, marks_parameters: bool) -> None:
@@ -88,7 +88,7 @@ def sequence_kind(x: list[Any] | tuple[Any, ...]) -> str:
 
 
 def unpack(x: Any, tensors: dict[str, Tensor]) -> Any:
-    """Returns the structure of a JSON value, with tensors by name."""
+    """Returns the structure that a JSON value describes, with tensors by name."""
     if not isinstance(x, dict):
         return x
     ((kind, value),) = x.items()
@@ -116,13 +116,13 @@ def save(
 ) -> None:
     """Writes an object to a path or to a file object.
 
-    Tensors, numbers, strings, dicts, lists and tuples become a file of PyTorch's that any load
-    reads. Modules, NumPy arrays, sets and other objects are pickled in it; load takes most of them
-    with weights_only=False only, and PyTorch does not know tt's modules.
+    Tensors, numbers, strings, dicts, lists and tuples are written so that any load reads them.
+    Modules, NumPy arrays, sets and other objects are pickled: load accepts most of them only with
+    weights_only=False, and PyTorch does not know tt's modules.
 
-    format: "torch" or "safetensors", which takes the former kinds only; None: "safetensors" for a
-    path that ends so. After a crash the file is the old or the new one. Raises TypeError for what
-    has no pickle.
+    format: "torch" or "safetensors", which supports only the former kinds; None: "safetensors" for
+    a path with that extension. After a crash the file is either the old or the new one. Raises
+    TypeError for objects that cannot be pickled.
     """
     if format is None:
         is_path = isinstance(f, (str, bytes, os.PathLike))
@@ -167,7 +167,7 @@ def save_torch(obj: Any, path: Any, pickle_protocol: int) -> None:
 
 
 def pickled(obj: Any, path: Any, pickle_protocol: int) -> None:
-    """Writes a file of PyTorch's with a pickle, beside the path first."""
+    """Writes a pickle in PyTorch's format, first to a temporary file beside the path."""
     folder, name = os.path.split(os.path.abspath(os.fsdecode(path)))
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=name + ".", dir=folder)
@@ -186,14 +186,14 @@ def pickled(obj: Any, path: Any, pickle_protocol: int) -> None:
 
 
 def umask() -> int:
-    """Returns which permissions new files do not get."""
+    """Returns the process's umask."""
     mask = os.umask(0o22)
     os.umask(mask)
     return mask
 
 
 def is_state_dict(x: Any) -> bool:
-    """Returns whether x is a dict of strings to tensors, and not empty."""
+    """Returns whether x is a non-empty dict from strings to tensors."""
     if not isinstance(x, dict) or not x:
         return False
     return all(type(k) is str and isinstance(v, Tensor) for k, v in x.items())
@@ -208,16 +208,16 @@ def load(
     mmap: bool = False,
     **pickle_load_args: Any,
 ) -> Any:
-    """Returns what save(), or torch.save, has written to a path or a file object.
+    """Loads an object that save() or torch.save wrote to a path or a file object.
 
-    Of other safetensors files it is the dict of their tensors.
+    For other safetensors files, returns a dict of the tensors.
 
     map_location: the device of the tensors; a dict from a device in the file to another one; a
         function of (storage, device in the file), which returns the storage itself or that of
         another device. None: the CPU.
-    weights_only: makes only tensors, numbers, strings, containers, and what add_safe_globals names:
-        no code of a file is run. False: makes any object, such as whole modules, by Python's
-        pickle. A file can then run any code.
+    weights_only: creates only tensors, numbers, strings, containers, and objects of
+    add_safe_globals: runs no code of a file. False: creates any object, such as whole modules, with
+    Python's pickle. A file can then run any code.
     mmap: tensors are read-only views of a safetensors file; ignored for PyTorch's files.
     Raises FileError or FormatError.
     """
@@ -244,7 +244,7 @@ def load(
 
 
 def explain(path: Any, start: bytes) -> None:
-    """Raises FormatError for files that are known, but not read."""
+    """Raises FormatError for files of known but unsupported formats."""
     if start[:1] == b"\x80" and start[1:2] in (b"\2", b"\3", b"\4", b"\5"):
         raise malformed(f"load: {path} is a plain pickle, not a file of save: use pickle.load")
     if is_tar(path):
@@ -266,7 +266,7 @@ def is_tar(path: Any) -> bool:
 
 
 def load_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
-    """Reads a zip archive of PyTorch's: by libtt, if tensors and containers are all it has."""
+    """Reads a zip archive of PyTorch, by libtt if it contains only tensors and containers."""
     by_location = callable(map_location) or isinstance(map_location, dict)
     if by_location or not weights_only:
         return read_archive(path, map_location, weights_only)
@@ -287,12 +287,12 @@ def load_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
 
 
 def names_more(message: str) -> bool:
-    """Returns whether libtt has refused a name, or an opcode, that read_archive may know."""
+    """Returns whether libtt refused a name or an opcode that read_archive may support."""
     return any(word in message for word in (" names ", "the opcode", "has protocol"))
 
 
 def arranged(tensors: dict[str, Tensor], structure: str | None, map_location: Any) -> Any:
-    """Returns tensors in their structure, where map_location says."""
+    """Returns the structure with its tensors on the devices of map_location."""
     if map_location is not None:
         relocate = relocation(map_location)
         for name, t in tensors.items():
@@ -305,20 +305,20 @@ def arranged(tensors: dict[str, Tensor], structure: str | None, map_location: An
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Lets load make objects of these classes, and call these functions, for a file that names
-    them. An item is a class, a function or (one of them, its name in the file)."""
+    """Allows load to create objects of these classes and call these functions if a file names them.
+    An item is a class, a function or (one of them, its name in the file)."""
     for item in safe_globals:
         obj, name = item if isinstance(item, tuple) else (item, None)
         safe[name or f"{obj.__module__}.{obj.__qualname__}"] = obj
 
 
 def get_safe_globals() -> list[Any]:
-    """Returns what add_safe_globals has been given."""
+    """Returns the items of add_safe_globals."""
     return list(safe.values())
 
 
 def clear_safe_globals() -> None:
-    """Forgets what add_safe_globals has been given."""
+    """Removes all items of add_safe_globals."""
     safe.clear()
 
 
@@ -334,5 +334,5 @@ def safe_globals_block(given: list[Any]) -> Iterator[None]:
 
 
 def safe_globals(safe_globals: list[Any]) -> AbstractContextManager[None]:
-    """Is add_safe_globals for a block."""
+    """Applies add_safe_globals within a block."""
     return safe_globals_block(safe_globals)

@@ -1,8 +1,8 @@
-"""Sparse matrices times dense ones, by the names of torch.sparse.
+"""Products of sparse and dense matrices, with the API of torch.sparse.
 
-A SparseTensor is a Python object that holds a dense tensor of indices and one of values, whose
-gradients are computed as those of any tensor: it is no tt.Tensor. Products gather rows of the dense
-matrix, multiply them and add them up, so they take memory for one row per value.
+A SparseTensor is no tt.Tensor, but a Python object with a dense tensor of indices and one of
+values, which has gradients as any tensor. Products gather, multiply and add rows of the dense
+matrix, so they need memory for one row per value.
 """
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ __all__ = [
 
 
 class SparseTensor:
-    """The elements of a tensor that are listed; all others are 0.
+    """A tensor of which only the listed elements may differ from 0.
 
-    indices: (sparse_dim, n), the place of each value. values: (n, …): with more dims than one, each
-    place has a dense tensor. In the layout sparse_csr, which is for matrices, crow gives where each
-    row begins.
+    indices: (sparse_dim, n), the position of each value. values: (n, …): dense tensors if they have
+    more than one dimension. For matrices in the layout sparse_csr, crow has the first position of
+    each row.
     """
 
     is_sparse = True
@@ -90,7 +90,7 @@ class SparseTensor:
 
     @property
     def grad(self) -> SparseTensor | None:
-        """The gradient of the values, at their places, or None."""
+        """The gradient of the values as a sparse tensor, or None."""
         grad = self._values_.grad
         return None if grad is None else self._with(grad)
 
@@ -115,7 +115,7 @@ class SparseTensor:
         return self._values_.ndim - 1
 
     def is_coalesced(self) -> bool:
-        """Returns whether the places are sorted and all different."""
+        """Returns whether the positions are sorted and unique."""
         return self._coalesced
 
     def _nnz(self) -> int:
@@ -128,11 +128,11 @@ class SparseTensor:
         return self._values_
 
     def indices(self) -> Tensor:
-        """Returns the places, of a coalesced tensor."""
+        """Returns the indices of a coalesced tensor."""
         return self._known("indices")._indices_
 
     def values(self) -> Tensor:
-        """Returns the values, of a coalesced tensor."""
+        """Returns the values of a coalesced tensor."""
         return self._known("values")._values_
 
     def _known(self, what: str) -> SparseTensor:
@@ -141,11 +141,11 @@ class SparseTensor:
         return self
 
     def crow_indices(self) -> Tensor:
-        """Returns where each row begins, of a sparse_csr matrix."""
+        """Returns the first position of each row of a sparse_csr matrix."""
         return instance(Tensor, self._crow, "crow_indices", "self: a sparse_csr matrix")
 
     def col_indices(self) -> Tensor:
-        """Returns the columns, of a sparse_csr matrix."""
+        """Returns the column indices of a sparse_csr matrix."""
         instance(Tensor, self._crow, "col_indices", "self: a sparse_csr matrix")
         return self._indices_[1]
 
@@ -155,7 +155,7 @@ class SparseTensor:
         return SparseTensor(self._indices_, values, self.shape, self._coalesced, self._crow)
 
     def coalesce(self) -> SparseTensor:
-        """Returns self with sorted places; values at the same place are added."""
+        """Returns self with sorted positions; values at the same position are added."""
         if self._coalesced:
             return self
         n = self.sparse_dim()
@@ -175,7 +175,7 @@ class SparseTensor:
         return SparseTensor(ops.stack(rows[::-1]), values, self.shape, True)
 
     def to_dense(self) -> Tensor:
-        """Returns all elements."""
+        """Returns a dense tensor."""
         zeros = ops.zeros(self.shape, dtype=self.dtype, device=self.device)
         places = tuple(self._indices_.unbind(0))
         return ops.index_put(zeros, places, self._values_, True)
@@ -268,7 +268,7 @@ class SparseTensor:
         return self._with(-self._values_)
 
     def __add__(self, other: Any) -> Any:
-        """Returns the sum with a sparse tensor, sparse, or with a dense one, dense."""
+        """Returns the sum with a sparse tensor (sparse) or a dense tensor (dense)."""
         if isinstance(other, Tensor):
             return self.to_dense() + other
         if not isinstance(other, SparseTensor):
@@ -308,8 +308,8 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
-    """Returns a sparse tensor of values at indices, (sparse_dim, n). Values at the same place are
-    added.
+    """Returns a sparse tensor with values at indices, (sparse_dim, n). Values at the same position
+    are added.
 
     size: by default just large enough. Raises IndexError for indices out of it.
     """
@@ -444,13 +444,13 @@ def sum(input: SparseTensor, dim: int | None = None, dtype: DType | None = None)
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:
-    """Returns the softmax along a dimension of a matrix, over the elements that are listed."""
+    """Returns the softmax along a dimension of a matrix, over the listed elements."""
     logs = log_softmax(input, dim, dtype=dtype)
     return logs._with(logs._values_.exp())
 
 
 def log_softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:
-    """Returns the logarithms of softmax's values."""
+    """Returns the logarithms of the softmax."""
     x = instance(SparseTensor, input, "sparse.softmax", "input").coalesce()
     if x.ndim != 2 or x.dense_dim() or not -2 <= dim < 2:
         raise ShapeError(f"sparse.softmax: input is {list(x.shape)}, dim {dim}: must be a matrix")

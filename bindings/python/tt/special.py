@@ -1,4 +1,4 @@
-"""Special functions, by the names of torch.special."""
+"""Special functions, with the API of torch.special."""
 from ._ops import digamma as digamma
 from ._ops import digamma as psi  # noqa: F401
 from ._ops import entr as entr

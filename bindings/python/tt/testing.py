@@ -1,4 +1,4 @@
-"""assert_close, as torch.testing has it."""
+"""assert_close, as in torch.testing."""
 from __future__ import annotations
 
 import numbers
@@ -27,7 +27,7 @@ TOLERANCES = {
 
 
 class Options:
-    """What assert_close compares, and how."""
+    """The options of assert_close."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ def assert_close(
     """Raises AssertionError unless |actual - expected| <= atol + rtol |expected| everywhere.
 
     actual, expected: tensors, numbers, arrays, or sequences and mappings of these.
-    rtol, atol: both or none; by default those of the dtype, 0 for integers and bool.
+    rtol, atol: give both or neither; by default those of the dtype, 0 for integers and bool.
     equal_nan: nan equals nan. msg: replaces the message, or makes it from tt's.
     """
     options = Options(rtol, atol, equal_nan, check_device, check_dtype, check_stride)
@@ -87,7 +87,7 @@ def assert_close(
 def difference(
     a: Any, b: Any, options: Options, allow_subclasses: bool = True
 ) -> tuple[str, str] | None:
-    """Returns (what differs, the item's place), or None."""
+    """Returns (a description of the difference, the item's path), or None."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         missing, more = sorted(set(b) - set(a)), sorted(set(a) - set(b))
         if missing or more:

@@ -1,4 +1,4 @@
-"""The version of tt and what it was built with, by the names of torch.version."""
+"""The version and build settings of tt, with the API of torch.version."""
 from __future__ import annotations
 
 from ._lib import VERSION as __version__

@@ -1,4 +1,4 @@
-"""Devices of Intel, of which tt supports none."""
+"""torch.xpu. tt supports no Intel devices."""
 from __future__ import annotations
 
 __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "synchronize"]
