@@ -1,4 +1,4 @@
-"""Layers and models, by the names of torch.nn."""
+"""Layers and models, with the API of torch.nn."""
 from __future__ import annotations
 
 from importlib import import_module
@@ -85,7 +85,7 @@ __all__ += LAZY.split()
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Loads what few programs use when it is first used."""
+        """Loads rarely used modules when they are first used."""
         if name not in LAZY.split():
             raise AttributeError(f"module 'tt.nn' has no attribute '{name}'")
         if name == "DataParallel":

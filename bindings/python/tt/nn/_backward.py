@@ -32,7 +32,7 @@ class Pass(Function):
 
 
 def replaced(grads: Grads, result: Any, what: str) -> Grads:
-    """Returns what a hook has returned in the place of grads; grads for None."""
+    """Returns a hook's result as replacement for grads; grads if it is None."""
     if result is None:
         return grads
     result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
@@ -44,7 +44,7 @@ def replaced(grads: Grads, result: Any, what: str) -> Grads:
 
 
 class Watch:
-    """One call of a module, with the backward hooks that the module has at that time."""
+    """One call of a module, with its backward hooks at the time of the call."""
 
     def __init__(self, module: Any, hooks: Iterable[Any], pre_hooks: Iterable[Any]) -> None:
         self.module, self.hooks, self.pre_hooks = module, list(hooks), list(pre_hooks)
@@ -72,7 +72,8 @@ class Watch:
     def _passed(
         values: tuple[Any, ...], on_grads: Callable[[Grads], Grads]
     ) -> tuple[tuple[Any, ...], bool]:
-        """Passes tensors that require gradients through Pass. Returns (values, are there any)."""
+        """Passes tensors that require gradients through Pass. Returns (values, whether there are
+        any)."""
         places = []
         if is_grad_enabled():
             places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AdaptiveOutput(NamedTuple):
-    """What AdaptiveLogSoftmaxWithLoss returns."""
+    """The result of AdaptiveLogSoftmaxWithLoss."""
 
     output: Tensor
     loss: Tensor
@@ -26,12 +26,12 @@ class AdaptiveOutput(NamedTuple):
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Approximates a softmax over many classes, sorted by falling frequency: Grave et al., 2017.
 
-    The most frequent classes and one class for each cluster of the others are the outputs of
-    `head`; tail[i] has those of cluster i, by a projection to fewer features.
+    The outputs of `head` are the most frequent classes and one class for each cluster of the
+    others. tail[i] has the classes of cluster i, after a projection to fewer features.
 
     in_features: size of an input
     n_classes: number of classes
-    cutoffs: rising class numbers: the clusters are [cutoffs[i], cutoffs[i + 1])
+    cutoffs: increasing class numbers: the clusters are [cutoffs[i], cutoffs[i + 1])
     div_value: cluster i has in_features / div_value ** (i + 1) features
     head_bias: whether head has a bias
     device, dtype: of the parameters
@@ -141,7 +141,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
 
 def check_target(input: Tensor, target: Tensor) -> None:
-    """Targets are a vector as long as the batch, or 0-dim for an input without a batch."""
+    """Checks that targets are a vector as long as the batch, or 0-dim without a batch."""
     if target.ndim == 1:
         if input.ndim != 2:
             raise RuntimeError(

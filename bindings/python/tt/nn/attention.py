@@ -1,4 +1,4 @@
-"""MultiheadAttention, whose forward has options."""
+"""MultiheadAttention with the options of its forward."""
 from __future__ import annotations
 
 from ctypes import byref
@@ -36,9 +36,8 @@ class MultiheadAttention(_layers.MultiheadAttention):
             missing. The output has query's shape.
         key_padding_mask: (N, S); True, or -inf, excludes a key.
         attn_mask: (L, S) or (N heads, L, S); bool (True excludes) or added to the scores.
-        need_weights: also returns weights (N, L, S), per head (N, heads, L, S) if
-            average_attn_weights is False. Without weights they are None and the computation is
-            faster.
+        need_weights: returns weights (N, L, S), or (N, heads, L, S) if average_attn_weights is
+            False. If False, weights are None and the computation is faster.
         is_causal: a hint that attn_mask is causal.
         """
         self._lend_computed()

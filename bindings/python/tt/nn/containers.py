@@ -28,7 +28,7 @@ class Identity(Module):
 
 
 class Container(Module):
-    """What lists and dicts share: their items are child modules, or parameters."""
+    """The base of lists and dicts, whose items are child modules or parameters."""
 
     _group = "_modules"
 
@@ -44,7 +44,7 @@ class Container(Module):
 
 
 class ListContainer(Container):
-    """Items under the names "0", "1", …"""
+    """A container with items named "0", "1", …"""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class ListContainer(Container):
         return iter(self._items.values())
 
     def __getitem__(self, i: Any) -> Any:
-        """An int gives an item, a slice a container of the same class."""
+        """Returns an item for an int, a container of the same class for a slice."""
         items = list(self._items.values())
         return type(self)(items[i]) if isinstance(i, slice) else items[i]
 
@@ -103,7 +103,7 @@ class ListContainer(Container):
 
 
 class DictContainer(Container):
-    """Items under names of the user's."""
+    """A container with items named by the user."""
 
     def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class DictContainer(Container):
 
 
 class OfParameters(Container):
-    """Items are parameters; other tensors become parameters."""
+    """A container of parameters. Other tensors become parameters."""
 
     _group = "_parameters"
 
@@ -164,7 +164,7 @@ class OfParameters(Container):
 
 
 class Sequential(ListContainer):
-    """Calls its modules in order, each with the result of the one before.
+    """Calls its modules in order, each with the result of the previous one.
 
     Sequential(a, b, …) or Sequential(OrderedDict(name=a, …)).
     """
@@ -195,7 +195,7 @@ class ModuleList(ListContainer):
     """A list of modules. It has no forward of its own."""
 
     def _printed(self) -> list[tuple[str, str]]:
-        """Equal neighbours are printed once, as "(0-3): 4 x …"."""
+        """Prints equal neighbours once, as "(0-3): 4 x …"."""
         shown = []
         for text, group in groupby(super()._printed(), lambda row: row[1]):
             names = [name for name, _ in group]
@@ -218,11 +218,11 @@ class ParameterDict(OfParameters, DictContainer):
     """A dict of parameters. Tensors that are added become parameters."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns an item; default if there is none of this name."""
+        """Returns an item; default if there is none with this name."""
         return self._items.get(name, default)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """Returns an item; adds default first if there is none of this name."""
+        """Returns an item; first adds default if there is none with this name."""
         if name not in self:
             self[name] = default
         return self[name]
@@ -236,7 +236,7 @@ class ParameterDict(OfParameters, DictContainer):
         return type(self)(self._items)
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> Self:
-        """Returns another container that has a parameter of `default` under each name."""
+        """Returns a new container with a parameter of `default` for each name."""
         return type(self)({name: default for name in keys})
 
     def __reversed__(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Transposed convolutions, whose forward can be given the size of the result."""
+"""Transposed convolutions whose forward accepts the size of the result."""
 from __future__ import annotations
 
 from . import _layers, functional
@@ -16,7 +16,7 @@ def per_dimension(value: Any, n: int) -> tuple[int, ...]:
 
 
 def output_padding(layer: Any, input: Tensor, output_size: Sequence[int], n: int) -> list[int]:
-    """Returns the output_padding with which the result has this size in its last n dimensions."""
+    """Returns the output_padding for a result of this size in its last n dimensions."""
     sizes = list(output_size)
     if len(sizes) not in (n, input.ndim):
         raise ValueError(f"{layer._class}: output_size must have {n} or {input.ndim} numbers")

@@ -1,4 +1,4 @@
-"""Functions of neural networks, by the names of torch.nn.functional."""
+"""Functions of neural networks, with the API of torch.nn.functional."""
 from __future__ import annotations
 
 import warnings
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:
 
 
 def usual_dim(name: str, input: Tensor, dim: int | None) -> int:
-    """Returns the dimension of softmax and the like; without one, the former default of PyTorch."""
+    """Returns the dimension of softmax and similar functions; None: PyTorch's legacy default."""
     if dim is not None:
         return dim
     warnings.warn(f"{name}: give dim, whose implicit choice is deprecated", stacklevel=3)
@@ -63,7 +63,7 @@ def usual_dim(name: str, input: Tensor, dim: int | None) -> int:
 
 
 def _form(name: str) -> Callable[..., Any]:
-    """Returns the form of a function that works in place, or that gives positions, too."""
+    """Returns the variant of a function that works in place or also returns indices."""
     option = "inplace" if name.endswith("_") else "return_indices"
     function = _ops.find("nn.functional", name.removesuffix("_with_indices").rstrip("_"))
 
@@ -101,7 +101,7 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Is interpolate(), whose former name it is."""
+    """Calls interpolate(). This is its former name."""
     interpolate = _ops.find("nn.functional", "interpolate")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -111,7 +111,7 @@ def upsample_nearest(
     size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
-    """Is interpolate() with mode="nearest"."""
+    """Calls interpolate() with mode="nearest"."""
     return _ops.find("nn.functional", "interpolate")(input, size, scale_factor, "nearest")
 
 
@@ -120,7 +120,7 @@ def upsample_bilinear(
     size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
-    """Is interpolate() with mode="bilinear" and align_corners=True."""
+    """Calls interpolate() with mode="bilinear" and align_corners=True."""
     interpolate = _ops.find("nn.functional", "interpolate")
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
@@ -176,8 +176,8 @@ def triplet_margin_with_distance_loss(
     """Computes max(0, margin + distance(anchor, positive) - distance(anchor, negative)).
 
     distance_function: the distance of two tensors; None: pairwise_distance()
-    margin: difference of the distances from which there is no loss, greater than 0
-    swap: the distance of positive and negative counts if it is smaller
+    margin: difference of the distances above which the loss is 0; positive
+    swap: uses the distance of positive and negative if it is smaller
     reduction: "none", "sum" or "mean"
     """
     name = "triplet_margin_with_distance_loss"

@@ -1,4 +1,4 @@
-"""Initialisation of tensors in place, by the names of torch.nn.init.
+"""Initialisation of tensors in place, with the API of torch.nn.init.
 
 Every function changes `tensor` without recording it, and returns it. generator: the source of
 random numbers, by default this thread's.
@@ -85,7 +85,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Fills with normal values, each drawn again until it is within [a, b]."""
+    """Fills with normal values truncated to [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -201,10 +201,9 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
-    """Fills with orthogonal rows, or columns if there are fewer, of length gain: Saxe et al., 2013.
+    """Fills with orthogonal rows, or columns if there are fewer, of norm gain: Saxe et al., 2013.
 
-    Dimensions behind the first are taken as one. Computed by modified Gram-Schmidt in float64,
-    twice.
+    Flattens all dimensions but the first. Applies modified Gram-Schmidt in float64 twice.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -228,8 +227,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 def sparse_(
     tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
 ) -> Tensor:
-    """Fills a 2-D tensor with normal values, and a share `sparsity` of each column with 0: Martens,
-    2010."""
+    """Fills a 2-D tensor with normal values and the fraction `sparsity` of each column with 0:
+    Martens, 2010."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -1,4 +1,4 @@
-"""Bases of the layers that libtt computes. The layers themselves are generated: _layers.py."""
+"""Base classes of the layers that libtt computes. The layers are generated: _layers.py."""
 from __future__ import annotations
 
 import copy
@@ -34,7 +34,7 @@ class ModuleHandle(Handle):
 
 @contextmanager
 def preserve_rng_state() -> Iterator[None]:
-    """Restores this thread's generator at the end, for initial values that are about to be
+    """Restores this thread's generator at the end of the block, for initial values that will be
     replaced."""
     generator = thread_generator()
     state = generator.get_state()
@@ -47,8 +47,8 @@ def preserve_rng_state() -> Iterator[None]:
 class Layer(Module):
     """A layer that libtt computes. Its parameters and buffers are those of a C module.
 
-    The arguments of the constructor are attributes. Assigning another value to one, as in `drop.p =
-    0`, makes a new C module over the same tensors.
+    The constructor's arguments are attributes. Assigning to one, as in `drop.p = 0`, creates a new
+    C module over the same tensors.
     """
 
     _class = ""  # name of the C module's type
@@ -81,7 +81,7 @@ class Layer(Module):
             self.reset_parameters()
 
     def _new_module(self, values: dict[str, Any]) -> ModuleHandle:
-        """Calls the C constructor with arguments as Python has them."""
+        """Calls the C constructor with Python values."""
         given = dict(values)
         if isinstance(given.get("padding"), str):
             given.update(padding=0, auto_padding=given["padding"])
@@ -95,7 +95,8 @@ class Layer(Module):
         return construct(ModuleHandle, self._function, self._class, self._arguments, given)
 
     def _as_attributes(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Returns arguments as PyTorch's attributes are: lists as tuples, the default of stride."""
+        """Converts arguments to the form of PyTorch's attributes: lists to tuples, the default of
+        stride."""
         shown = dict(values)
         for name, kind, _, _ in self._arguments:
             if kind == "Int[]" and self._list_length and isinstance(shown[name], int):
@@ -107,7 +108,7 @@ class Layer(Module):
         return shown
 
     def _adopt(self, handle: ModuleHandle) -> None:
-        """Takes the C module, and registers its tensors and its children."""
+        """Takes ownership of the C module, and registers its tensors and children."""
         self.__dict__["_module"] = handle
         self.__dict__["_lent"] = set()
         for name, is_buffer in zip(self._slots, self._buffer_flags):
@@ -123,9 +124,9 @@ class Layer(Module):
             self._modules[child_name(handle, i)] = layer_over(child)
 
     def _new_module_from_attributes(self, tensors: dict[str, Tensor | None]) -> ModuleHandle:
-        """Calls the C constructor with the arguments that self has now.
+        """Calls the C constructor with the current arguments of self.
 
-        tensors: those of self by name; an argument of such a name says whether there is one.
+        tensors: those of self by name; an argument with the name of one is its presence.
         """
         values = {}
         for name, _, default, _ in self._arguments:
@@ -136,7 +137,7 @@ class Layer(Module):
         return self._new_module(values)
 
     def _change_argument(self, name: str, value: Any) -> None:
-        """Replaces the C module by one with this argument and the same tensors."""
+        """Replaces the C module by one with a changed argument and the same tensors."""
         old = self.__dict__[name]
         try:
             self.__dict__[name] = value
@@ -186,7 +187,7 @@ class Layer(Module):
         return any(name == row[0] for row in self._arguments)
 
     def _lend(self, name: str, value: Tensor | None) -> None:
-        """Lets the C module compute with a tensor that is not its parameter: a buffer for C."""
+        """Makes the C module compute with a tensor that is not its parameter, as a buffer."""
         ctx, module, key = local.ctx, self._module, name.encode()
         status = 0
         if name not in self._lent and not self._buffer_flags[self._slots.index(name)]:
@@ -196,7 +197,7 @@ class Layer(Module):
             fail()
 
     def _end_loan(self, name: str) -> None:
-        """Makes a slot of a parameter ready for one again."""
+        """Prepares the slot of a lent tensor for a parameter again."""
         if name in self._lent:
             self._lend(name, None)
             self._lent.remove(name)
@@ -229,7 +230,7 @@ class Layer(Module):
             fail()
 
     def _forward(self, *inputs: Tensor | None) -> Any:
-        """Calls the C module. Returns its result, a tuple of several."""
+        """Calls the C module. Returns its result, or a tuple of several results."""
         if self._computed:
             self._lend_computed()
         for x in inputs:
@@ -257,12 +258,13 @@ class Layer(Module):
         return clone
 
     def _inner_names(self) -> list[str]:
-        """Returns the names of the layers that the C module itself contains (attention has one)."""
+        """Returns the names of the layers inside the C module (attention has one)."""
         n = quick.tt_module_num_children(self._module)
         return [child_name(self._module, i) for i in range(n)]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns all but the C module, whose inner layers are kept as tensors by dotted names."""
+        """Returns all attributes but the C module. Its inner layers become tensors by dotted
+        names."""
         names = self._inner_names()
         tensors: dict[str, Tensor] = {}
         for name in names:
@@ -315,8 +317,8 @@ class ParameterLayer(Layer):
     """A layer with parameters."""
 
     def reset_parameters(self) -> None:
-        """Gives parameters and buffers new initial values. The constructor calls an override of
-        this."""
+        """Gives parameters and buffers new initial values. The constructor calls it if a subclass
+        overrides it."""
         fresh = self.__new__(type(self))
         Module.__init__(fresh)
         tensors: dict[str, Any] = {**self._parameters, **self._buffers}
@@ -346,7 +348,7 @@ class NormLayer(ParameterLayer):
 
 
 def as_tuple(sizes: Any, of_one: bool) -> Any:
-    """Returns a list as a tuple. of_one: a number, too."""
+    """Returns a list as a tuple. of_one: also converts a number."""
     if of_one and isinstance(sizes, int):
         return (sizes,)
     return tuple(sizes) if isinstance(sizes, list) else sizes
@@ -357,7 +359,7 @@ def child_name(handle: ModuleHandle, i: int) -> str:
 
 
 def layer_over(handle: ModuleHandle) -> Layer:
-    """Returns the layer object over a C module that no other object has."""
+    """Returns a layer object for a C module that has none."""
     name = quick.tt_module_type(handle).decode()
     layer = object.__new__(LAYERS.get(name, LAYERS["Linear"]))
     Module.__init__(layer)
@@ -369,12 +371,12 @@ def layer_over(handle: ModuleHandle) -> Layer:
 
 
 def exchange(layer: Any, state: StateDictHandle) -> None:
-    """Exchanges the tensors of the C module with those of their names in state."""
+    """Swaps tensors of the C module with the tensors of the same names in state."""
     call("tt_module_exchange_tensors", layer._module, state)
 
 
 def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
-    """Returns the owner, the group and the name there of each parameter and buffer by its name."""
+    """Returns {dotted name: (owner, group, name in the owner)} of all parameters and buffers."""
     places = {}
     for prefix, m in module.named_modules(remove_duplicate=False):
         for group in ("_parameters", "_buffers"):
@@ -388,7 +390,7 @@ def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
 def functional_tensors(
     module: Module, given: dict[str, Tensor], tie_weights: bool, strict: bool
 ) -> Iterator[None]:
-    """Puts other tensors in the place of parameters and buffers of their names, until the end."""
+    """Replaces the named parameters and buffers by other tensors within a block."""
     places = places_of(module)
     unknown = [name for name in given if name not in places]
     if unknown:
@@ -422,7 +424,7 @@ def functional_tensors(
 def with_ties(
     places: dict[str, tuple[Module, str, str]], given: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns given with the tensors that the module has under further names, too."""
+    """Returns `given` with entries for the other names of shared tensors."""
     replaced: dict[int, Tensor] = {}
     for name, t in given.items():
         owner, group, own_name = places[name]

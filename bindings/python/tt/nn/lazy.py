@@ -1,4 +1,4 @@
-"""Lazy modules: the sizes of their parameters follow from the first input."""
+"""Lazy modules infer the sizes of their parameters from the first input."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Uninitialized(Tensor, plain_results=True):
-    """What parameters and buffers without values share. Their shape is unknown yet."""
+    """The base of parameters and buffers without values, whose shape is not known yet."""
 
     cls_to_become: ClassVar[type]
 
@@ -57,7 +57,7 @@ class Uninitialized(Tensor, plain_results=True):
     def materialize(
         self, shape: Any, device: Device | str | None = None, dtype: DType | None = None
     ) -> None:
-        """Makes it a usual parameter or buffer of this shape, with undefined values."""
+        """Converts self to a regular parameter or buffer of this shape, with undefined values."""
         values = ops.empty(
             shape,
             dtype=self.dtype if dtype is None else dtype,
@@ -66,7 +66,7 @@ class Uninitialized(Tensor, plain_results=True):
         self.assume(values)
 
     def assume(self, values: Tensor) -> None:
-        """Makes it a usual parameter or buffer with these values."""
+        """Converts self to a regular parameter or buffer with these values."""
         with no_grad():
             self.data = values.detach()
         self.__class__ = self.cls_to_become
@@ -90,7 +90,7 @@ class Uninitialized(Tensor, plain_results=True):
 
 
 class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
-    """A parameter whose shape is unknown yet."""
+    """A parameter whose shape is not known yet."""
 
     cls_to_become = Parameter
 
@@ -108,7 +108,7 @@ class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
 
 
 class UninitializedBuffer(Uninitialized):
-    """A buffer whose shape is unknown yet."""
+    """A buffer whose shape is not known yet."""
 
     cls_to_become = Tensor
 
@@ -129,7 +129,7 @@ class UninitializedBuffer(Uninitialized):
 class LazyModuleMixin(Module):
     """A base of modules with UninitializedParameters. A subclass defines initialize_parameters.
 
-    The first call gives initialize_parameters the arguments of forward; then the module's class
+    The first call passes the arguments of forward to initialize_parameters. The module's class then
     becomes cls_to_become, if there is one.
     """
 
@@ -144,7 +144,7 @@ class LazyModuleMixin(Module):
         self.__dict__["_lazy_hooks"] = [self.register_forward_pre_hook(hook, with_kwargs=True)]
 
     def has_uninitialized_params(self) -> bool:
-        """Returns whether a parameter or buffer of the module has no shape yet."""
+        """Returns whether any parameter or buffer of the module has no shape yet."""
         tensors = (*self._parameters.values(), *self._buffers.values())
         return any(isinstance(t, Uninitialized) for t in tensors)
 
@@ -177,7 +177,7 @@ HIDDEN = ("auto_padding", "device", "dtype")  # arguments that are not printed
 
 
 class LazyLayer(LazyModuleMixin, Layer):
-    """A layer without a C module, which is made when the argument `_missing` is known."""
+    """A layer that creates its C module when the argument `_missing` is known."""
 
     _missing: ClassVar[str]
     _values: dict[str, Any]  # arguments of the constructor
@@ -227,7 +227,7 @@ class LazyLayer(LazyModuleMixin, Layer):
             self._materialize(self._size_of(input))
 
     def _infer_from_state(self, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
-        """Materializes the module for a state dict that is about to be loaded."""
+        """Materializes the module before a state dict is loaded."""
         if "_values" not in self.__dict__:
             return
         for name in ("weight", "running_mean"):
@@ -238,7 +238,7 @@ class LazyLayer(LazyModuleMixin, Layer):
                 return
 
     def _materialize(self, size: int) -> None:
-        """Makes the C module. The parameters stay the objects that they are."""
+        """Creates the C module. The parameters remain the same objects."""
         before: dict[str, Any] = {**self._parameters, **self._buffers}
         like = next(t for t in before.values() if isinstance(t, Uninitialized))
         values = {**self._values, "device": like.device, "dtype": like.dtype}
@@ -271,7 +271,7 @@ class LazyLayer(LazyModuleMixin, Layer):
 
 
 class LazyLinear(LazyLayer, _layers.Linear):
-    """Linear; in_features follows from the first input, or a loaded state dict."""
+    """Linear; in_features is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     _missing = "in_features"
@@ -294,7 +294,7 @@ class LazyLinear(LazyLayer, _layers.Linear):
 
 
 class LazyConv(LazyLayer):
-    """What lazy convolutions share."""
+    """The base of lazy convolutions."""
 
     _missing = "in_channels"
     _dims: ClassVar[int]  # spatial dimensions
@@ -333,7 +333,7 @@ class LazyConv(LazyLayer):
 
 
 class LazyConv1d(LazyConv, _layers.Conv1d):
-    """Conv1d; in_channels follows from the first input, or a loaded state dict."""
+    """Conv1d; in_channels is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.Conv1d
@@ -341,7 +341,7 @@ class LazyConv1d(LazyConv, _layers.Conv1d):
 
 
 class LazyConv2d(LazyConv, _layers.Conv2d):
-    """Conv2d; in_channels follows from the first input, or a loaded state dict."""
+    """Conv2d; in_channels is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.Conv2d
@@ -349,7 +349,7 @@ class LazyConv2d(LazyConv, _layers.Conv2d):
 
 
 class LazyConv3d(LazyConv, _layers.Conv3d):
-    """Conv3d; in_channels follows from the first input, or a loaded state dict."""
+    """Conv3d; in_channels is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.Conv3d
@@ -357,7 +357,7 @@ class LazyConv3d(LazyConv, _layers.Conv3d):
 
 
 class LazyConvTranspose(LazyLayer):
-    """What lazy transposed convolutions share."""
+    """The base of lazy transposed convolutions."""
 
     _missing = "in_channels"
     _dims: ClassVar[int]  # spatial dimensions
@@ -398,7 +398,7 @@ class LazyConvTranspose(LazyLayer):
 
 
 class LazyConvTranspose1d(LazyConvTranspose, conv.ConvTranspose1d):
-    """ConvTranspose1d; in_channels follows from the first input, or a loaded state dict."""
+    """ConvTranspose1d; in_channels is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = conv.ConvTranspose1d
@@ -406,7 +406,7 @@ class LazyConvTranspose1d(LazyConvTranspose, conv.ConvTranspose1d):
 
 
 class LazyConvTranspose2d(LazyConvTranspose, conv.ConvTranspose2d):
-    """ConvTranspose2d; in_channels follows from the first input, or a loaded state dict."""
+    """ConvTranspose2d; in_channels is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = conv.ConvTranspose2d
@@ -414,7 +414,7 @@ class LazyConvTranspose2d(LazyConvTranspose, conv.ConvTranspose2d):
 
 
 class LazyConvTranspose3d(LazyConvTranspose, conv.ConvTranspose3d):
-    """ConvTranspose3d; in_channels follows from the first input, or a loaded state dict."""
+    """ConvTranspose3d; in_channels is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = conv.ConvTranspose3d
@@ -422,7 +422,7 @@ class LazyConvTranspose3d(LazyConvTranspose, conv.ConvTranspose3d):
 
 
 class LazyNorm(LazyLayer):
-    """What lazy normalisations share."""
+    """The base of lazy normalisations."""
 
     _missing = "num_features"
 
@@ -449,28 +449,28 @@ class LazyNorm(LazyLayer):
 
 
 class LazyBatchNorm1d(LazyNorm, _layers.BatchNorm1d):
-    """BatchNorm1d; num_features follows from the first input, or a loaded state dict."""
+    """BatchNorm1d; num_features is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.BatchNorm1d
 
 
 class LazyBatchNorm2d(LazyNorm, _layers.BatchNorm2d):
-    """BatchNorm2d; num_features follows from the first input, or a loaded state dict."""
+    """BatchNorm2d; num_features is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.BatchNorm2d
 
 
 class LazyBatchNorm3d(LazyNorm, _layers.BatchNorm3d):
-    """BatchNorm3d; num_features follows from the first input, or a loaded state dict."""
+    """BatchNorm3d; num_features is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.BatchNorm3d
 
 
 class LazyInstanceNorm(LazyNorm):
-    """What lazy instance normalisations share: the batch may be missing."""
+    """The base of lazy instance normalisations: the batch dimension is optional."""
 
     _dims: ClassVar[int]  # spatial dimensions
 
@@ -479,7 +479,7 @@ class LazyInstanceNorm(LazyNorm):
 
 
 class LazyInstanceNorm1d(LazyInstanceNorm, _layers.InstanceNorm1d):
-    """InstanceNorm1d; num_features follows from the first input, or a loaded state dict."""
+    """InstanceNorm1d; num_features is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.InstanceNorm1d
@@ -487,7 +487,7 @@ class LazyInstanceNorm1d(LazyInstanceNorm, _layers.InstanceNorm1d):
 
 
 class LazyInstanceNorm2d(LazyInstanceNorm, _layers.InstanceNorm2d):
-    """InstanceNorm2d; num_features follows from the first input, or a loaded state dict."""
+    """InstanceNorm2d; num_features is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.InstanceNorm2d
@@ -495,7 +495,7 @@ class LazyInstanceNorm2d(LazyInstanceNorm, _layers.InstanceNorm2d):
 
 
 class LazyInstanceNorm3d(LazyInstanceNorm, _layers.InstanceNorm3d):
-    """InstanceNorm3d; num_features follows from the first input, or a loaded state dict."""
+    """InstanceNorm3d; num_features is inferred from the first input or a loaded state dict."""
 
     __module__ = "tt.nn"
     cls_to_become = _layers.InstanceNorm3d

@@ -27,8 +27,7 @@ enclosing: list[Callable[[Module], Any]] = []
 
 
 class RemovableHandle:
-    """What registers a hook returns this: remove() unregisters it. As a context manager, so does
-    its end."""
+    """The handle of a registered hook. remove() unregisters it, as does the end of a with block."""
 
     def __init__(self, hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> None:
         self.hooks, self.number = hooks, next(hook_numbers)
@@ -47,7 +46,7 @@ class RemovableHandle:
 
 
 class LoadResult(tuple[list[str], list[str]]):
-    """What load_state_dict returns: (missing_keys, unexpected_keys)."""
+    """The result of load_state_dict: (missing_keys, unexpected_keys)."""
 
     __slots__ = ()
 
@@ -127,16 +126,16 @@ class Module:
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter as the attribute `name`. None: the name exists, without a parameter."""
+        """Adds a parameter as the attribute `name`. None registers the name without a parameter."""
         self._check_name(name, "parameter")
         self._check_free(name, self._parameters)
         self._check_kind(name, param, Parameter, "parameter")
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that is no parameter as the attribute `name`.
+        """Adds a buffer, a tensor that is no parameter, as the attribute `name`.
 
-        persistent: state_dict() contains it.
+        persistent: whether state_dict() contains it.
         """
         self._check_name(name, "buffer")
         self._check_free(name, self._buffers)
@@ -188,7 +187,7 @@ class Module:
             object.__setattr__(self, name, value)
 
     def _forget(self, name: str, but: str) -> None:
-        """Removes the attribute from everywhere but this group."""
+        """Removes the attribute from all other groups."""
         self.__dict__.pop(name, None)
         for group in ("_parameters", "_buffers", "_modules"):
             if group != but:
@@ -325,7 +324,7 @@ class Module:
     ) -> Iterator[tuple[str, Module]]:
         """Yields (dotted name, module) of self and all modules below it.
 
-        memo: ids of modules that are left out; those that are yielded are added.
+        memo: modules to leave out; yielded modules are added.
         remove_duplicate: yields a module that has several names once.
         """
         seen: set[int] = set() if memo is None else memo
@@ -358,25 +357,26 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yields (dotted name, parameter). recurse: of all modules below, too."""
+        """Yields (dotted name, parameter). recurse: includes those of all modules below."""
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yields the parameters, each once. recurse: of all modules below, too."""
+        """Yields the parameters, each once. recurse: includes those of all modules below."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yields (dotted name, buffer). recurse: of all modules below, too."""
+        """Yields (dotted name, buffer). recurse: includes those of all modules below."""
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yields the buffers, each once. recurse: of all modules below, too."""
+        """Yields the buffers, each once. recurse: includes those of all modules below."""
         return (b for _, b in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Module:
-        """Returns the module of a dotted name; "" is self. Raises AttributeError without one."""
+        """Returns the module with a dotted name; "" is self. Raises AttributeError if there is
+        none."""
         m = self
         for name in target.split(".") if target else ():
             child = m._modules.get(name)
@@ -393,11 +393,11 @@ class Module:
         return members[name]
 
     def get_parameter(self, target: str) -> Parameter:
-        """Returns the parameter of a dotted name. Raises AttributeError without one."""
+        """Returns the parameter with a dotted name. Raises AttributeError if there is none."""
         return self._get("_parameters", target)
 
     def get_buffer(self, target: str) -> Tensor:
-        """Returns the buffer of a dotted name. Raises AttributeError without one."""
+        """Returns the buffer with a dotted name. Raises AttributeError if there is none."""
         return self._get("_buffers", target)
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
@@ -419,8 +419,8 @@ class Module:
         """Returns parameters and persistent buffers by dotted names. They share the module's
         memory.
 
-        destination: the dict to fill. prefix: goes before every name.
-        keep_vars: the parameters and buffers themselves, not detached.
+        destination: the dict to fill. prefix: prepended to every name.
+        keep_vars: returns the parameters and buffers themselves instead of detached tensors.
         """
         out = OrderedDict() if destination is None else destination
         modules = list(self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False))
@@ -465,30 +465,29 @@ class Module:
         return self._add_state_hook("save_pre", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls hook(module, state_dict, prefix, {}) when state_dict is done; it may change
+        """Calls hook(module, state_dict, prefix, {}) at the end of state_dict. The hook may change
         state_dict."""
         return self._add_state_hook("save_post", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(module, state_dict, prefix, {}, strict, missing_keys, unexpected_keys,
-        error_msgs) before load_state_dict reads state_dict, a copy that it may change. It may add
-        to the three lists."""
+        error_msgs) before load_state_dict reads state_dict. The hook may change state_dict, which
+        is a copy, and add to the three lists."""
         return self._add_state_hook("load_pre", hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls hook(module, keys) when load_state_dict has copied the values.
+        """Calls hook(module, keys) after load_state_dict has copied the values.
 
-        keys: what load_state_dict returns. The hook may remove names that are no errors.
+        keys: the result of load_state_dict. The hook may remove names that are no errors.
         """
         return self._add_state_hook("load_post", hook)
 
     def get_extra_state(self) -> Any:
-        """Returns what state_dict() contains besides tensors. A class defines this and
-        set_extra_state."""
+        """Returns extra state for state_dict(). A subclass defines this and set_extra_state."""
         raise RuntimeError(f"{type(self).__name__} has no get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes over what get_extra_state() has returned."""
+        """Restores the result of get_extra_state()."""
         raise RuntimeError(f"{type(self).__name__} has no set_extra_state")
 
     def load_state_dict(
@@ -497,7 +496,7 @@ class Module:
         """Copies the values of a state dict into parameters and buffers.
 
         strict: missing and unexpected names are errors.
-        assign: the state dict's tensors themselves become the module's parameters and buffers.
+        assign: makes the state dict's tensors the module's parameters and buffers, without a copy.
         Raises RuntimeError, and changes nothing, if names or shapes do not match.
         """
         if not hasattr(state_dict, "keys"):
@@ -531,7 +530,7 @@ class Module:
         return keys
 
     def _raise_load_errors(self, keys: LoadResult | None, wrong: list[str]) -> None:
-        """Raises RuntimeError if there are any. keys: those whose names are errors."""
+        """Raises RuntimeError if there are errors. keys: names that are errors."""
         if keys is not None:
             named = [*key_errors("Missing", keys[0]), *key_errors("Unexpected", keys[1])]
             wrong = [*named, *wrong]
@@ -543,7 +542,7 @@ class Module:
     def _mismatches(
         state_dict: Mapping[str, Any], own: Mapping[str, Any], extras: set[str]
     ) -> list[str]:
-        """Describes the tensors of a state dict that have another shape than the module's."""
+        """Describes tensors of a state dict whose shapes differ from the module's."""
         wrong = []
         for name, t in own.items():
             if name not in state_dict or name in extras:
@@ -573,7 +572,7 @@ class Module:
         return self
 
     def eval(self) -> Self:
-        """Is train(False)."""
+        """Calls train(False)."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
@@ -591,7 +590,7 @@ class Module:
                 p.grad.zero_()
 
     def _convert(self, fn: Callable[[Tensor], Tensor]) -> Self:
-        """Replaces the data of every parameter, and every buffer, by fn of it."""
+        """Applies fn to the data of every parameter and to every buffer."""
         with no_grad():
             parameters = [(p, fn(p.detach()), p.grad) for p in self.parameters()]
             converted = {id(b): fn(b) for b in self.buffers()}
@@ -609,7 +608,8 @@ class Module:
         """Converts or moves all parameters and buffers in place: to(dtype), to(device) or
         to(device, dtype).
 
-        A dtype, floating or complex, converts floating and complex tensors alone. Returns self.
+        The dtype must be floating or complex, and converts only floating and complex tensors.
+        Returns self.
         """
         dtype, device, _, _ = to_arguments(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -624,36 +624,35 @@ class Module:
         return self._convert(converted)
 
     def type(self, dst_type: DType) -> Self:
-        """Is to(dst_type)."""
+        """Calls to(dst_type)."""
         return self.to(dst_type)
 
     def cpu(self) -> Self:
-        """Is to("cpu")."""
+        """Calls to("cpu")."""
         return self.to("cpu")
 
     def cuda(self, device: int = 0) -> Self:
-        """Moves to a CUDA device by its index."""
+        """Moves to the CUDA device with this index."""
         return self.to(_types.device("cuda", device))
 
     def float(self) -> Self:
-        """Is to(tt.float32)."""
+        """Calls to(tt.float32)."""
         return self.to(_types.float32)
 
     def double(self) -> Self:
-        """Is to(tt.float64)."""
+        """Calls to(tt.float64)."""
         return self.to(_types.float64)
 
     def half(self) -> Self:
-        """Is to(tt.float16)."""
+        """Calls to(tt.float16)."""
         return self.to(_types.float16)
 
     def bfloat16(self) -> Self:
-        """Is to(tt.bfloat16)."""
+        """Calls to(tt.bfloat16)."""
         return self.to(_types.bfloat16)
 
     def share_memory(self) -> Self:
-        """Moves parameters and buffers into memory that other processes can be given. Returns
-        self."""
+        """Moves parameters and buffers into shared memory. Returns self."""
         for t in (*self.parameters(), *self.buffers()):
             t.share_memory_()
         return self
@@ -667,7 +666,7 @@ class Module:
     # ---- printing ----
 
     def extra_repr(self) -> str:
-        """Returns what is printed between the parentheses; a subclass may define it."""
+        """Returns the text printed between the parentheses. A subclass may define it."""
         return ""
 
     def _get_name(self) -> str:
@@ -688,6 +687,6 @@ class Module:
 
 
 def key_errors(what: str, names: list[str]) -> list[str]:
-    """Returns the line of an error that lists keys of a state dict, if there are any."""
+    """Returns the line of an error message that lists keys of a state dict, or ""."""
     quoted = ", ".join(f'"{name}"' for name in names)
     return [f"{what} key(s) in state_dict: {quoted}"] if names else []

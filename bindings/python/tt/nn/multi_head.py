@@ -1,4 +1,4 @@
-"""multi_head_attention_forward: what nn.MultiheadAttention computes, with its parameters given."""
+"""multi_head_attention_forward: nn.MultiheadAttention with parameters as arguments."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["multi_head_attention_forward"]
 
 
 def additive(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:
-    """The mask as numbers to add to the scores."""
+    """Returns the mask as numbers to add to the scores."""
     if mask is None or mask.dtype.is_floating_point:
         return None if mask is None else mask.to(like.dtype)
     if mask.dtype != bool_dtype:
@@ -27,7 +27,7 @@ def additive(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:
 def projections(
     inputs: Sequence[Tensor], weights: Sequence[Tensor], bias: Tensor | None
 ) -> list[Tensor]:
-    """Query, key and value times their weights, plus their parts of the bias."""
+    """Returns the projections of query, key and value."""
     parts: Sequence[Tensor | None] = [None] * 3 if bias is None else ops.chunk(bias, 3)
     query, key, value = inputs
     if query is key and key is value and len(weights) == 1:
@@ -78,7 +78,7 @@ def multi_head_attention_forward(
     add_zero_attn: whether to append a row of zeros to keys and values
     key_padding_mask: (N, S); True, or -inf, excludes a key
     attn_mask: (L, S) or (N * num_heads, L, S); bool (True excludes) or added to the scores
-    static_k, static_v: (N * num_heads, S, E / num_heads), in the place of the projected ones
+    static_k, static_v: (N * num_heads, S, E / num_heads), replace the projected ones
     need_weights: whether to return weights (N, L, S), per head if average_attn_weights is False
     is_causal: a hint that attn_mask is causal
     """
@@ -166,7 +166,8 @@ def multi_head_attention_forward(
 def joined_mask(
     mask: Tensor | None, padding: Tensor | None, appended: int, shape: tuple[int, int, int, int]
 ) -> Tensor | None:
-    """The sum of both masks, broadcastable to shape (N, heads, L, S). They mask no appended key."""
+    """Returns the sum of both masks, broadcastable to (N, heads, L, S). Appended keys are not
+    masked."""
     n, heads, steps, keys = shape
     if mask is not None:
         if tuple(mask.shape) == (n * heads, steps, keys - appended):

@@ -1,4 +1,4 @@
-"""SyncBatchNorm, which can take the place of other batch normalisations."""
+"""SyncBatchNorm, which can replace other batch normalisations."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -34,8 +34,8 @@ class SyncBatchNorm(_layers.SyncBatchNorm):
         *,
         bias: bool = True,
     ) -> None:
-        """process_group: of tt.distributed, by default all processes. Statistics of a batch are
-        those of all its members; without groups, of this process."""
+        """process_group: a group of tt.distributed, by default all processes. Batch statistics are
+        computed over its members, or in this process without a group."""
         self._initialize(
             num_features=num_features,
             eps=eps,
@@ -59,7 +59,7 @@ class SyncBatchNorm(_layers.SyncBatchNorm):
         return self._normalized_together(input)
 
     def _normalized_together(self, x: Tensor) -> Tensor:
-        """Batch normalisation whose mean and variance are those of the batches of all ranks."""
+        """Batch normalisation with the mean and variance over the batches of all ranks."""
         from ..distributed.nn.functional import AllGather
 
         dims = [0, *range(2, x.ndim)]
@@ -88,7 +88,7 @@ class SyncBatchNorm(_layers.SyncBatchNorm):
         return [1, -1, *[1] * (x.ndim - 2)]
 
     def _update(self, mean: Tensor, variance: Tensor, total: Tensor) -> None:
-        """Moves the running statistics."""
+        """Updates the running statistics."""
         means, variances, batches = self.running_mean, self.running_var, self.num_batches_tracked
         if not self.training or means is None or variances is None or batches is None:
             return

@@ -1,6 +1,6 @@
-"""Pooling and interpolation as torch.nn.functional has them.
+"""Pooling and interpolation of torch.nn.functional.
 
-return_indices chooses the operator with two results, and None in output_size keeps a size of the
+return_indices selects the operator with two results, and None in output_size keeps a size of the
 input.
 """
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _pool(name: str, return_indices: bool, *arguments: Any) -> Any:
-    """Calls the operator `name`, or its form with indices."""
+    """Calls the operator `name` or its variant with indices."""
     if return_indices:
         return tuple(getattr(_ops, name + "_with_indices")(*arguments))
     return getattr(_ops, name)(*arguments)
@@ -66,7 +66,7 @@ def max_pool1d(
     input: (C, L) or (N, C, L)
     kernel_size: length of a window
     stride: step between windows; None: kernel_size
-    padding: elements added on both sides, less than all others; at most half of kernel_size
+    padding: elements of -inf added on both sides; at most half of kernel_size
     dilation: step between the elements of a window
     ceil_mode: rounds the number of windows up
     return_indices: returns (values, indices); indices are int64 positions in the last dimension
@@ -117,7 +117,7 @@ def max_pool2d(
     input: (C, H, W) or (N, C, H, W)
     kernel_size: (rows, columns) of a window, or one int for both, as for the next three
     stride: step between windows; None: kernel_size
-    padding: elements added on all sides, less than all others; at most half of kernel_size
+    padding: elements of -inf added on all sides; at most half of kernel_size
     dilation: step between the elements of a window
     ceil_mode: rounds the number of windows up
     return_indices: returns (values, indices); indices are int64 positions in the flattened image
@@ -168,7 +168,7 @@ def max_pool3d(
     input: (C, D, H, W) or (N, C, D, H, W)
     kernel_size: (depth, rows, columns) of a window, or one int for all, as for the next three
     stride: step between windows; None: kernel_size
-    padding: elements added on all sides, less than all others; at most half of kernel_size
+    padding: elements of -inf added on all sides; at most half of kernel_size
     dilation: step between the elements of a window
     ceil_mode: rounds the number of windows up
     return_indices: returns (values, indices); indices are int64 positions in the flattened volume
@@ -413,7 +413,7 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resizes the dimensions behind the first two to `size` or by scale_factor.
+    """Resizes all dimensions but the first two to `size` or by scale_factor.
 
     input: (N, C, W), (N, C, H, W) or (N, C, D, H, W)
     size: of the result, an int for each dimension or one for all

@@ -1,4 +1,4 @@
-"""Pooling layers whose forward takes more than C's: the size of the result, random samples."""
+"""Pooling layers with more arguments than in C: the size of the result and random samples."""
 from __future__ import annotations
 
 from .._tensor import Tensor
@@ -68,7 +68,7 @@ class MaxUnpool3d(_layers.MaxUnpool3d):
 
 
 def with_one_ratio(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns arguments for C, which takes one ratio for all dimensions."""
+    """Returns arguments for C, which has one ratio for all dimensions."""
     ratio = values["output_ratio"]
     if (ratio is None) == (values["output_size"] is None):
         raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")

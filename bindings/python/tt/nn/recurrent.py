@@ -1,4 +1,4 @@
-"""Recurrent layers and cells, which take states as PyTorch's do, and packed sequences."""
+"""Recurrent layers and cells with PyTorch's states and packed sequences."""
 from __future__ import annotations
 
 from .._handles import StateDictHandle
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RNNBase(ParameterLayer):
-    """What RNN, LSTM and GRU share. The number of their parameters depends on their arguments."""
+    """The base of RNN, LSTM and GRU. Their number of parameters depends on their arguments."""
 
     mode: str
     bias: bool
@@ -32,7 +32,7 @@ class RNNBase(ParameterLayer):
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
-        """The parameters, in a list for each layer and direction."""
+        """The parameters: a list for each layer and direction."""
         each = (4 if self.bias else 2) + bool(self.proj_size)
         own = [getattr(self, name) for name in self._slots]
         return [own[i : i + each] for i in range(0, len(own), each)]
@@ -69,7 +69,7 @@ class RNN(RNNBase, _layers.RNN):
     def forward(  # type: ignore[override]
         self, input: Sequences, hx: Tensor | None = None
     ) -> tuple[Sequences, Tensor]:
-        """Returns (output, h_n). input: a tensor or a PackedSequence, which output is then, too."""
+        """Returns (output, h_n). input: a tensor or a PackedSequence; output has the same type."""
         output, last = self._run(input, (hx,))
         return output, last[0]
 
@@ -83,7 +83,7 @@ class GRU(RNNBase, _layers.GRU):
     def forward(  # type: ignore[override]
         self, input: Sequences, hx: Tensor | None = None
     ) -> tuple[Sequences, Tensor]:
-        """Returns (output, h_n). input: a tensor or a PackedSequence, which output is then, too."""
+        """Returns (output, h_n). input: a tensor or a PackedSequence; output has the same type."""
         output, last = self._run(input, (hx,))
         return output, last[0]
 
@@ -97,14 +97,14 @@ class LSTM(RNNBase, _layers.LSTM):
     def forward(  # type: ignore[override]
         self, input: Sequences, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Sequences, tuple[Tensor, Tensor]]:
-        """Returns (output, (h_n, c_n)). input: a tensor or a PackedSequence, which output is then,
-        too. hx: (h_0, c_0)."""
+        """Returns (output, (h_n, c_n)). input: a tensor or a PackedSequence; output has the same
+        type. hx: (h_0, c_0)."""
         output, last = self._run(input, pair_of(hx))
         return output, (last[0], last[1])
 
 
 class Cell(ParameterLayer):
-    """What the cells share. As in PyTorch, bias may be anything: its truth counts."""
+    """The base of the cells. As in PyTorch, bias may be any object: its truth value counts."""
 
     def _initialize(self, *, bias: Any, **arguments: Any) -> None:  # type: ignore[override]
         super()._initialize(bias=bool(bias), **arguments)

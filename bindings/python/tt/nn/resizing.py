@@ -1,4 +1,4 @@
-"""Upsampling, whose scale_factor may have a number for each dimension."""
+"""Upsampling layers whose scale_factor may have a number for each dimension."""
 from __future__ import annotations
 
 from . import _layers
@@ -14,7 +14,7 @@ SCALES = ("scale_w", "scale_h", "scale_d")  # C's arguments, from the last dimen
 
 
 class Resizing(Layer):
-    """What the upsampling layers share."""
+    """The base of the upsampling layers."""
 
     size: Any
     scale_factor: Any

@@ -1,4 +1,4 @@
-"""Look-ups of rows in tables as torch.nn.functional has them."""
+"""Embedding look-ups of torch.nn.functional."""
 from __future__ import annotations
 
 from .. import _ops
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def _prepare(
     name: str, input: Tensor, weight: Tensor, max_norm: float | None, norm_type: float, sparse: bool
 ) -> None:
-    """Bounds the norms of the rows at input, in place."""
+    """Renormalizes the rows at input in place."""
     if sparse:
         raise NotImplementedError(f"{name}: sparse is True: gradients are dense")
     if max_norm is not None:
@@ -34,7 +34,7 @@ def embedding(
     input: integers of any shape, in [0, rows)
     weight: (rows, features)
     padding_idx: row that receives no gradient; negative values count from the end
-    max_norm: rows at input with a greater norm are scaled to it first, in weight itself
+    max_norm: rows at input with a larger norm are first scaled to it, in place in weight
     norm_type: order of that norm
     scale_grad_by_freq: divides the gradient of a row by the number of its indices
     sparse: must be False
@@ -61,14 +61,14 @@ def embedding_bag(
     input: integers in [0, rows): (bags, n) or, with offsets, (n)
     weight: (rows, features)
     offsets: where each bag begins in input, ascending from 0
-    max_norm: rows at input with a greater norm are scaled to it first, in weight itself
+    max_norm: rows at input with a larger norm are first scaled to it, in place in weight
     norm_type: order of that norm
     scale_grad_by_freq: divides the gradient of a row by the number of its indices
     mode: "sum", "mean" or "max"
     sparse: must be False
     per_sample_weights: factor of each row, in the shape of input; for mode "sum"
     include_last_offset: the last offset is the end of the last bag
-    padding_idx: row that is left out; negative values count from the end
+    padding_idx: row that is ignored; negative values count from the end
     """
     _prepare("embedding_bag", input, weight, max_norm, norm_type, sparse)
     return _ops.embedding_bag(

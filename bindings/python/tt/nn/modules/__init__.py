@@ -1,4 +1,4 @@
-"""torch.nn.modules: the layers once more. Its modules, such as batchnorm, find all layers."""
+"""torch.nn.modules: the layers again. Each module, such as batchnorm, has all layers."""
 from importlib import import_module
 
 from .. import _layers

@@ -1,4 +1,4 @@
-"""Tuples of one number repeated, as layers take them for sizes."""
+"""Tuples of a repeated number, for size arguments of layers."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -12,7 +12,8 @@ __all__: list[str] = []
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """Returns a function that makes a tuple of an iterable, or of n times any other value."""
+    """Returns a function that converts an iterable to a tuple, and repeats any other value n
+    times."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))

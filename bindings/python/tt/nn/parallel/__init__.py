@@ -1,4 +1,4 @@
-"""Models on several devices and in several processes, by the names of torch.nn.parallel."""
+"""Models on several devices and in several processes, with the API of torch.nn.parallel."""
 from __future__ import annotations
 
 from ..module import Module
@@ -13,10 +13,10 @@ __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
 
 class DataParallel(Wrapper):
-    """Calls the module: a batch is divided among no devices.
+    """Calls the module, without dividing a batch among devices.
 
-    Names in state_dict() begin with "module.", as PyTorch's. device_ids, output_device and dim are
-    accepted; a module on several devices is not.
+    As in PyTorch, names in state_dict() begin with "module.". device_ids, output_device and dim are
+    ignored; a module on several devices is an error.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A module of C with the parameters and buffers of a module of Python, under the same names."""
+"""Creates a C module with the parameters and buffers of a Python module, under the same names."""
 from __future__ import annotations
 
 from ctypes import byref
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def tree_of(module: Module) -> ModuleHandle:
-    """Returns the module of C; modules with several parents are one there, too."""
+    """Returns the C module. A module with several parents stays a single module."""
     handles: dict[Module, ModuleHandle] = {}
     for part in reversed(list(module.modules())):
         handles[part] = made_from(part)
@@ -23,7 +23,7 @@ def tree_of(module: Module) -> ModuleHandle:
 
 
 def made_from(module: Module) -> ModuleHandle:
-    """A container with the tensors of a module, without its children."""
+    """Returns a C container with the tensors of a module, without its children."""
     handle = ModuleHandle.__new__(ModuleHandle)
     call("tt_nn_module_dict", byref(handle))
     for name, p in module.named_parameters(recurse=False):

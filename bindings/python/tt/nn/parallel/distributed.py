@@ -1,4 +1,4 @@
-"""DistributedDataParallel: the same model in each process, with the mean of their gradients."""
+"""DistributedDataParallel: the same model in each process, with averaged gradients."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -36,15 +36,15 @@ class DdpHandle(Handle):
 class DistributedDataParallel(Wrapper):
     """Calls the module; backward replaces the gradients by their mean over all processes.
 
-    Gradients are views of buckets, which a thread of tt reduces while backward goes on; the end of
-    backward waits for it. The parameters and buffers of rank 0 replace those of the others. Raises
-    ValueError before tt.distributed.init_process_group. Names in state_dict() begin with
-    "module.", as PyTorch's.
+    Gradients are views of buckets, which a tt thread reduces during backward; the end of backward
+    waits for it. The parameters and buffers of rank 0 replace those of the other ranks. Raises
+    ValueError before tt.distributed.init_process_group. As in PyTorch, names in state_dict() begin
+    with "module.".
 
-    broadcast_buffers: forward in training mode begins with the buffers of rank 0.
+    broadcast_buffers: copies the buffers of rank 0 before each forward in training mode.
     bucket_cap_mb: megabytes of a bucket, by default 25; the first has at most 1.
-    find_unused_parameters: False: a backward that leaves parameters without a gradient raises
-        AutogradError. True: they count as zeros, unless they have a gradient on no rank.
+    find_unused_parameters: False: backward raises AutogradError if a parameter has no gradient.
+        True: missing gradients count as zeros, unless they are missing on all ranks.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class DistributedDataParallel(Wrapper):
         self._watch(None)
 
     def _watch(self, compression: Any) -> None:
-        """Watches the module, with messages of a dtype."""
+        """Starts reducing the module's gradients in messages of a dtype."""
         self._handle: Any = None  # one at a time
         options = struct("tt_ddp_opts")()
         options.set = BUCKET_BYTES | BROADCAST_BUFFERS | FIND_UNUSED
@@ -91,8 +91,8 @@ class DistributedDataParallel(Wrapper):
         self._handle = handle
 
     def register_comm_hook(self, state: Any, hook: Any) -> None:
-        """Chooses the messages of gradients: default_hooks.bf16_compress_hook, fp16_compress_hook
-        or allreduce_hook of tt.distributed.algorithms.ddp_comm_hooks. All ranks call it."""
+        """Selects how gradients are sent: default_hooks.bf16_compress_hook, fp16_compress_hook or
+        allreduce_hook of tt.distributed.algorithms.ddp_comm_hooks. All ranks must call it."""
         if hook not in COMPRESSIONS:
             raise NotImplementedError(
                 "DistributedDataParallel.register_comm_hook: hook must be one of default_hooks'"
@@ -106,7 +106,7 @@ class DistributedDataParallel(Wrapper):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A block in which gradients add up in each process, without a mean."""
+        """Accumulates gradients in each process, without averaging, in a with block."""
         before = self.require_backward_grad_sync
         self._set_sync(False)
         try:

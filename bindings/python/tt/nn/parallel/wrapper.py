@@ -1,4 +1,4 @@
-"""What DataParallel and DistributedDataParallel have in common."""
+"""The base of DataParallel and DistributedDataParallel."""
 from __future__ import annotations
 
 from ..module import Module
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Wrapper(Module):
-    """A model that is the attribute `module`, and is called in its place."""
+    """Wraps a model, the attribute `module`."""
 
     def __init__(self, module: Module) -> None:
         super().__init__()
