@@ -1,7 +1,6 @@
-"""Gradients: backward, grad, grad modes, and functions with a gradient of their own.
+"""Gradients: backward, grad, grad modes, and functions with custom gradients.
 
-Grad modes are the thread's: another thread, also one that is started in a block of no_grad,
-records.
+Grad modes are per thread: another thread records, even if it is started in a no_grad block.
 """
 from __future__ import annotations
 
@@ -65,14 +64,13 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
-    """Returns the gradients of outputs with respect to inputs, and leaves .grad as it is.
+    """Returns the gradients of outputs with respect to inputs, without changing .grad.
 
-    grad_outputs[i] is the gradient of outputs[i], None: 1. retain_graph: keeps the graph for
-    another backward, by default as create_graph, which records the computation of the gradients.
-    allow_unused: None stands for the gradient of an input that the outputs do not depend on,
-    which is an error otherwise; materialize_grads: zeros do. only_inputs is ignored.
-    is_grads_batched: grad_outputs have one more dimension, in front; the results have it, too. It
-    is a backward for each.
+    grad_outputs[i] is the gradient of outputs[i]; None: 1. retain_graph: keeps the graph for
+    another backward; default: create_graph. create_graph: records the computation of the gradients.
+    allow_unused: returns None for an input on which the outputs do not depend, instead of raising;
+    materialize_grads: returns zeros. only_inputs is ignored. is_grads_batched: grad_outputs and
+    results have an additional first dimension, with one backward for each index.
     """
     if not is_grads_batched:
         return grad_of_one(
@@ -104,7 +102,7 @@ def batched_grad(
     create_graph: bool | None,
     **options: Any,
 ) -> tuple[Any, ...]:
-    """Returns gradients for each slice of grad_outputs, stacked."""
+    """Returns the stacked gradients for the slices of grad_outputs."""
     from .. import _ops as ops
 
     given = list(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else [grad_outputs]
@@ -127,7 +125,7 @@ def batched_grad(
 
 
 class Mode(ContextDecorator):
-    """A mode of this thread in a block or, as a decorator, in a function. It may be nested."""
+    """A mode of this thread within a block or, as a decorator, a function. It may be nested."""
 
     def __init__(self, on: bool, switch: Switch = switch_grad) -> None:
         self.on, self.switch = bool(on), switch
@@ -140,7 +138,7 @@ class Mode(ContextDecorator):
         self.switch(self.previous.pop())
 
     def _recreate_cm(self) -> Mode:
-        """Returns the context manager of one call of a decorated function."""
+        """Returns the context manager for one call of a decorated function."""
         return Mode(self.on, self.switch)
 
     def __call__(self, function: F) -> F:
@@ -154,7 +152,7 @@ class Mode(ContextDecorator):
         return generator  # type: ignore[return-value]
 
     def _resumed(self, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Runs the generator's body in the mode, and the code between its values outside of it."""
+        """Runs the generator's body in the mode, and the code between its values outside."""
         resume: Callable[[Any], Any] = generator.send
         given: Any = None
         try:
@@ -186,8 +184,7 @@ def no_grad(function: F) -> F:
 def no_grad(function: Any = None) -> Any:
     """Operators record no gradients in the block, or in the decorated function.
 
-    The mode is this thread's: other threads, also those that are started in the block, record as
-    before.
+    The mode is per thread: other threads, even those started in the block, record as before.
     """
     return Mode(False) if function is None else Mode(False)(function)
 
@@ -219,12 +216,14 @@ def inference_mode(mode: F) -> F:
 
 
 def inference_mode(mode: Any = True) -> Any:
-    """Is no_grad(): tensors that are made in the block are ordinary ones. False changes nothing."""
+    """Equals no_grad(): tensors created in the block are ordinary. inference_mode(False) does
+    nothing."""
     return no_grad(mode) if callable(mode) else Mode(not mode and is_grad_enabled())
 
 
 class set_grad_enabled(Mode):
-    """Switches recording on or off, at once; as a context manager until the end of the block."""
+    """Switches recording on or off immediately; as a context manager, until the end of the
+    block."""
 
     def __init__(self, mode: bool, switch: Switch = switch_grad) -> None:
         super().__init__(mode, switch)
@@ -234,21 +233,21 @@ class set_grad_enabled(Mode):
         self.switch(self.on)
 
     def __call__(self, function: F) -> F:
-        """As a decorator it switches within the function only."""
+        """As a decorator, switches within the function only."""
         self.__exit__()
         return super().__call__(function)
 
 
 def set_detect_anomaly(mode: bool, check_nan: bool = True) -> set_grad_enabled:
-    """Makes backward fail at the first operator whose gradient contains nan, and name it.
+    """Makes backward raise at the first operator whose gradient contains nan, with its name.
 
-    It switches at once; as a context manager until the end of the block.
+    It takes effect immediately; as a context manager, until the end of the block.
     """
     return set_grad_enabled(mode and check_nan, switch_anomaly)
 
 
 def detect_anomaly(check_nan: bool = True) -> set_grad_enabled:
-    """Is set_detect_anomaly(True)."""
+    """Calls set_detect_anomaly(True)."""
     return set_detect_anomaly(True, check_nan)
 
 

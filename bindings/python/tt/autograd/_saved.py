@@ -1,4 +1,4 @@
-"""Hooks on the tensors that operators keep for backward."""
+"""Hooks on the tensors that operators save for backward."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Disabled(thread_local):
-    """Why hooks cannot be used on this thread now; None: they can."""
+    """The reason why this thread cannot use hooks now; None: it can."""
 
     message: str | None = None
 
@@ -62,10 +62,10 @@ for_good(unpack)
 
 
 class saved_tensors_hooks:
-    """In the block, operators keep pack_hook(t) instead of a tensor t that backward needs, and
-    backward reads unpack_hook(of that), a tensor of t's shape and dtype.
+    """Within the block, operators save pack_hook(t) instead of a tensor t for backward. Backward
+    reads unpack_hook(pack_hook(t)), which must have t's shape and dtype.
 
-    pack_hook must not change t. Blocks may be nested: the innermost one counts.
+    pack_hook must not change t. In nested blocks the innermost hooks are used.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """In the block, tensors that backward needs are kept on the CPU. pin_memory and device_type are
-    ignored."""
+    """Within the block, operators save tensors for backward on the CPU. pin_memory and device_type
+    are ignored."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(
@@ -103,7 +103,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """In the block, the use of saved_tensors_hooks is a RuntimeError with this message."""
+    """Within the block, saved_tensors_hooks raises RuntimeError with this message."""
     before = disabled.message
     disabled.message = error_message
     try:

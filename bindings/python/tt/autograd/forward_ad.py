@@ -1,10 +1,10 @@
-"""Forward-mode differentiation: dual tensors, whose tangents are derivatives along a direction.
+"""Forward-mode differentiation with dual tensors. A tangent is a directional derivative.
 
-make_dual pairs a tensor with a tangent, operators record how results follow from it, and
-unpack_dual gives the tangent of a result. The tangent is the product of the Jacobian matrix with
-the given tangents, as tt.func.jvp computes it: by the gradient of the gradient, when it is asked
-for. So operators without a second gradient have no tangent, and a dual tensor must not be written
-in place. Levels do not nest. Names are those of torch.autograd.forward_ad.
+make_dual pairs a tensor with a tangent, operators record their calls, and unpack_dual returns the
+tangent of a result. The tangent is the product of the Jacobian matrix and the given tangents. It is
+computed on request as in tt.func.jvp, by the gradient of the gradient, so operators without a
+second gradient have no tangent, and a dual tensor must not be written in place. Levels do not nest.
+The API is that of torch.autograd.forward_ad.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UnpackedDualTensor = namedtuple("UnpackedDualTensor", ["primal", "tangent"])
 
 
 class Level:
-    """The dual tensors of an open level: what operators read, and their tangents."""
+    """The dual tensors of an open level, and their tangents."""
 
     def __init__(self) -> None:
         self.duals: list[Tensor] = []
@@ -44,7 +44,7 @@ levels: list[Level] = []
 
 
 def enter_dual_level() -> int:
-    """Opens a level, in which make_dual may be called. Returns its number, 0."""
+    """Opens a level, which make_dual requires. Returns its number, 0."""
     if levels:
         raise AutogradError("enter_dual_level: a level is open already: levels do not nest")
     levels.append(Level())
@@ -52,7 +52,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Closes the level; its tensors have no tangents any more."""
+    """Closes the level. Its tensors lose their tangents."""
     if not levels:
         raise AutogradError("exit_dual_level: no level is open: call enter_dual_level first")
     if level not in (None, -1, 0):
@@ -95,7 +95,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
-    """Returns the tangent of a tensor, None if no dual tensor leads to it."""
+    """Returns the tangent of a tensor; None if it does not depend on a dual tensor."""
     for dual, tangent in zip(level.duals, level.tangents):
         if tensor is dual:
             return tangent
@@ -127,7 +127,7 @@ def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> Any:
-    """Returns (primal, tangent) of a tensor: its values, and its tangent, or None without one."""
+    """Returns (primal, tangent) of a tensor. tangent is None if there is none."""
     instance(Tensor, tensor, "unpack_dual", "tensor")
     if not levels:
         return UnpackedDualTensor(tensor, None)

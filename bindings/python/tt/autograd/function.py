@@ -1,4 +1,4 @@
-"""Functions with a gradient written in Python, as torch.autograd.Function."""
+"""Functions with a gradient defined in Python, as torch.autograd.Function."""
 from __future__ import annotations
 
 from ctypes import byref, c_int64, c_void_p
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The first argument of forward and backward. Attributes that forward sets are there in
-    backward.
+    """The first argument of forward and backward. backward reads the attributes that forward sets.
 
-    needs_input_grad: a bool for each argument of apply: does it require a gradient?
+    needs_input_grad: a bool for each argument of apply: whether it requires a gradient.
     """
 
     needs_input_grad: tuple[bool, ...] = ()
@@ -33,7 +32,7 @@ class Context:
     _dirty: tuple[Tensor, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps inputs or results for backward, where saved_tensors returns them."""
+        """Saves inputs or results for backward, where saved_tensors returns them."""
         self._saved = tensors
 
     @property
@@ -62,7 +61,7 @@ class Context:
 
 
 class Call:
-    """One application of a Function: the methods that C calls."""
+    """One application of a Function, with the methods that C calls."""
 
     def __init__(
         self, cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Any, ...]
@@ -73,7 +72,7 @@ class Call:
         self.zeros = [zeros_like(o) if isinstance(o, Tensor) else None for o in outs]
 
     def forward(self, f: int, _inputs: Any) -> list[Tensor]:
-        """Hands the results and the saved tensors over to C."""
+        """Passes the results and the saved tensors to C."""
         saved, outs, self.outs = self.ctx._saved, self.outs, None
         call("tt_function_save", c_void_p(f), pointers(saved), length(saved))
         self.ctx._saved = range(len(saved))
@@ -107,12 +106,12 @@ class Call:
 
 
 def zeros_like(t: Tensor) -> Callable[[], Tensor]:
-    """Returns a function that makes zeros of this shape, which does not keep t alive."""
+    """Returns a function that creates zeros like t. It does not keep t alive."""
     return partial(_ops.zeros, t.shape, dtype=t.dtype, device=t.device)
 
 
 class Function:
-    """Base class of functions with a gradient of their own.
+    """Base class of functions with a custom gradient.
 
     A subclass defines static methods: forward(ctx, *args) and backward(ctx, *grads); or
     forward(*args), setup_context(ctx, inputs, output) and backward. Call it with apply(*args).
@@ -170,7 +169,7 @@ class Function:
     def _recorded(
         cls, ctx: Context, args: tuple[Any, ...], outs: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        """Records a call. Returns its results as results of the recorded operator."""
+        """Records a call. Returns its results with the recorded operator as history."""
         non_differentiable = [any(o is t for t in ctx._non_differentiable) for o in outs]
         dirty = [any(o is t for t in ctx._dirty) for o in outs]
         ctx._non_differentiable = ctx._dirty = ()  # results with a history would keep ctx alive
@@ -204,5 +203,5 @@ class Function:
 
 
 def once_differentiable(backward: F) -> F:
-    """Decorates a backward that is not recorded: its results have no gradients."""
+    """Decorates a backward that is not recorded, so that its results have no history."""
     return no_grad(backward)

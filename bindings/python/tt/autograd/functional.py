@@ -1,8 +1,8 @@
-"""Products with Jacobian and Hessian matrices, and the matrices, of functions of tensors.
+"""Jacobian and Hessian matrices of functions of tensors, and products with them.
 
 Each function takes one tensor or a tuple of tensors as inputs, and returns results of the same
 structure. create_graph=True makes the results differentiable. strict=True raises RuntimeError if a
-result does not depend on an input, instead of returning zeros. Names and results are those of
+result does not depend on an input, instead of returning zeros. The API is that of
 torch.autograd.functional.
 """
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 def as_tuple(x: Any, what: str, function: str) -> tuple[bool, Tensors]:
-    """Returns (was x a tuple?, x as a tuple of tensors)."""
+    """Returns (whether x is a tuple, x as a tuple of tensors)."""
     is_tuple = isinstance(x, tuple)
     parts = x if is_tuple else (x,)
     for i, item in enumerate(parts):
@@ -39,7 +39,7 @@ def unwrapped(items: Sequence[Any], is_tuple: bool) -> Any:
 
 
 def prepared(tensors: Tensors, create_graph: bool, need_graph: bool = True) -> Tensors:
-    """Returns inputs for one call: with create_graph views that keep the history, else leaves."""
+    """Returns inputs for one call: views that keep the history if create_graph, else leaves."""
     copies = []
     for t in tensors:
         if create_graph and t.requires_grad:
@@ -69,7 +69,7 @@ def check_recorded(tensors: Tensors, what: str, function: str, strict: bool) -> 
 def gradients(
     outputs: Tensors, inputs: Tensors, weights: Sequence[Tensor | None], create_graph: bool
 ) -> tuple[Tensor | None, ...]:
-    """Returns the gradients of those outputs that have a history; None for unused inputs."""
+    """Returns the gradients of the outputs that have a history; None for unused inputs."""
     pairs = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
     if not pairs:
         return (None,) * len(inputs)
@@ -126,7 +126,7 @@ def vjp(
 ) -> tuple[Any, Any]:
     """Returns (func(*inputs), the product of v and the Jacobian matrix).
 
-    v: tensors as the results; it may be left out for a result of one element.
+    v: tensors in the structure of the results; optional for a result of one element.
     """
     recorded = create_graph or is_grad_enabled()
     with enable_grad():
@@ -170,7 +170,7 @@ def jvp(
 ) -> tuple[Any, Any]:
     """Returns (func(*inputs), the product of the Jacobian matrix and v).
 
-    v: tensors as the inputs; it may be left out for an input of one element.
+    v: tensors in the structure of the inputs; optional for an input of one element.
     """
     with enable_grad():
         _, given = as_tuple(inputs, "inputs", "jvp")
@@ -217,8 +217,8 @@ def rows(
 def columns(
     func: Callable[..., Any], given: Tensors
 ) -> tuple[bool, Tensors, list[tuple[Tensor, ...]]]:
-    """Returns (was the result a tuple?, the results, the Jacobian matrices of each), a derivative
-    in the direction of one element of an input at a time."""
+    """Returns (whether the result is a tuple, the results, the Jacobian matrices of each). Computes
+    the derivative in the direction of one input element at a time."""
     out_tuple, outs = as_tuple(func(*given), "result", "jacobian")
     matrices: list[list[Tensor]] = [[] for _ in outs]
     for k, t in enumerate(given):
@@ -259,10 +259,10 @@ def jacobian(
 ) -> Any:
     """Returns the Jacobian matrices of func at inputs.
 
-    One of shape out.shape + input.shape; a tuple, nested if both are tuples, with the results
-    outside.
-    vectorize changes nothing but what strict and strategy allow. strategy: "reverse-mode" needs a
-    backward pass per element of the results, "forward-mode" two per element of the inputs.
+    A matrix has the shape out.shape + input.shape. Tuples of results or inputs give tuples of
+    matrices, nested with the results outside. vectorize only changes which strict and strategy are
+    allowed. strategy: "reverse-mode" needs a backward pass per element of the results,
+    "forward-mode" two per element of the inputs.
     """
     check_strategy("jacobian", "strategy", strategy, vectorize)
     if strategy == "forward-mode" and create_graph:
@@ -286,7 +286,7 @@ def jacobian(
 
 
 def scalar_result(func: Callable[..., Any], args: Tensors, function: str) -> Tensor:
-    """Returns func(*args), a tensor of one element, as a number."""
+    """Returns func(*args), a tensor of one element, as a 0-dim tensor."""
     out = func(*args)
     is_tuple, outs = as_tuple(out, "result", function)
     if is_tuple or outs[0].numel() != 1:
@@ -351,7 +351,7 @@ def hvp(
 ) -> tuple[Any, Any]:
     """Returns (func(*inputs), the product of the Hessian matrix and v).
 
-    vhp gives the same at less cost where the Hessian matrix is symmetric, which it is for functions
+    vhp is faster and returns the same if the Hessian matrix is symmetric, as it is for functions
     with continuous second derivatives.
     """
     with enable_grad():

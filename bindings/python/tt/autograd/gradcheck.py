@@ -1,4 +1,4 @@
-"""Comparison of gradients with finite differences, as torch.autograd.gradcheck."""
+"""Compares gradients with finite differences, as torch.autograd.gradcheck."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -14,7 +14,7 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """A gradient differs from the finite differences."""
+    """Raised if a gradient differs from the finite differences."""
 
 
 def differentiable(x: Any) -> bool:
@@ -31,12 +31,12 @@ def outputs_of(func: Callable[..., Any], args: Sequence[Any]) -> list[Tensor]:
 
 
 def directions(t: Tensor, eps: float) -> list[Any]:
-    """Returns the steps along the elements of t: real ones, and imaginary ones of complex t."""
+    """Returns the steps for an element of t: a real one, and an imaginary one if t is complex."""
     return [eps, 1j * eps] if t.dtype.is_complex else [eps]
 
 
 def moved(t: Tensor, index: int, step: Any) -> Tensor:
-    """Returns a copy of t, of t's strides, with a step added to one element."""
+    """Returns a copy of t, with its strides, with a step added to one element."""
     flat = t.detach().contiguous().reshape(-1).clone()
     flat[index] = flat[index] + step
     copy = ops.empty_like(t.detach())
@@ -167,8 +167,8 @@ def gradcheck(
 
     Tensors among the inputs that require a gradient are checked; they should be float64 or
     complex128. raise_exception: raises GradcheckError instead of returning False.
-    nondet_tol: how far two equal calls may differ. check_grad_dtypes: gradients must have the dtype
-    of their input, as they always have. The other arguments change nothing: all elements are
+    nondet_tol: the allowed difference of two equal calls. check_grad_dtypes: gradients must have
+    the dtype of their input, which always holds. The other arguments are ignored: all elements are
     compared, in reverse mode.
     """
     args = as_tuple(inputs)
@@ -206,8 +206,8 @@ def gradgradcheck(
 ) -> bool:
     """Returns whether the gradients of the gradients of func agree with central differences.
 
-    grad_outputs: the cotangents of the results; by default random ones. The other arguments are
-    those of gradcheck.
+    grad_outputs: the cotangents of the results; by default random. For the other arguments see
+    gradcheck.
     """
     args = as_tuple(inputs)
     if grad_outputs is None:

@@ -1,4 +1,4 @@
-"""The recorded operators, as torch.autograd.graph."""
+"""The nodes of the autograd graph, as in torch.autograd.graph."""
 from __future__ import annotations
 
 from ctypes import c_int64
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Node(NodeHandle):
-    """A recorded operator."""
+    """A node of the autograd graph: a recorded operator."""
 
     __slots__ = ()
 
@@ -58,9 +58,9 @@ def register_multi_grad_hook(
 ) -> HookHandle:
     """Registers a function that is called once per backward with gradients of several tensors.
 
-    mode: "all": fn gets the list of all their gradients when the last one is there, so tensors that
-    a backward does not reach keep fn from being called; "any": fn gets the first gradient.
-    Returns a handle whose remove() unregisters it.
+    mode: "all": fn receives the list of all gradients, and is not called if backward does not reach
+    all tensors; "any": fn receives the first gradient. Returns a handle whose remove() unregisters
+    it.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: mode is {mode!r}: must be 'all' or 'any'")

@@ -1,4 +1,4 @@
-"""The profiler by its older name, torch.autograd.profiler."""
+"""The profiler under its older name, torch.autograd.profiler."""
 from __future__ import annotations
 
 from .. import profiler
@@ -12,7 +12,7 @@ __all__ = ["profile", "record_function"]
 
 
 class profile(profiler.profile):
-    """tt.profiler.profile, which enabled=False leaves out."""
+    """tt.profiler.profile. enabled=False does nothing."""
 
     def __init__(self, enabled: bool = True, **options: Any) -> None:
         known = {

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class OfTensors(type):
-    """The class of Variable: all tensors are Variables."""
+    """The metaclass of Variable: all tensors are Variables."""
 
     def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, Tensor)

@@ -1,4 +1,4 @@
-"""What tt.compile returns for a module."""
+"""The result of tt.compile for a module."""
 from __future__ import annotations
 
 from ..compiler import Compiled
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class OptimizedModule(Module):
-    """A module whose calls are recorded and replayed: tt.compile(module). It has the module as its
-    child `_orig_mod` and the module's attributes."""
+    """A module whose calls are recorded and replayed: tt.compile(module). It has the attributes of
+    the module, which is its child `_orig_mod`."""
 
     def __init__(self, module: Module, fullgraph: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Embedding and EmbeddingBag, which can take a table that already exists."""
+"""Embedding and EmbeddingBag with from_pretrained()."""
 from __future__ import annotations
 
 from . import _layers
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def table_layer(cls: Any, embeddings: Tensor, freeze: bool, options: dict[str, Any]) -> Any:
-    """Returns a layer of the class whose weight is `embeddings`."""
+    """Returns a layer of a class with the weight `embeddings`."""
     if embeddings.ndim != 2:
         raise ValueError(f"embeddings must have 2 dimensions, not {embeddings.ndim}")
     with preserve_rng_state():

@@ -126,7 +126,7 @@ class Layer(Module):
     def _new_module_from_attributes(self, tensors: dict[str, Tensor | None]) -> ModuleHandle:
         """Calls the C constructor with the current arguments of self.
 
-        tensors: those of self by name; an argument with the name of one is its presence.
+        tensors: those of self by name. An argument with such a name says whether the tensor exists.
         """
         values = {}
         for name, _, default, _ in self._arguments:

@@ -1,4 +1,4 @@
-"""Losses that take more than tensors, or a function of the application."""
+"""Losses with arguments other than tensors, such as a distance function."""
 from __future__ import annotations
 
 from math import prod
@@ -48,9 +48,9 @@ class GaussianNLLLoss(_layers.GaussianNLLLoss):
 class TripletMarginWithDistanceLoss(Module):
     """Computes max(0, d(anchor, positive) - d(anchor, negative) + margin) for a distance d.
 
-    distance_function: d, which gives a distance for each pair of vectors; None: the Euclidean one.
-    margin: how much farther the negative should be; positive
-    swap: takes d(positive, negative) where that is less than d(anchor, negative)
+    distance_function: d, which returns a distance for each pair of vectors; None: the Euclidean.
+    margin: the required difference of the distances; positive
+    swap: uses d(positive, negative) where it is less than d(anchor, negative)
     reduction: "none", "mean" or "sum" of the losses
     """
 
@@ -85,17 +85,17 @@ class TripletMarginWithDistanceLoss(Module):
 
 
 class LinearCrossEntropyLoss(Module):
-    """A linear layer and the cross entropy of its results, as one function.
+    """A linear layer and the cross entropy of its results in one function.
 
     in_features: size of the last dimension of the input
     num_classes: number of classes
-    out_features: sizes of the targets' dimensions behind those of the input, each with classes of
-        its own
+    out_features: sizes of the targets' dimensions after those of the input, each with its own
+        classes
     bias: whether the linear layer has a bias
     reduction: "none", "mean" or "sum" of the losses
     weight: weight of each class
-    ignore_index: class of targets that cost nothing
-    label_smoothing: share of each target that is spread over all classes
+    ignore_index: class of targets that are ignored
+    label_smoothing: fraction of each target that is spread over all classes
     options: must be None
     device, dtype: of the parameters
     """

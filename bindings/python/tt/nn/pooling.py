@@ -66,7 +66,7 @@ def max_pool1d(
     input: (C, L) or (N, C, L)
     kernel_size: length of a window
     stride: step between windows; None: kernel_size
-    padding: elements of -inf added on both sides; at most half of kernel_size
+    padding: elements smaller than any other, added on both sides; at most half of kernel_size
     dilation: step between the elements of a window
     ceil_mode: rounds the number of windows up
     return_indices: returns (values, indices); indices are int64 positions in the last dimension
@@ -117,7 +117,7 @@ def max_pool2d(
     input: (C, H, W) or (N, C, H, W)
     kernel_size: (rows, columns) of a window, or one int for both, as for the next three
     stride: step between windows; None: kernel_size
-    padding: elements of -inf added on all sides; at most half of kernel_size
+    padding: elements smaller than any other, added on all sides; at most half of kernel_size
     dilation: step between the elements of a window
     ceil_mode: rounds the number of windows up
     return_indices: returns (values, indices); indices are int64 positions in the flattened image
@@ -168,7 +168,7 @@ def max_pool3d(
     input: (C, D, H, W) or (N, C, D, H, W)
     kernel_size: (depth, rows, columns) of a window, or one int for all, as for the next three
     stride: step between windows; None: kernel_size
-    padding: elements of -inf added on all sides; at most half of kernel_size
+    padding: elements smaller than any other, added on all sides; at most half of kernel_size
     dilation: step between the elements of a window
     ceil_mode: rounds the number of windows up
     return_indices: returns (values, indices); indices are int64 positions in the flattened volume

@@ -1,4 +1,4 @@
-"""The loss of sequences as torch.nn.functional has it."""
+"""ctc_loss of torch.nn.functional."""
 from __future__ import annotations
 
 from .. import _ops
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _lengths(lengths: Lengths, like: Tensor) -> Tensor:
-    """Returns numbers as a tensor."""
+    """Returns lengths as a tensor."""
     if isinstance(lengths, Tensor):
         return lengths
     return tensor(lengths, dtype=int64, device=like.device)
@@ -35,9 +35,9 @@ def ctc_loss(
     targets: classes: (N, S), or those of all samples in turn; (S) without a batch
     input_lengths: lengths of the sequences, at most T: (N) or ()
     target_lengths: lengths of the targets: (N) or ()
-    blank: class of no symbol
+    blank: class of the blank symbol
     reduction: "none", "sum" or "mean", of the losses divided by the lengths of their targets
-    zero_infinity: infinite losses, of targets longer than their sequence, become 0
+    zero_infinity: replaces infinite losses, of targets longer than their sequence, by 0
     """
     return _ops.ctc_loss(
         log_probs,

@@ -1,6 +1,6 @@
 """Transformers (Vaswani et al. 2017), composed of attention, linear layers and normalizations.
 
-They are Python modules, because their activation is any function and their parts may be replaced.
+They are Python modules, because the activation may be any function and their parts may be replaced.
 libtt has the two layers for other languages.
 """
 from __future__ import annotations
@@ -45,7 +45,8 @@ def generate_square_subsequent_mask(
 
 
 def is_causal_mask(mask: Tensor | None, given: bool | None, n: int) -> bool:
-    """Whether mask is that of generate_square_subsequent_mask, unless the caller says it."""
+    """Returns is_causal, or whether mask equals generate_square_subsequent_mask's if that is
+    None."""
     if given is not None or mask is None:
         return bool(given)
     if tuple(mask.shape) != (n, n) or not mask.dtype.is_floating_point:
@@ -149,7 +150,7 @@ class TransformerDecoderLayer(Module):
     activation: between the linear layers: "relu", "gelu" or a function
     layer_norm_eps: added to the variance by the normalizations
     batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
-    norm_first: whether to normalise before attentions and linear layers instead of behind them
+    norm_first: whether to normalize before attentions and linear layers instead of after them
     bias: whether linear layers and normalizations have biases
     """
 
@@ -203,7 +204,7 @@ class TransformerDecoderLayer(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         """Returns a tensor of tgt's shape: (T, N, E), (N, T, E) if batch_first, or (T, E). memory
-        has S for T.
+        has S instead of T.
 
         tgt_mask, memory_mask: (T, T) and (T, S), or with a first dimension N * nhead; bool (True
             excludes) or added to the scores
@@ -261,7 +262,7 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """A stack of encoder layers.
 
-    encoder_layer: the layer of which the stack has copies
+    encoder_layer: the layer that is copied
     num_layers: number of copies
     norm: applied to the result; None: nothing
     enable_nested_tensor, mask_check: accepted and ignored
@@ -291,8 +292,8 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Passes src through the layers. is_causal: a hint that mask is causal; by default mask
-        tells."""
+        """Passes src through the layers. is_causal: a hint that mask is causal; by default read
+        from mask."""
         causal = is_causal_mask(mask, is_causal, length_of(src, self.layers))
         x = src
         for layer in self.layers:
@@ -303,7 +304,7 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """A stack of decoder layers.
 
-    decoder_layer: the layer of which the stack has copies
+    decoder_layer: the layer that is copied
     num_layers: number of copies
     norm: applied to the result; None: nothing
     """
@@ -328,7 +329,7 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         """Passes tgt, with memory, through the layers. tgt_is_causal: a hint that tgt_mask is
-        causal; by default tgt_mask tells."""
+        causal; by default read from tgt_mask."""
         causal = is_causal_mask(tgt_mask, tgt_is_causal, length_of(tgt, self.layers))
         x = tgt
         for layer in self.layers:
@@ -346,7 +347,7 @@ class TransformerDecoder(Module):
 
 
 def length_of(x: Tensor, layers: ModuleList) -> int:
-    """The number of steps of the input of a stack."""
+    """Returns the number of steps of a stack's input."""
     if x.ndim < 3 or not len(layers):
         return x.shape[0]
     attention = getattr(layers[0], "self_attn", None)
@@ -362,10 +363,10 @@ class Transformer(Module):
     dim_feedforward: number of features between the linear layers
     dropout: probability of zeroing an element of a result, in training
     activation: between the linear layers: "relu", "gelu" or a function
-    custom_encoder, custom_decoder: modules in the place of encoder and decoder
+    custom_encoder, custom_decoder: modules that replace encoder and decoder
     layer_norm_eps: added to the variance by the normalizations
     batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
-    norm_first: whether to normalise before attentions and linear layers instead of behind them
+    norm_first: whether to normalize before attentions and linear layers instead of after them
     bias: whether linear layers and normalizations have biases
     """
 
@@ -434,7 +435,7 @@ class Transformer(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         """Returns a tensor of tgt's shape: (T, N, E), (N, T, E) if batch_first, or (T, E). src has
-        S for T. The masks are those of the layers; memory_mask is (T, S)."""
+        S instead of T. The masks are those of the layers; memory_mask is (T, S)."""
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
             raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Clipping of gradients, flattening, pruning and parametrizations of parameters, by the names of
+"""Gradient clipping, and flattening, pruning and parametrizations of parameters, with the API of
 torch.nn.utils."""
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scales the gradients of the parameters so that their total norm is at most max_norm.
 
-    Returns the norm before clipping, 0-dim: the norm of order norm_type of all gradients as one
+    Returns the norm before clipping, 0-dim. It has order norm_type, over all gradients as one
     vector.
     error_if_nonfinite: raises RuntimeError if that norm is nan or inf, and changes nothing.
     foreach is ignored.
@@ -117,7 +117,7 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Multiplies the parameters' gradients by max_norm / (total_norm + 1e-6), if that is below 1.
+    """Multiplies the parameters' gradients by min(1, max_norm / (total_norm + 1e-6)).
 
     foreach is ignored.
     """
@@ -134,7 +134,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Makes each parameter a view of the next elements of vec, which is 1-D."""
+    """Makes each parameter a view of consecutive elements of vec, which is 1-D."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"vec must be a Tensor, not {kind_name(vec)}")
     start = 0

@@ -30,7 +30,7 @@ def folded(
     shift: Tensor | None,
     channels: int,
 ) -> tuple[Parameter, Parameter]:
-    """Returns the weight and the bias with which a layer computes what it and the normalisation do.
+    """Returns the weight and bias of the layer fused with the normalisation.
 
     channels: the dimension of the weight that has the output channels.
     """
@@ -59,7 +59,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Returns the weight and bias of the convolution that fuse_conv_bn_eval makes.
+    """Returns the weight and bias of the convolution of fuse_conv_bn_eval.
 
     bn_rm, bn_rv, bn_eps, bn_w, bn_b: running mean and variance, eps, weight and bias of the
         normalisation. transpose: the convolution is transposed.
@@ -76,7 +76,7 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Returns the weight and bias of the linear layer that fuse_linear_bn_eval makes."""
+    """Returns the weight and bias of the linear layer of fuse_linear_bn_eval."""
     return folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
@@ -100,7 +100,7 @@ def fused(layer: Any, bn: Any, channels: int) -> Any:
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Returns a copy of a convolution that also does the batch normalisation behind it.
+    """Returns a copy of a convolution that includes the following batch normalisation.
 
     Both must be in evaluation mode. transpose: the convolution is transposed.
     """
@@ -108,7 +108,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Returns a copy of a linear layer that also does the batch normalisation behind it.
+    """Returns a copy of a linear layer that includes the following batch normalisation.
 
     Both must be in evaluation mode. The normalisation has one channel, or as many as the layer has
     outputs.

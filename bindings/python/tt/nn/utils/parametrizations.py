@@ -1,4 +1,4 @@
-"""Parametrizations of weights, by the names of torch.nn.utils.parametrizations."""
+"""Parametrizations of weights, with the API of torch.nn.utils.parametrizations."""
 from __future__ import annotations
 
 from ... import _ops as ops
@@ -52,7 +52,7 @@ def weight_of(g: Tensor, v: Tensor, dim: int) -> Tensor:
 
 
 class WeightNorm(Module):
-    """weight = g * v / |v|, with a norm for each index in dim."""
+    """weight = g * v / |v|, with a norm for each slice along dim."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Kingma, 2016.
 
     dim: there is a norm for each index in this dimension; None: one norm.
-    State dicts of the former nn.utils.weight_norm are loaded, too.
+    Also loads state dicts of the former nn.utils.weight_norm.
     """
     tensor_of(module, name)
     parametrization = WeightNorm(dim)
@@ -95,7 +95,8 @@ def normalized(x: Tensor, eps: float) -> Tensor:
 
 
 class SpectralNorm(Module):
-    """weight / (its largest singular value), which power iterations estimate in training."""
+    """Divides a weight by its largest singular value, which power iterations estimate in
+    training."""
 
     _u: Tensor
     _v: Tensor
@@ -125,7 +126,7 @@ class SpectralNorm(Module):
             self._iterate(matrix, 15)
 
     def _as_matrix(self, weight: Tensor) -> Tensor:
-        """Returns the weight as a matrix whose rows are those of dim."""
+        """Returns the weight as a matrix with a row for each index in dim."""
         return weight.movedim(self.dim, 0).flatten(1) if weight.ndim > 1 else weight
 
     def _iterate(self, matrix: Tensor, n: int) -> None:
@@ -156,7 +157,7 @@ def spectral_norm(
 ) -> Module:
     """Parametrizes a weight by itself divided by its largest singular value: Miyato et al., 2018.
 
-    n_power_iterations: number of iterations for each computation in training.
+    n_power_iterations: number of iterations per computation in training.
     eps: smallest norm by which is divided.
     dim: dimension of the outputs; None: 1 for transposed convolutions, else 0.
     """
@@ -184,8 +185,8 @@ def is_orthogonal(Q: Tensor) -> bool:
 
 
 class Orthogonal(Module):
-    """An orthogonal matrix of a matrix: by matrix_exp or Cayley's map of its skew-symmetric part,
-    or as the product of the Householder reflections of its columns.
+    """Maps a matrix to an orthogonal one: by matrix_exp or the Cayley map of its skew-symmetric
+    part, or as the product of the Householder reflections of its columns.
 
     base: with use_trivialization, the matrix that the original is relative to.
     """
@@ -211,7 +212,7 @@ class Orthogonal(Module):
         return Q.mT if wide else Q
 
     def _mapped(self, X: Tensor) -> Tensor:
-        """Maps the skew-symmetric part of the lower triangle."""
+        """Maps the skew-symmetric matrix of the lower triangle."""
         n, k = X.shape[-2:]
         X = X.tril()
         if n != k:
@@ -251,7 +252,7 @@ class Orthogonal(Module):
         return minus_eye.expand(Q.shape).clone()
 
     def _reflections(self, tall: Tensor, wide: bool) -> Tensor:
-        """Returns what _reflected makes an orthogonal matrix of."""
+        """Inverts _reflected: returns the reflections of an orthogonal matrix."""
         if self.orthogonal_map != "householder":
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley "
@@ -283,8 +284,8 @@ def orthogonal(
 
     orthogonal_map: "matrix_exp", "cayley" or "householder"; None: matrix_exp for square or complex
         matrices, else householder.
-    use_trivialization: keeps a fixed orthogonal matrix that the original is relative to, so that
-        any matrix may be assigned.
+    use_trivialization: makes the original relative to a fixed orthogonal matrix, so that any matrix
+    may be assigned.
     """
     weight = tensor_of(module, name)
     if weight.ndim < 2:

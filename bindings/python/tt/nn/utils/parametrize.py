@@ -1,7 +1,7 @@
-"""Parametrizations: a tensor of a module is computed from other parameters whenever it is read, by
-the names of torch.nn.utils.parametrize.
+"""Parametrizations compute a tensor of a module from other parameters whenever it is read. The API
+is that of torch.nn.utils.parametrize.
 
-A module with parametrizations has a class of its own, with a property for each parametrized name.
+A module with parametrizations has its own class, with a property for each parametrized name.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Cache:
-    """Values of parametrized tensors by (id of the module, name), while a cached() is active."""
+    """Values of parametrized tensors by (id of the module, name) within cached()."""
 
     depth = 0
     values: dict[tuple[int, str], Tensor] = {}
@@ -38,7 +38,7 @@ class Cache:
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Computes each parametrized tensor once, when it is read first, until the end of the block."""
+    """Computes each parametrized tensor only once, on first use, within the block."""
     Cache.depth += 1
     try:
         yield
@@ -60,7 +60,7 @@ def check_alike(result: Any, like: Tensor, what: str) -> None:
 
 
 def inverse(parametrization: Module, value: Any) -> Any:
-    """Returns right_inverse of a value; the value itself where there is none."""
+    """Returns right_inverse of a value, or the value itself if there is none."""
     function = getattr(parametrization, "right_inverse", None)
     if function is None:
         return value
@@ -73,7 +73,7 @@ def inverse(parametrization: Module, value: Any) -> Any:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor. A call computes it.
 
-    What it is computed from is the parameter `original`, or `original0`, `original1`, … where
+    It is computed from the parameter `original`, or from `original0`, `original1`, … if
     right_inverse returns several tensors.
     """
 
@@ -109,7 +109,7 @@ class ParametrizationList(ModuleList):
             check_alike(self(), original, "forward")
 
     def _put_original(self, name: str, t: Tensor, like: Tensor) -> None:
-        """Registers a tensor in the manner of another: as a parameter or as a buffer."""
+        """Registers a tensor as a parameter or a buffer, like another one."""
         if isinstance(t, Parameter):
             self.register_parameter(name, t)
         elif isinstance(like, Parameter):
@@ -223,9 +223,9 @@ def register_parametrization(
     """Makes module.tensor_name the result of parametrization(original). Returns the module.
 
     A second parametrization of a name is applied to the result of the first. A method
-    right_inverse(tensor) of the parametrization gives the original of the present value, and makes
-    assignments to module.tensor_name possible.
-    unsafe: the parametrization may change dtype and shape, and is not called for a check.
+    right_inverse(tensor) of the parametrization computes the original for the current value, and
+    for later assignments to module.tensor_name. unsafe: the parametrization may change dtype and
+    shape, and is not checked.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -266,8 +266,8 @@ def remove_parametrizations(
 ) -> Module:
     """Makes module.tensor_name a parameter or buffer again. Returns the module.
 
-    leave_parametrized: it keeps its present value; otherwise it becomes the original, which must be
-    one tensor.
+    leave_parametrized: keeps the current value; otherwise restores the original, which must be one
+    tensor.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -297,7 +297,7 @@ def remove_parametrizations(
 
 
 def type_before_parametrizations(module: Module) -> type[Module]:
-    """Returns the class of a module without the parametrizations."""
+    """Returns the class of a module before its parametrization."""
     return vars(type(module)).get("_without_parametrizations", type(module))
 
 

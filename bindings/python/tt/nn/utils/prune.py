@@ -1,4 +1,4 @@
-"""Pruning: masks that zero parts of parameters, by the names of torch.nn.utils.prune.
+"""Pruning: masks that zero parts of parameters, with the API of torch.nn.utils.prune.
 
 A pruned parameter NAME is kept as NAME_orig, its mask is the buffer NAME_mask, and NAME is their
 product, which a forward pre-hook computes.
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def check_amount(amount: Any) -> None:
-    """An amount is a number of units, or a share of them as a float in [0, 1]."""
+    """Checks an amount: a number of units, or a fraction of them as a float in [0, 1]."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float)):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or isinstance(amount, float) and not amount <= 1:
@@ -53,7 +53,7 @@ def check_amount(amount: Any) -> None:
 
 
 def number_to_prune(amount: int | float, size: int) -> int:
-    """Returns how many of `size` units an amount is."""
+    """Returns the number of units that an amount of `size` units is."""
     if isinstance(amount, float):
         return round(amount * size)
     if amount > size:
@@ -64,7 +64,7 @@ def number_to_prune(amount: int | float, size: int) -> int:
 
 
 def without_smallest(mask: Tensor, scores: Tensor, n: int) -> Tensor:
-    """Returns the mask with 0 where the n smallest scores are."""
+    """Returns the mask with 0 at the n smallest scores."""
     pruned = mask.clone()
     if n:
         smallest = ops.topk(scores.reshape(-1), n, largest=False).indices
@@ -73,7 +73,7 @@ def without_smallest(mask: Tensor, scores: Tensor, n: int) -> Tensor:
 
 
 def over_channels(t: Tensor, dim: int, keep: Tensor) -> Tensor:
-    """Returns 1 or 0 for each element of t: `keep` of its index in dim."""
+    """Expands `keep`, a number for each index in dim, to the shape of t."""
     shape = [1] * t.ndim
     shape[dim] = t.shape[dim]
     return keep.reshape(shape).to(t.dtype).expand(t.shape).contiguous()
@@ -83,7 +83,7 @@ def over_channels(t: Tensor, dim: int, keep: Tensor) -> Tensor:
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what is pruned. A subclass defines PRUNING_TYPE and compute_mask."""
+    """A method of selecting pruned elements. A subclass defines PRUNING_TYPE and compute_mask."""
 
     PRUNING_TYPE: ClassVar[str]  # "unstructured", "structured" or "global"
     _tensor_name: str
@@ -94,7 +94,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Returns default_mask with zeros for what is pruned of t, the importance scores."""
+        """Returns default_mask with zeros for the elements to prune. t: the importance scores."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """Returns the product of original and mask."""
@@ -110,9 +110,9 @@ class BasePruningMethod(ABC):
         importance_scores: Tensor | None = None,
         **kwargs: Any,
     ) -> BasePruningMethod:
-        """Prunes module.name by cls(*args, **kwargs), beside earlier prunings. Returns the method.
+        """Prunes module.name by cls(*args, **kwargs), after earlier prunings. Returns the method.
 
-        importance_scores: by what units are chosen, of the parameter's shape; None: the parameter.
+        importance_scores: scores in the parameter's shape; None: the parameter.
         """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
@@ -144,7 +144,7 @@ class BasePruningMethod(ABC):
     ) -> Tensor:
         """Returns a pruned copy of a tensor.
 
-        default_mask: what is pruned already. importance_scores: by what units are chosen.
+        default_mask: the mask of earlier prunings. importance_scores: by default t.
         """
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
@@ -166,7 +166,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods on one parameter, each of which prunes what the earlier ones left."""
+    """Several methods on one parameter. Each prunes the remaining elements of the previous ones."""
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._methods: tuple[BasePruningMethod, ...] = ()
@@ -177,7 +177,7 @@ class PruningContainer(BasePruningMethod):
 
     @classmethod
     def of(cls, former: BasePruningMethod, method: BasePruningMethod) -> PruningContainer:
-        """Returns a container of a method and those before it."""
+        """Returns a container of a method and the previous ones."""
         earlier = former._methods if isinstance(former, PruningContainer) else (former,)
         return cls(*earlier, method)
 
@@ -223,7 +223,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but makes original and mask."""
+    """Prunes nothing, but creates the original and the mask."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -246,7 +246,7 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """Prunes the elements of the smallest absolute values."""
+    """Prunes the elements with the smallest absolute values."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -294,7 +294,7 @@ class RandomStructured(StructuredMethod):
 
 
 class LnStructured(StructuredMethod):
-    """Prunes the slices of the smallest n-norms."""
+    """Prunes the slices with the smallest n-norms."""
 
     def __init__(self, amount: int | float, n: float, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -306,7 +306,7 @@ class LnStructured(StructuredMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes what is 0 in a mask."""
+    """Prunes elements where a mask is 0."""
 
     PRUNING_TYPE = "global"
 
@@ -323,7 +323,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
-    """Returns number and method of the pruning of module.name."""
+    """Returns the hook key and the method of the pruning of module.name."""
     for number, (hook, _) in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return number, hook
@@ -331,7 +331,7 @@ def hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 def identity(module: Module, name: str) -> Module:
-    """Makes original and mask of a parameter, without pruning it. Returns the module."""
+    """Creates the original and the mask of a parameter, without pruning it. Returns the module."""
     Identity.apply(module, name)
     return module
 
@@ -339,7 +339,7 @@ def identity(module: Module, name: str) -> Module:
 def random_unstructured(module: Module, name: str, amount: int | float) -> Module:
     """Prunes elements of a parameter at random. Returns the module.
 
-    amount: number of elements, or their share as a float.
+    amount: number of elements, or their fraction as a float.
     """
     RandomUnstructured.apply(module, name, amount)
     return module
@@ -350,8 +350,8 @@ def l1_unstructured(
 ) -> Module:
     """Prunes the elements of a parameter with the smallest absolute values. Returns the module.
 
-    amount: number of elements, or their share as a float.
-    importance_scores: numbers that are compared instead of the parameter's.
+    amount: number of elements, or their fraction as a float.
+    importance_scores: compared instead of the parameter's elements.
     """
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
@@ -360,7 +360,7 @@ def l1_unstructured(
 def random_structured(module: Module, name: str, amount: int | float, dim: int) -> Module:
     """Prunes slices of a parameter along dim at random. Returns the module.
 
-    amount: number of slices, or their share as a float.
+    amount: number of slices, or their fraction as a float.
     """
     RandomStructured.apply(module, name, amount, dim)
     return module
@@ -376,8 +376,8 @@ def ln_structured(
 ) -> Module:
     """Prunes the slices of a parameter along dim with the smallest n-norms. Returns the module.
 
-    amount: number of slices, or their share as a float.
-    importance_scores: numbers whose norms are compared instead of the parameter's.
+    amount: number of slices, or their fraction as a float.
+    importance_scores: used for the norms instead of the parameter's elements.
     """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
@@ -389,11 +389,11 @@ def global_unstructured(
     importance_scores: dict[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Prunes elements of several parameters by one comparison of all.
+    """Prunes elements of several parameters, which are compared with each other.
 
     parameters: (module, name) pairs.
     pruning_method: a class whose PRUNING_TYPE is "unstructured"; kwargs are its arguments.
-    importance_scores: by (module, name), numbers that are compared instead of a parameter's.
+    importance_scores: {(module, name): scores}, compared instead of a parameter's elements.
     """
     pairs: Sequence[tuple[Module, str]] = list(parameters)
     given = importance_scores or {}
@@ -432,7 +432,7 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
 
 
 def remove(module: Module, name: str) -> Module:
-    """Makes the pruned value the parameter again, without mask and hook. Returns the module."""
+    """Makes the pruned value the parameter, and removes mask and hook. Returns the module."""
     hook = hook_of(module, name)
     if hook is None:
         raise ValueError(

@@ -1,5 +1,4 @@
-"""weight_norm and spectral_norm by forward pre-hooks, as torch.nn.utils had them before
-parametrizations."""
+"""weight_norm and spectral_norm by forward pre-hooks, the API before parametrizations."""
 from __future__ import annotations
 
 from ... import _ops as ops
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def hook_of(module: Module, kind: type, name: str) -> int | None:
-    """Returns the number of the module's forward pre-hook of this class for this name."""
+    """Returns the key of the module's forward pre-hook of this class for this name."""
     for number, (hook, _) in module._forward_pre_hooks.items():
         if isinstance(hook, kind) and getattr(hook, "name") == name:
             return number
@@ -123,14 +122,14 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Replaces a parameter by NAME_g, its norms, and NAME_v, its directions: Salimans and Kingma,
     2016. parametrizations.weight_norm is the newer form.
 
-    dim: there is a norm for each index in this dimension; None: one norm.
+    dim: the dimension whose slices each have a norm; None: one norm for all elements.
     """
     add_hook(module, WeightNorm(name, dim), "weight_norm")
     return module
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Undoes weight_norm: the weight as it is now becomes the parameter."""
+    """Undoes weight_norm. The current weight becomes the parameter."""
     remove_hook(module, WeightNorm, name, "weight_norm")
     return module
 
@@ -145,8 +144,8 @@ def spectral_norm(
     """Divides a parameter by its largest singular value before each forward: Miyato et al., 2018.
     parametrizations.spectral_norm is the newer form.
 
-    n_power_iterations: number of iterations for each forward in training.
-    eps: smallest norm by which is divided.
+    n_power_iterations: number of iterations per forward in training.
+    eps: lower bound of the norms in divisions.
     dim: dimension of the outputs; None: 1 for transposed convolutions, else 0.
     """
     if dim is None:
@@ -157,6 +156,6 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Undoes spectral_norm: the weight as it is now becomes the parameter."""
+    """Undoes spectral_norm. The current weight becomes the parameter."""
     remove_hook(module, SpectralNorm, name, "spectral_norm")
     return module

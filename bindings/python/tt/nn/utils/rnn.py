@@ -1,4 +1,4 @@
-"""Sequences of different lengths, padded or packed, by the names of torch.nn.utils.rnn."""
+"""Padded and packed sequences of different lengths, with the API of torch.nn.utils.rnn."""
 from __future__ import annotations
 
 from typing import NamedTuple, Union
@@ -34,12 +34,12 @@ class PackedFields(NamedTuple):
 
 
 class PackedSequence(PackedFields):
-    """Sequences of different lengths without padding: pack_padded_sequence and pack_sequence make
-    them, and recurrent layers take them.
+    """Sequences of different lengths without padding. pack_padded_sequence and pack_sequence create
+    them; recurrent layers accept them.
 
     data: (rows, *), the first elements of all sequences, then the second ones, and so on
-    batch_sizes: how many sequences have an element at each step; int64, on the CPU
-    sorted_indices: the order of the sequences in data; None: the given one
+    batch_sizes: number of sequences with an element at each step; int64, on the CPU
+    sorted_indices: the order of the sequences in data; None: the original order
     unsorted_indices: the inverse of sorted_indices
     """
 
@@ -99,7 +99,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def steps_of(lengths: Tensor, n: int, like: Tensor) -> Tensor:
-    """Returns (n, N) on like's device: whether a sequence has an element at each step."""
+    """Returns a bool tensor (n, N) on like's device: whether each sequence has an element at a
+    step."""
     steps = ops.arange(0, n).unsqueeze(1)
     return (steps < lengths.unsqueeze(0)).to(like.device)
 
@@ -111,7 +112,7 @@ def pack_padded_sequence(
 
     input: (T, N, *), or (N, T, *) if batch_first
     lengths: of the N sequences, each at least 1
-    enforce_sorted: whether lengths must not increase; otherwise the sequences are sorted by length
+    enforce_sorted: requires that lengths do not increase; otherwise sorts the sequences by length
     """
     sizes = lengths if isinstance(lengths, Tensor) else tensor(lengths)
     if sizes.device.type != "cpu":
@@ -183,8 +184,8 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Stacks sequences (L, *) of different lengths, padded to the longest one: (T, N, *), or
-    (N, T, *) if batch_first. padding_side: "right" pads behind the sequences, "left" before them.
+    """Pads sequences (L, *) to the longest one and stacks them: (T, N, *), or (N, T, *) if
+    batch_first. padding_side: "right" pads at the end of the sequences, "left" at the beginning.
     """
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"padding_side is {padding_side!r}: must be 'left' or 'right'")
@@ -208,14 +209,14 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
-    """The inverse of pad_sequence: the sequences without padding behind them."""
+    """The inverse of pad_sequence. Returns the sequences without trailing padding."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[:n].clone() for row, n in zip(rows, lengths.tolist())]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Packs sequences (L, *). enforce_sorted: whether their lengths must not increase; otherwise
-    they are sorted by length."""
+    """Packs sequences (L, *). enforce_sorted: requires that their lengths do not increase;
+    otherwise sorts them by length."""
     lengths = [s.shape[0] for s in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 

@@ -1,4 +1,4 @@
-"""skip_init, by the name of torch.nn.utils."""
+"""skip_init of torch.nn.utils."""
 from __future__ import annotations
 
 import inspect
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
-    """Returns module_cls(*args, **kwargs) for a caller who sets all parameters: the generator's
-    state is as before, and the values are unspecified.
+    """Returns module_cls(*args, **kwargs) with unspecified parameter values, for a caller that sets
+    them all. The generator's state is unchanged.
 
     The class must take an argument device, as those of tt.nn with parameters do.
     """

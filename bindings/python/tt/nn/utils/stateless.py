@@ -1,4 +1,4 @@
-"""Calls of modules with other parameters and buffers, by the name of torch.nn.utils.stateless."""
+"""Calls of modules with other parameters and buffers: torch.nn.utils.stateless."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -22,12 +22,12 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Calls a module with other tensors in the place of parameters and buffers. The module is as
-    before afterwards.
+    """Calls a module with other tensors in place of parameters and buffers. The module is unchanged
+    afterwards.
 
     parameters_and_buffers: by dotted names; the others are the module's own.
     args, kwargs: arguments of the call; args is a tuple, or the only one.
-    tie_weights: a tensor that the module has under several names is replaced under all.
+    tie_weights: replaces a tensor with several names under all of them.
     strict: the names must be exactly those of the module.
     """
     if args is None:
