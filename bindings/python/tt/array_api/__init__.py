@@ -1,8 +1,8 @@
 """The Python array API standard, version 2024.12, over tt's tensors: `x.__array_namespace__()`.
 
 Functions have the standard's names and signatures. Dtypes follow the standard's promotion, in which
-a 0-dim array counts as any other: elsewhere tt promotes as PyTorch does. The dtypes uint16, uint32
-and uint64 are missing.
+a 0-dim array counts like any other. Elsewhere tt promotes as PyTorch does. The dtypes uint16,
+uint32 and uint64 are missing.
 """
 from __future__ import annotations
 

@@ -29,8 +29,7 @@ OF_NUMBERS = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
 def isdtype(dtype: DType, kind: Any) -> bool:
-    """Returns whether dtype is `kind`, is of the kind of that name, or of one of a tuple of
-    them."""
+    """Returns whether dtype is of a kind: a dtype, the name of a kind, or a tuple of these."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, DType):
@@ -45,7 +44,8 @@ def dtype_of(x: Any) -> DType:
 
 
 def common(dtypes: list[DType], numbers: list[Any]) -> DType:
-    """Returns the dtype of dtypes and Python numbers: a number widens within its kind only."""
+    """Returns the common dtype of dtypes and Python numbers. A number widens within its kind
+    only."""
     promoted_dtype = reduce(promote_types, dtypes)
     for number in numbers:
         kind = OF_NUMBERS.get(type(number), "f")
@@ -57,7 +57,7 @@ def common(dtypes: list[DType], numbers: list[Any]) -> DType:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """Returns the dtype that arrays, dtypes and Python numbers are promoted to."""
+    """Returns the dtype to which arrays, dtypes and Python numbers are promoted."""
     dtypes = [dtype_of(x) for x in arrays_and_dtypes if isinstance(x, (Tensor, DType))]
     if not dtypes:
         raise ValueError("result_type: needs an array or a dtype")
@@ -65,7 +65,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def promoted(*xs: Any) -> tuple[Tensor, ...]:
-    """Returns arrays and Python numbers as arrays of their common dtype."""
+    """Converts arrays and Python numbers to arrays of their common dtype."""
     from .._create import scalar_tensor
 
     arrays = [x for x in xs if isinstance(x, Tensor)]
@@ -81,19 +81,19 @@ def promoted(*xs: Any) -> tuple[Tensor, ...]:
 
 
 def can_cast(from_: Any, to: DType, /) -> bool:
-    """Returns whether promotion leads from a dtype, or that of an array, to another one."""
+    """Returns whether a dtype, or that of an array, can be promoted to another one."""
     return promote_types(dtype_of(from_), to) is to
 
 
 def finfo(type: Any, /) -> _limits.finfo:
-    """Returns the limits of a floating dtype, or of an array's, with `dtype` as a dtype."""
+    """Returns the limits of a floating dtype or of an array's dtype. `dtype` is a dtype object."""
     info = _limits.finfo(dtype_of(type))
     info.dtype = BY_NAME[info.dtype]  # type: ignore[assignment]
     return info
 
 
 def iinfo(type: Any, /) -> _limits.iinfo:
-    """Returns the limits of an integer dtype, or of an array's, with `dtype` as a dtype."""
+    """Returns the limits of an integer dtype or of an array's dtype. `dtype` is a dtype object."""
     info = _limits.iinfo(dtype_of(type))
     info.dtype = BY_NAME[info.dtype]  # type: ignore[assignment]
     return info
@@ -102,17 +102,17 @@ def iinfo(type: Any, /) -> _limits.iinfo:
 def astype(
     x: Tensor, dtype: DType, /, *, copy: bool = True, device: Device | str | None = None
 ) -> Tensor:
-    """Returns x converted to a dtype. copy=False: x itself where nothing changes."""
+    """Returns x converted to a dtype. copy=False: x itself if it has this dtype."""
     if x.dtype.is_complex and not dtype.is_complex and dtype.name != "bool":
         raise TypeError(f"astype: x is {x.dtype}: a complex array is not converted to {dtype}")
     return x.to(device=device, dtype=dtype, copy=copy)
 
 
 class Info:
-    """What __array_namespace_info__ returns."""
+    """The result of __array_namespace_info__."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Returns what of the optional behaviour is there."""
+        """Returns the supported optional behaviour."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
@@ -123,7 +123,7 @@ class Info:
         return {**defaults, "indexing": BY_NAME["int64"]}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """Returns the dtypes of a kind, or of a tuple of kinds, by their names."""
+        """Returns {name: dtype} for a kind or a tuple of kinds."""
         if kind is None:
             names = NAMES
         elif isinstance(kind, tuple):
@@ -140,5 +140,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """Returns an object that tells dtypes, devices and capabilities."""
+    """Returns an object that describes dtypes, devices and capabilities."""
     return Info()

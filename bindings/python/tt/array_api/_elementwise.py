@@ -128,7 +128,7 @@ def imag(x: Tensor, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """Returns each element, but at least min and at most max. The dtype is that of x."""
+    """Limits the elements to [min, max]. The dtype is that of x."""
     instance(Tensor, x, "clip", "x")
     for name, bound in (("min", min), ("max", max)):
         if isinstance(bound, (float, complex)) and x.dtype.kind == "i":

@@ -1,4 +1,4 @@
-"""Functions of the array API standard that arrange and pick elements."""
+"""Manipulation and indexing functions of the array API standard."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -28,7 +28,7 @@ def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """Returns the arrays one after another along an axis; axis=None: all elements of all."""
+    """Concatenates the arrays along an axis; axis=None: flattens them first."""
     items = promoted(*arrays)
     if axis is None:
         return ops.cat([x.reshape(-1) for x in items])
@@ -77,7 +77,7 @@ def reshape(x: Tensor, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Returns x with elements moved along axes; those that leave come back at the other end."""
+    """Shifts the elements along axes, cyclically."""
     if axis is None:
         return ops.roll(x, shift)
     axes = axes_of(axis)
@@ -86,7 +86,7 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: Any) -> Tensor:
-    """Returns a view without axes, whose size must be 1."""
+    """Returns a view without these axes, whose size must be 1."""
     axes = axes_of(axis)
     for one in axes:
         if not -x.ndim <= one < x.ndim:
@@ -98,12 +98,12 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """Returns the arrays along a new axis."""
+    """Stacks the arrays along a new axis."""
     return ops.stack(promoted(*arrays), axis)
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Returns the elements at indices along an axis, which may be left out for 1-d arrays."""
+    """Returns the elements at indices along an axis, which is optional for 1-d arrays."""
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"take: axis must be given, since x has {x.ndim} dimensions")
@@ -116,7 +116,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Returns for each index the element at it along an axis."""
+    """Returns the element at each index along an axis."""
     n = x.shape[axis]
     return ops.take_along_dim(x, ops.where(indices < 0, indices + n, indices), axis)
 

@@ -1,4 +1,4 @@
-"""Sums, extremes, truth values and differences of the array API standard."""
+"""Reductions, cumulative functions and differences of the array API standard."""
 from __future__ import annotations
 
 from builtins import bool as _bool
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reduced(
     function: Callable[..., Any], x: Tensor, axis: Any, keepdims: _bool, **options: Any
 ) -> Tensor:
-    """Returns function over axes. None is all axes, () is none: each element by itself."""
+    """Applies function over axes. None means all axes, () none: each element by itself."""
     axes = tuple(range(x.ndim)) if axis is None else axes_of(axis)
     if axes:
         return function(x, axes, keepdims, **options)
@@ -28,7 +28,7 @@ def reduced(
 def one_by_one(
     function: Callable[..., Any], x: Tensor, axis: Any, keepdims: _bool, **options: Any
 ) -> Tensor:
-    """Is reduced, for a function of one axis."""
+    """Applies a function of one axis over several axes."""
     axes = tuple(range(x.ndim)) if axis is None else axes_of(axis)
     if not axes:
         return function(x.unsqueeze(0), 0, False, **options)
@@ -94,17 +94,17 @@ def min(x: Tensor, /, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
 
 
 def all(x: Tensor, /, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
-    """Returns over axes whether all elements differ from 0."""
+    """Returns whether all elements along axes differ from 0."""
     return one_by_one(ops.all, x if x.dtype is BOOL else x != 0, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
-    """Returns over axes whether an element differs from 0."""
+    """Returns whether any element along axes differs from 0."""
     return one_by_one(ops.any, x if x.dtype is BOOL else x != 0, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: _bool = False) -> Tensor:
-    """Returns over axes how many elements differ from 0."""
+    """Returns the number of elements along axes that differ from 0."""
     return reduced(ops.sum, x != 0, axis, keepdims, dtype=int64)
 
 
@@ -129,7 +129,7 @@ def cumulative_sum(
     dtype: DType | None = None,
     include_initial: _bool = False,
 ) -> Tensor:
-    """Returns the sums of the elements so far along an axis, after a 0 with include_initial."""
+    """Returns the cumulative sums along an axis. include_initial: starts with a 0."""
     return cumulated(ops.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
@@ -141,8 +141,7 @@ def cumulative_prod(
     dtype: DType | None = None,
     include_initial: _bool = False,
 ) -> Tensor:
-    """Returns the products of the elements so far along an axis, after a 1 with
-    include_initial."""
+    """Returns the cumulative products along an axis. include_initial: starts with a 1."""
     return cumulated(ops.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 

@@ -55,7 +55,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Returns where the elements of x2 would be inserted into the sorted array x1."""
+    """Returns the positions at which the elements of x2 would be inserted into the sorted array
+    x1."""
     a, b = promoted(x1, x2)
     return ops.searchsorted(a, b, side=side, sorter=sorter)
 
@@ -66,8 +67,7 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Returns the different values, where each is first, where each element's value is, and how
-    many there are."""
+    """Returns the unique values, their first indices, the inverse indices and the counts."""
     values, inverse, counts = ops.unique(x.reshape(-1), return_inverse=True, return_counts=True)
     order = ops.sort(inverse, stable=True)[1]
     indices = order[ops.cumsum(counts, 0) - counts]
@@ -75,16 +75,16 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Returns the different values and how many there are of each."""
+    """Returns the unique values and their counts."""
     return UniqueCounts(*ops.unique(x.reshape(-1), return_counts=True))
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Returns the different values and where each element's value is among them."""
+    """Returns the unique values and the index of each element's value among them."""
     values, inverse = ops.unique(x.reshape(-1), return_inverse=True)
     return UniqueInverse(values, inverse.reshape(x.shape))
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """Returns the different values."""
+    """Returns the unique values."""
     return ops.unique(x.reshape(-1))

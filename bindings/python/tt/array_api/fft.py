@@ -63,10 +63,10 @@ def rfftfreq(
 
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """Moves the frequency 0 to the middle."""
+    """Moves frequency 0 to the middle."""
     return _fft.fftshift(x, axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """Moves the frequency 0 from the middle to the beginning."""
+    """Moves frequency 0 from the middle to the beginning."""
     return _fft.ifftshift(x, axes)

@@ -120,7 +120,8 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """Returns the ranks of matrices: how many singular values are above rtol times the largest."""
+    """Returns the ranks of matrices: the numbers of singular values above rtol times the
+    largest."""
     values = _linalg.svdvals(x)
     if not values.shape[-1]:
         return ops.zeros(x.shape[:-2], dtype=ops.argmax(ops.zeros(1)).dtype)
@@ -128,7 +129,7 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def tolerance(x: Tensor, values: Tensor, rtol: Any) -> Tensor:
-    """Returns below which number singular values count as 0."""
+    """Returns the number below which singular values count as 0."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * finfo(values.dtype).eps
     relative = rtol.unsqueeze(-1) if isinstance(rtol, Tensor) and rtol.ndim else rtol

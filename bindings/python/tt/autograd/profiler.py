@@ -12,7 +12,7 @@ __all__ = ["profile", "record_function"]
 
 
 class profile(profiler.profile):
-    """tt.profiler.profile. enabled=False does nothing."""
+    """tt.profiler.profile, which enabled=False disables."""
 
     def __init__(self, enabled: bool = True, **options: Any) -> None:
         known = {

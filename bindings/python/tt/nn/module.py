@@ -324,7 +324,7 @@ class Module:
     ) -> Iterator[tuple[str, Module]]:
         """Yields (dotted name, module) of self and all modules below it.
 
-        memo: modules to leave out; yielded modules are added.
+        memo: ids of modules to leave out; the ids of yielded modules are added.
         remove_duplicate: yields a module that has several names once.
         """
         seen: set[int] = set() if memo is None else memo
@@ -687,6 +687,6 @@ class Module:
 
 
 def key_errors(what: str, names: list[str]) -> list[str]:
-    """Returns the line of an error message that lists keys of a state dict, or ""."""
+    """Returns the error lines that list keys of a state dict: none without keys."""
     quoted = ", ".join(f'"{name}"' for name in names)
     return [f"{what} key(s) in state_dict: {quoted}"] if names else []

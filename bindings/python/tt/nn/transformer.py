@@ -45,8 +45,7 @@ def generate_square_subsequent_mask(
 
 
 def is_causal_mask(mask: Tensor | None, given: bool | None, n: int) -> bool:
-    """Returns is_causal, or whether mask equals generate_square_subsequent_mask's if that is
-    None."""
+    """Returns `given`; if it is None, whether mask equals generate_square_subsequent_mask(n)."""
     if given is not None or mask is None:
         return bool(given)
     if tuple(mask.shape) != (n, n) or not mask.dtype.is_floating_point:

@@ -1,4 +1,4 @@
-"""Optimizers and learning-rate schedules, by the names of torch.optim."""
+"""Optimizers and learning-rate schedules, with the API of torch.optim."""
 from . import _optimizers, lr_scheduler, swa_utils
 from ._optimizers import *  # noqa: F403
 from .lbfgs import LBFGS

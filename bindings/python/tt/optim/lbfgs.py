@@ -1,4 +1,4 @@
-"""LBFGS: the limited-memory BFGS method, written with tensor operators."""
+"""LBFGS: the limited-memory BFGS method, implemented with tensor operators."""
 from __future__ import annotations
 
 import math
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class LBFGS(Optimizer):
-    """The limited-memory BFGS method (Liu and Nocedal 1989). A step makes up to max_iter
-    iterations and calls the closure several times; all parameters are in one group.
+    """The limited-memory BFGS method (Liu and Nocedal 1989). A step runs up to max_iter iterations
+    and calls the closure several times. All parameters must be in one group.
 
     params: parameters to optimize: leaf tensors of a floating-point dtype
     lr: learning rate: the first step size of each iteration
@@ -29,7 +29,7 @@ class LBFGS(Optimizer):
     tolerance_grad: a step ends when no element of the gradient is larger
     tolerance_change: a step ends when parameters or loss change by less
     history_size: number of updates from which the Hessian is estimated
-    line_search_fn: None takes each step size as it is; "strong_wolfe" searches for one that meets
+    line_search_fn: None uses each step size unchanged; "strong_wolfe" searches for one that meets
         the strong Wolfe conditions
     maximize: whether to maximize the objective instead of minimizing it
     """
@@ -90,7 +90,7 @@ class LBFGS(Optimizer):
             start += n
 
     def _evaluator(self, evaluate: Callable[[], float], direction: Tensor) -> Evaluate:
-        """Returns the function of the step size from here in a direction. It restores the
+        """Returns a function that evaluates a step size in a direction and restores the
         parameters."""
         begin = [p.detach().clone() for p in self._params()]
 
@@ -105,10 +105,10 @@ class LBFGS(Optimizer):
 
     @no_grad
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Makes up to max_iter iterations.
+        """Runs up to max_iter iterations.
 
-        closure: recomputes the loss and its gradients; it is called with gradients recorded.
-            Its first result is returned.
+        closure: recomputes the loss and its gradients; called with gradients enabled. step returns
+        its first result.
         """
         if len(self.param_groups) != 1:
             raise ValueError(f"LBFGS has one group of parameters, not {len(self.param_groups)}")
@@ -173,8 +173,8 @@ class LBFGS(Optimizer):
         return first_loss
 
     def _turn(self, state: dict[str, Any], gradient: Tensor, history: int) -> None:
-        """Adds the last step to the history, and sets the direction to minus the estimated inverse
-        of the Hessian times the gradient."""
+        """Adds the last step to the history, and sets the direction to minus the product of the
+        estimated inverse Hessian and the gradient."""
         changes, steps, inverses = state["old_dirs"], state["old_stps"], state["ro"]
         change = gradient - state["prev_flat_grad"]
         step = state["d"] * float(state["t"])
@@ -205,7 +205,7 @@ def largest(x: Tensor) -> float:
 
 
 def ratio(a: float, b: float) -> float:
-    """Returns a / b as tensors divide: by 0, too."""
+    """Returns a / b with the rules of tensors: division by 0 gives inf or nan."""
     return a / b if b != 0 else math.copysign(math.inf, b) * a
 
 
@@ -214,9 +214,9 @@ def cubic_minimum(
     b: tuple[float, float, float],
     bounds: Sequence[float] | None = None,
 ) -> float:
-    """Returns where the cubic through two points has its minimum, within bounds.
+    """Returns the position of the minimum of the cubic through two points, within bounds.
 
-    a, b: (place, value, slope). bounds: by default the two places.
+    a, b: (position, value, slope). bounds: by default the two positions.
     """
     (x1, f1, g1), (x2, f2, g2) = a, b
     low, high = bounds if bounds is not None else sorted((x1, x2))
@@ -245,11 +245,11 @@ def strong_wolfe(
     tolerance: float = 1e-9,
     most: int = 25,
 ) -> tuple[float, Tensor, float, int]:
-    """Searches a step size that meets the strong Wolfe conditions (Nocedal and Wright, algorithms
-    3.5 and 3.6), in at most `most` rounds.
+    """Searches for a step size that meets the strong Wolfe conditions (Nocedal and Wright,
+    algorithms 3.5 and 3.6) in at most `most` rounds.
 
-    loss, gradient, slope: those at step size 0; t is the first to try. Returns the loss, the
-    gradient, the step size and the number of evaluations.
+    loss, gradient, slope: the values at step size 0. t: the first step size to try. Returns the
+    loss, the gradient, the step size and the number of evaluations.
     """
     size = largest(direction)
 

@@ -1,6 +1,6 @@
-"""Learning-rate schedules, by the names of torch.optim.lr_scheduler.
+"""Learning-rate schedules, with the API of torch.optim.lr_scheduler.
 
-libtt computes most of them. LRScheduler is the base of those that are written in Python.
+libtt computes most of them. LRScheduler is the base of those written in Python.
 """
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ChainedScheduler(Composite, _schedules.ChainedScheduler):
 
 
 class Mixed(Composite):
-    """A schedule of schedules that are not all of libtt: Python steps them."""
+    """A schedule of schedules, some of which are written in Python. Python steps them."""
 
     last_epoch: Any = None  # attributes of the object, instead of properties that ask C
     base_lrs: Any = None
@@ -136,7 +136,7 @@ class Mixed(Composite):
 
 
 def blank(cls: type[Mixed]) -> Mixed:
-    """Unpickles a Mixed, whose attributes are set afterwards."""
+    """Unpickles a Mixed. Pickle sets its attributes afterwards."""
     return object.__new__(cls)
 
 
@@ -195,7 +195,7 @@ LR_LAMBDA = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int64, c_int64, POINTER(c_d
 
 
 class ByFunction(NativeScheduler):
-    """A schedule whose factors a Python function computes."""
+    """A schedule with factors computed by a Python function."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Factors, last_epoch: int = -1) -> None:
         check_optimizer(optimizer, last_epoch)

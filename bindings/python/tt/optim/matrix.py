@@ -1,4 +1,4 @@
-"""Adafactor and Muon, whose rules treat a parameter as a matrix, written with tensor operators."""
+"""Adafactor and Muon, which treat a parameter as a matrix, implemented with tensor operators."""
 from __future__ import annotations
 
 import math
@@ -24,7 +24,7 @@ def loss_of(closure: Callable[[], Any] | None) -> Any:
 
 
 def move_towards(x: Tensor, y: Tensor, share: float) -> None:
-    """x += share * (y - x), exactly y if share is 1."""
+    """x += share * (y - x). The result is exactly y if share is 1."""
     if share < 0.5:
         x.add_(y - x, alpha=share)
     else:
@@ -38,15 +38,15 @@ def at_least_0(name: str, value: float | Tensor) -> None:
 
 class Adafactor(Optimizer):
     """Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of
-    its square, of which a matrix keeps the means of rows and columns only. The step is as large as
-    lr says relative to the parameter.
+    its square. For a matrix, only the means of rows and columns are kept. The step size is relative
+    to the size of the parameter.
 
     params: parameters to optimize: leaf tensors of a floating-point dtype
-    lr: learning rate, a bound of the relative step size 1 / sqrt(step)
-    beta2_decay: the average takes the share step^beta2_decay of each gradient
-    eps: the smallest root of the average, by default the dtype's eps, and the smallest size of a
-        parameter that scales its step
-    d: an update larger than this, as a root of the mean square, is scaled down to it
+    lr: learning rate, an upper bound of the relative step size 1 / sqrt(step)
+    beta2_decay: step^beta2_decay is the weight of each new squared gradient in the average
+    eps: lower bounds of the root of the average, by default the dtype's eps, and of the parameter's
+        size in the step size
+    d: updates with a larger root mean square are scaled down to it
     weight_decay: weight decay coefficient
     maximize: whether to maximize the objective instead of minimizing it
     """
@@ -138,9 +138,9 @@ class Adafactor(Optimizer):
 
 
 class Muon(Optimizer):
-    """Muon (Jordan et al. 2024), for the matrices of hidden layers: the momentum of each gradient
-    is replaced by the nearest orthogonal matrix, approximately, by a Newton-Schulz iteration in
-    bfloat16.
+    """Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
+    bfloat16 replaces the momentum of each gradient by an approximation of the nearest orthogonal
+    matrix.
 
     params: parameters to optimize: leaf tensors of two dimensions
     lr: learning rate
@@ -148,7 +148,7 @@ class Muon(Optimizer):
     momentum: decay rate of the running average of the gradient
     nesterov: whether to use Nesterov momentum
     ns_coefficients: a, b and c of the iteration x = a x + (b x xᵀ + c (x xᵀ)²) x
-    eps: the smallest norm by which the momentum is divided first
+    eps: lower bound of the norm by which the momentum is first divided
     ns_steps: number of iterations
     adjust_lr_fn: "original" or None multiplies the step by sqrt(max(1, rows / columns)),
         "match_rms_adamw" by 0.2 * sqrt(max(rows, columns)), "spectral_unclamped" by
@@ -245,7 +245,7 @@ class Muon(Optimizer):
 def orthogonalized(
     x: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float
 ) -> Tensor:
-    """Returns the nearest orthogonal matrix to x, approximately, in bfloat16."""
+    """Returns an approximation of the nearest orthogonal matrix to x, in bfloat16."""
     a, b, c = coefficients
     tall = x.shape[0] > x.shape[1]
     y = x.bfloat16()

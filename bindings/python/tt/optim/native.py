@@ -1,5 +1,4 @@
-"""NativeOptimizer: the base of the optimizers that libtt runs, which keeps groups and state in
-C."""
+"""NativeOptimizer: the base of the optimizers that libtt runs, with groups and state in C."""
 from __future__ import annotations
 
 from collections.abc import MutableMapping
@@ -28,7 +27,7 @@ NAME_CAP = c_int64(96)
 
 
 class ParamGroup(AnyDict):
-    """A parameter group whose numbers are in C: reading gives what the next step uses."""
+    """A parameter group whose numbers are in C. Reading returns the values for the next step."""
 
     def __init__(self, optimizer: NativeOptimizer, number: int, group: dict[str, Any]) -> None:
         super().__init__(group)
@@ -142,7 +141,7 @@ class ParamGroup(AnyDict):
 
 
 def numbers_of(name: str, values: Any) -> tuple[float, ...]:
-    """Returns values as numbers. They are all numbers or all tensors of one element."""
+    """Converts values to numbers. They must be all numbers or all tensors of one element."""
     if len({isinstance(v, Tensor) for v in values}) > 1:
         raise ValueError(f"{name} must be all numbers or all tensors")
     return tuple(float(v) if isinstance(v, Tensor) else v for v in values)
@@ -201,8 +200,8 @@ class NativeOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters from their gradients.
 
-        closure: called first, with gradients recorded; it recomputes the loss and its gradients.
-            Its result is returned.
+        closure: called first, with gradients enabled, to recompute the loss and its gradients. step
+        returns its result.
         """
         loss = None
         if closure is not None:
@@ -216,7 +215,8 @@ class NativeOptimizer(Optimizer):
 
     @property
     def state(self) -> Any:
-        """{parameter: {name: tensor}}. The tensors are the optimizer's own, and so are changes."""
+        """{parameter: {name: tensor}}. Changes of the dicts and their tensors change the
+        optimizer."""
         return States(self)
 
     @state.setter
@@ -257,7 +257,7 @@ class NativeOptimizer(Optimizer):
                     self._set_state(position, key, value)
 
     def _set_state(self, position: int, key: str, value: Any) -> None:
-        """Sets a tensor of a parameter's state, or removes it for None."""
+        """Sets a tensor of a parameter's state; None removes it."""
         if value is not None and not isinstance(value, Tensor):
             from .._create import tensor
 
@@ -269,7 +269,7 @@ class NativeOptimizer(Optimizer):
 
 
 class State(AnyDict):
-    """The state of one parameter: {name: tensor}. Changes go to C."""
+    """The state of one parameter: {name: tensor}. Changes are written to C."""
 
     def __init__(
         self, optimizer: NativeOptimizer, position: int, items: Iterable[Any] = ()

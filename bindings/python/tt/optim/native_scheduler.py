@@ -27,8 +27,8 @@ stand_ins: WeakKeyDictionary[Optimizer, NativeOptimizer] = WeakKeyDictionary()
 def native(optimizer: Optimizer) -> NativeOptimizer:
     """Returns an optimizer that C's schedules can change.
 
-    For one that is written in Python it is a stand-in with as many groups, which `synchronized`
-    keeps equal.
+    For an optimizer written in Python, this is a stand-in with as many groups. `synchronized`
+    copies the rates between both.
     """
     if isinstance(optimizer, NativeOptimizer):
         return optimizer
@@ -39,7 +39,8 @@ def native(optimizer: Optimizer) -> NativeOptimizer:
 
 
 def stand_in_class(optimizer: Optimizer) -> Any:
-    """Returns a class whose groups have the momentum that the optimizer's have."""
+    """Returns a stand-in class whose groups have the momentum settings of the optimizer's
+    groups."""
     if "betas" in optimizer.defaults:
         return _optimizers.Adam
     return _optimizers.SGD if "momentum" in optimizer.defaults else _optimizers.Adagrad
@@ -47,7 +48,8 @@ def stand_in_class(optimizer: Optimizer) -> Any:
 
 @contextmanager
 def synchronized(optimizer: Optimizer) -> Iterator[None]:
-    """Copies the optimizer's rates to its stand-in, and the changed ones back at the end."""
+    """Copies the optimizer's rates to its stand-in, and changed rates back at the end of the
+    block."""
     pairs: Any = ()
     if not isinstance(optimizer, NativeOptimizer):
         pairs = list(zip(optimizer.param_groups, native(optimizer).param_groups))
@@ -96,7 +98,7 @@ class NativeScheduler(LRScheduler):
         return restored, (type(self), self._given, self.optimizer, self.state_dict())
 
     def _begin(self, values: dict[str, Any]) -> None:
-        """Checks the arguments and gives them the form that C takes."""
+        """Checks the arguments and converts them for C."""
         optimizer = values["optimizer"]
         check_optimizer(optimizer, values["last_epoch"])
         self.optimizer = optimizer
@@ -122,7 +124,7 @@ class NativeScheduler(LRScheduler):
     def step(self, epoch: int | None = None) -> None:
         """Sets the learning rates; call it after the optimizer's step.
 
-        epoch: computes the rates of this step by the closed form.
+        epoch: sets the rates of this step by the closed form.
         """
         with synchronized(self.optimizer):
             if epoch is None:
@@ -136,7 +138,7 @@ class NativeScheduler(LRScheduler):
         self.step(epoch)
 
     def _initial_step(self) -> None:
-        """Repeats the step of the constructor, from the rates that the optimizer has now."""
+        """Repeats the constructor's step from the optimizer's current rates."""
         begun = type(self)(**self._given)
         for name, number in begun._numbers():
             if not name.startswith("base_lrs"):
@@ -146,7 +148,7 @@ class NativeScheduler(LRScheduler):
         self._load_number("last_epoch", self.last_epoch - 1)
 
     def get_last_lr(self) -> list[float]:
-        """Returns the learning rates that the last step has set, one per group."""
+        """Returns the learning rates of the last step, one per group."""
         n, cap = c_int64(), len(self.optimizer.param_groups)
         rates = (c_double * max(cap, 1))()
         if lib.tt_scheduler_get_last_lr(local.ctx, self._handle, rates, c_int64(cap), byref(n)):
@@ -164,7 +166,7 @@ class NativeScheduler(LRScheduler):
             yield name.value.decode(), x.value
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns steps and rates. The states of a composite's schedules are under
+        """Returns steps and rates. A composite has the states of its schedules under
         "_schedulers"."""
         root: dict[str, Any] = {}
         for name, value in self._numbers():
@@ -203,7 +205,7 @@ class NativeScheduler(LRScheduler):
 def restored(
     cls: Any, given: dict[str, Any], optimizer: Optimizer, state: dict[str, Any]
 ) -> NativeScheduler:
-    """Unpickles a schedule, whose constructor must not change the optimizer again."""
+    """Unpickles a schedule without changing the optimizer again."""
     before = []
     for group in optimizer.param_groups:
         before.append({key: group[key] for key in (*SHARED, *OF_SCHEDULES) if key in group})

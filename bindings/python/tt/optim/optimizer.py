@@ -39,9 +39,9 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 class Optimizer:
     """The base class of optimizers. A subclass defines step().
 
-    params: tensors, (name, tensor) pairs, or dicts with a list of either under "params" and values
-        of their group. They are leaves.
-    defaults: the values of groups that have none of their own.
+    params: leaf tensors, (name, tensor) pairs, or dicts with a list of either under "params" and
+    values of their group.
+    defaults: the values for groups that do not set them.
 
     Every step calls the hooks of register_step_pre_hook and register_step_post_hook.
     """
@@ -131,7 +131,7 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Calls hook(optimizer, args, kwargs) before each step.
 
-        A result other than None is an (args, kwargs) that replaces step's arguments.
+        A result other than None must be (args, kwargs), and replaces step's arguments.
         """
         return self._register("_before_step", hook)
 
@@ -150,7 +150,7 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Returns {"state": {index: state}, "param_groups": groups}.
 
-        Parameters are counted through all groups; a group has their indices under "params".
+        Parameters are numbered across all groups. A group has their indices under "params".
         """
         groups: list[dict[str, Any]] = []
         index: dict[int, int] = {}
@@ -165,9 +165,9 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over the state and the groups' values of a state_dict().
+        """Loads the state and the groups' values of a state_dict().
 
-        Raises ValueError if it is of groups of other sizes.
+        Raises ValueError if its groups have other sizes.
         """
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
@@ -202,7 +202,7 @@ class Optimizer:
 
 
 def copied(key: str, value: Any, p: Tensor) -> Any:
-    """Returns a copy of a value of p's state; tensors but "step" in the dtype of p."""
+    """Returns a copy of a value of p's state. Tensors except "step" get the dtype of p."""
     if not isinstance(value, Tensor):
         return deepcopy(value)
     return value.detach().clone().to(value.dtype if key == "step" else p.dtype)

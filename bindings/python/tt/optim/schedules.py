@@ -1,4 +1,4 @@
-"""The base class of learning-rate schedules, and those that are written in Python.
+"""The base class of learning-rate schedules, and the schedules written in Python.
 
 tt.optim.lr_scheduler has all schedules.
 """
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def check_optimizer(optimizer: Any, last_epoch: int) -> None:
-    """Raises unless optimizer is one, with initial learning rates if the schedule is resumed."""
+    """Raises unless optimizer is an Optimizer, which must have initial learning rates for a resumed
+    schedule."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     for i, group in enumerate(optimizer.param_groups):
@@ -30,12 +31,12 @@ def check_optimizer(optimizer: Any, last_epoch: int) -> None:
 
 
 def kept(lr: Any) -> Any:
-    """Returns a learning rate that later changes in place do not affect."""
+    """Returns a copy of a learning rate, which later in-place changes do not affect."""
     return lr.detach().clone() if isinstance(lr, Tensor) else lr
 
 
 def one_per_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
-    """Returns a list as it is, one value as a list with one item per group."""
+    """Returns a list unchanged, or a single value repeated for each group."""
     n = len(optimizer.param_groups)
     values = list(value) if isinstance(value, (list, tuple)) else [value] * n
     if len(values) != n:
@@ -47,7 +48,8 @@ class LRScheduler:
     """The base class of schedules. A subclass defines get_lr(), the rates after step
     self.last_epoch.
 
-    last_epoch: -1 starts; another number resumes, and the groups must have their "initial_lr".
+    last_epoch: -1 starts a schedule; other numbers resume it, and the groups must have
+    "initial_lr".
     """
 
     optimizer: Optimizer
@@ -91,11 +93,11 @@ class LRScheduler:
         self._set(closed() if closed and epoch is not None else self.get_lr())
 
     def _undo(self) -> None:
-        """Undoes the step that the constructor has made."""
+        """Undoes the constructor's step."""
         self.last_epoch -= 1
 
     def _set(self, rates: list[Any]) -> None:
-        """Sets the learning rates, one per group. A rate that is a tensor changes in place."""
+        """Sets the learning rates, one per group. A tensor changes in place."""
         for group, lr in zip(self.optimizer.param_groups, rates):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)
@@ -111,14 +113,14 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what state_dict() has returned."""
+        """Loads a result of state_dict()."""
         self.__dict__.update(state_dict)
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Lowers each learning rate along half a cosine, and restarts it: Loshchilov and Hutter, 2017.
 
-    T_0: steps up to the first restart. T_mult: factor of this number after each restart.
+    T_0: number of steps before the first restart. T_mult: factor of this number after each restart.
     eta_min: the lowest rate.
     """
 
@@ -179,14 +181,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class CyclicLR(LRScheduler):
     """Moves each learning rate up and down between base_lr and max_lr: Smith, 2017.
 
-    base_lr, max_lr: one number, or a list with one per group, as for the momentums.
-    step_size_up, step_size_down: steps of each half of a cycle; None: as step_size_up.
+    base_lr, max_lr: one number, or a list with one per group; likewise for the momentums.
+    step_size_up, step_size_down: steps of each half of a cycle; step_size_down=None: step_size_up.
     mode: "triangular"; "triangular2" halves the height each cycle; "exp_range" multiplies it by
         gamma each step.
     scale_fn, scale_mode: instead of mode, the height as a function of the "cycle" or of
         "iterations".
-    cycle_momentum: moves the momentum, or beta1, between max_momentum and base_momentum the other
-        way.
+    cycle_momentum: moves the momentum, or beta1, in the opposite direction between max_momentum and
+    base_momentum.
     """
 
     def __init__(
@@ -274,8 +276,8 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in limits]
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the state. Of scale_fn it has the attributes, if it is an object, else
-        nothing."""
+        """Returns the state. It includes the attributes of scale_fn if that is an object, but no
+        function."""
         fn = self._scale_fn_custom
         plain = fn is None or isinstance(fn, FunctionType)
         return {**super().state_dict(), "_scale_fn_custom": None if plain else dict(fn.__dict__)}
@@ -289,15 +291,15 @@ class CyclicLR(LRScheduler):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiplies the learning rates by factor when a metric has stopped improving.
+    """Multiplies the learning rates by factor when a metric stops improving.
 
     mode: whether a lower ("min") or a higher ("max") metric is better.
-    patience: steps without an improvement that are tolerated.
-    threshold, threshold_mode: an improvement is larger than this share of the best metric ("rel"),
-        or than this difference ("abs").
-    cooldown: steps after a reduction that do not count. min_lr: the lowest rate, for all or per
-        group.
-    eps: smaller changes of a rate are not made.
+    patience: number of steps without improvement that are allowed.
+    threshold, threshold_mode: an improvement must exceed this fraction of the best metric ("rel")
+        or this difference ("abs").
+    cooldown: number of ignored steps after a reduction. min_lr: the lowest rate, for all groups or
+    per group.
+    eps: smaller changes of a rate are ignored.
     """
 
     def __init__(
@@ -336,13 +338,13 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether a reduction was less than `cooldown` steps ago."""
+        """Whether the last reduction was less than `cooldown` steps ago."""
         return self.cooldown_counter > 0
 
     def step(  # type: ignore[override]
         self, metrics: float | Tensor, epoch: int | None = None
     ) -> None:
-        """Counts a step with this metric, a number or a tensor of one element."""
+        """Records a step with this metric, a number or a tensor of one element."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self.num_bad_epochs += 1

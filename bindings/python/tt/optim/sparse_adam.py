@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients. It refuses dense ones, as PyTorch's does.
+    """Adam for sparse gradients. As in PyTorch, dense gradients are an error.
 
-    tt's gradients are dense, so step() raises RuntimeError if a parameter has one: use Adam.
+    tt's gradients are dense, so step() raises RuntimeError if there are any: use Adam.
 
     params: parameters to optimize
     lr: learning rate
@@ -46,7 +46,7 @@ class SparseAdam(Optimizer):
             raise ValueError("SparseAdam does not support complex parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Raises RuntimeError if a parameter has a gradient. Returns what closure returns."""
+        """Raises RuntimeError if a parameter has a gradient. Returns the result of closure."""
         loss = loss_of(closure)
         for group in self.param_groups:
             if any(p.grad is not None for p in group["params"]):

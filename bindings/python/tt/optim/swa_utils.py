@@ -1,4 +1,4 @@
-"""Averages of a model's parameters over training, by the names of torch.optim.swa_utils."""
+"""Averages of a model's parameters during training, with the API of torch.optim.swa_utils."""
 from __future__ import annotations
 
 import math
@@ -56,7 +56,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> AverageAll:
-    """Returns the function that does in place, for lists, what that of get_ema_avg_fn does."""
+    """Returns the in-place variant of get_ema_avg_fn's function for lists of tensors."""
     check_decay(decay)
 
     @no_grad
@@ -81,7 +81,7 @@ def get_swa_avg_fn() -> Average:
 
 
 def get_swa_multi_avg_fn() -> AverageAll:
-    """Returns the function that does in place, for lists, what that of get_swa_avg_fn does."""
+    """Returns the in-place variant of get_swa_avg_fn's function for lists of tensors."""
     one = get_swa_avg_fn()
 
     @no_grad
@@ -93,14 +93,15 @@ def get_swa_multi_avg_fn() -> AverageAll:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's (Izmailov et al. 2018): each
-    update_parameters(model) takes in its parameters. Called, it runs the copy, which is `module`.
+    """A copy of a model with averages of its parameters (Izmailov et al. 2018).
+    update_parameters(model) adds the current parameters to the averages. A call runs the copy, the
+    attribute `module`.
 
     model: the model
     device: device of the copy
     avg_fn: (average, current, number of models so far) -> new average; by default the mean
     multi_avg_fn: the same for lists of tensors, in place; instead of avg_fn
-    use_buffers: whether to average buffers, too; otherwise they are the model's
+    use_buffers: whether to average buffers, too; otherwise they are copied from the model
     """
 
     __module__ = "tt.optim.swa_utils"
@@ -129,7 +130,7 @@ class AveragedModel(Module):
 
     @no_grad
     def update_parameters(self, model: Module) -> None:
-        """Takes in the parameters of the model; the first call copies them."""
+        """Adds the model's parameters to the averages. The first call copies them."""
         own: Any = self.module.parameters()
         given: Any = model.parameters()
         if self.use_buffers:
@@ -161,11 +162,11 @@ class AveragedModel(Module):
 
 @no_grad
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Recomputes the running statistics of the model's batch normalisations, as means over all
-    batches of the loader.
+    """Recomputes the running statistics of the model's batch normalisations as means over all
+    batches of a loader.
 
-    loader: gives batches, or lists and tuples whose first item is one
-    device: batches are moved there first
+    loader: an iterable of batches, or of lists or tuples whose first item is a batch
+    device: device to which batches are moved
     """
     layers = [m for m in model.modules() if isinstance(m, NormLayer)]
     if not layers:
@@ -187,11 +188,11 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Moves the learning rate of each group to a fixed one in anneal_epochs steps.
+    """Anneals the learning rate of each group to a fixed one in anneal_epochs steps.
 
     optimizer: optimizer whose learning rates are scheduled
     swa_lr: the fixed rate: one number for all groups, or one per group
-    anneal_epochs: number of steps until it is reached
+    anneal_epochs: number of steps of the annealing
     anneal_strategy: cos: along half a cosine; linear: along a line
     last_epoch: number of steps already taken, less one; -1 starts a schedule
     """
@@ -216,7 +217,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step: int) -> float:
-        """Returns the share of the annealing that is done after a step."""
+        """Returns the fraction of the annealing that is done after a step."""
         t = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
