@@ -217,7 +217,7 @@ def load(
         another device. None: the CPU.
     weights_only: creates only tensors, numbers, strings, containers, and objects of
     add_safe_globals: runs no code of a file. False: creates any object, such as whole modules, with
-    Python's pickle. A file can then run any code.
+        Python's pickle. A file can then run any code.
     mmap: tensors are read-only views of a safetensors file; ignored for PyTorch's files.
     Raises FileError or FormatError.
     """

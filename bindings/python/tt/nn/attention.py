@@ -37,7 +37,7 @@ class MultiheadAttention(_layers.MultiheadAttention):
         key_padding_mask: (N, S); True, or -inf, excludes a key.
         attn_mask: (L, S) or (N heads, L, S); bool (True excludes) or added to the scores.
         need_weights: returns weights (N, L, S), or (N, heads, L, S) if average_attn_weights is
-            False. If False, weights are None and the computation is faster.
+            False. Otherwise weights are None and the computation is faster.
         is_causal: a hint that attn_mask is causal.
         """
         self._lend_computed()

@@ -108,7 +108,7 @@ class LBFGS(Optimizer):
         """Runs up to max_iter iterations.
 
         closure: recomputes the loss and its gradients; called with gradients enabled. step returns
-        its first result.
+            its first result.
         """
         if len(self.param_groups) != 1:
             raise ValueError(f"LBFGS has one group of parameters, not {len(self.param_groups)}")

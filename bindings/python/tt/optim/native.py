@@ -201,7 +201,7 @@ class NativeOptimizer(Optimizer):
         """Updates the parameters from their gradients.
 
         closure: called first, with gradients enabled, to recompute the loss and its gradients. step
-        returns its result.
+            returns its result.
         """
         loss = None
         if closure is not None:

@@ -40,7 +40,7 @@ class Optimizer:
     """The base class of optimizers. A subclass defines step().
 
     params: leaf tensors, (name, tensor) pairs, or dicts with a list of either under "params" and
-    values of their group.
+        values of their group.
     defaults: the values for groups that do not set them.
 
     Every step calls the hooks of register_step_pre_hook and register_step_post_hook.

@@ -188,7 +188,7 @@ class CyclicLR(LRScheduler):
     scale_fn, scale_mode: instead of mode, the height as a function of the "cycle" or of
         "iterations".
     cycle_momentum: moves the momentum, or beta1, in the opposite direction between max_momentum and
-    base_momentum.
+        base_momentum.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class ReduceLROnPlateau(LRScheduler):
     threshold, threshold_mode: an improvement must exceed this fraction of the best metric ("rel")
         or this difference ("abs").
     cooldown: number of ignored steps after a reduction. min_lr: the lowest rate, for all groups or
-    per group.
+        per group.
     eps: smaller changes of a rate are ignored.
     """
 

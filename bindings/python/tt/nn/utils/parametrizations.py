@@ -285,7 +285,7 @@ def orthogonal(
     orthogonal_map: "matrix_exp", "cayley" or "householder"; None: matrix_exp for square or complex
         matrices, else householder.
     use_trivialization: makes the original relative to a fixed orthogonal matrix, so that any matrix
-    may be assigned.
+        may be assigned.
     """
     weight = tensor_of(module, name)
     if weight.ndim < 2:
