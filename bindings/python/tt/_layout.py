@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class layout(Named):
-    """How a tensor's elements are stored: strided, or as the values of a sparse matrix."""
+    """The storage layout of a tensor's elements: strided or sparse."""
 
     __module__ = "tt"
     __slots__ = ("name",)
@@ -61,7 +61,7 @@ class TensorLayout:
 
     @property
     def retains_grad(self: Any) -> bool:
-        """Whether retain_grad() was called for a tensor that is not a leaf."""
+        """Whether retain_grad() was called on a non-leaf tensor."""
         return False if self.is_leaf else bool(getattr(self, "_retains", False))
 
     @property

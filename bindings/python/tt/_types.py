@@ -112,7 +112,7 @@ class Defaults:
 
 
 class device:
-    """Where a tensor's memory is: device("cpu"), device("cuda:1"), device("cuda", 1),
+    """The device of a tensor's memory: device("cpu"), device("cuda:1"), device("cuda", 1),
     device("meta").
 
     type: "cpu", "cuda", "meta" or "ext" (of the application). index: an int; None for cpu and meta.

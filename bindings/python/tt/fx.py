@@ -204,7 +204,7 @@ class Graph:
         self.handle.remove(node.index)
 
     def output(self, nodes: Any) -> None:
-        """Sets what the graph computes."""
+        """Sets the outputs of the graph."""
         chosen = [nodes] if isinstance(nodes, Node) else list(nodes)
         self.handle.set_outputs([n.value for n in chosen])
 

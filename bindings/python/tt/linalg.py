@@ -253,8 +253,7 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
 def ldl_factor_ex(
     A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Outs | None = None
 ) -> Outs:
-    """Returns (LD, pivots, info) of A = L D L^T for a symmetric A, of which the lower triangle is
-    read.
+    """Returns (LD, pivots, info) of A = L D L^T for a symmetric A. Only the lower triangle is read.
 
     hermitian: A = L D L^H. check_errors: fails if info is not 0. out: receives the results.
     """
@@ -262,7 +261,7 @@ def ldl_factor_ex(
 
 
 def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Outs | None = None) -> Outs:
-    """Returns (LD, pivots) of A = L D L^T for a symmetric A, of which the lower triangle is read.
+    """Returns (LD, pivots) of A = L D L^T for a symmetric A. Only the lower triangle is read.
 
     hermitian: A = L D L^H. out: receives the results.
     """

@@ -128,7 +128,7 @@ class Function:
 
     @staticmethod
     def setup_context(*args: Any, **kwargs: Any) -> Any:
-        """setup_context(ctx, inputs, output) keeps what backward needs, if forward takes no ctx."""
+        """setup_context(ctx, inputs, output) saves values for backward, if forward takes no ctx."""
         raise NotImplementedError
 
     @staticmethod

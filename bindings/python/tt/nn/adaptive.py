@@ -1,4 +1,4 @@
-"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes, of which few are frequent."""
+"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes with few frequent ones."""
 from __future__ import annotations
 
 from typing import NamedTuple
