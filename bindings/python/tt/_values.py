@@ -34,9 +34,8 @@ def packed(x, kept):
     if isinstance(x, (tuple, list)):
         address, n = tensors_field(x, "operator", "argument", kept)
         return Value(tag=2, tensors=address, n=n)
-    return Value(
-        tag=3, scalar=struct("tt_scalar").from_buffer_copy(scalar(x, "operator", "argument"))
-    )
+    return Value(tag=3,
+                 scalar=struct("tt_scalar").from_buffer_copy(scalar(x, "operator", "argument")))
 
 
 # tag -> its value
@@ -47,7 +46,7 @@ READ = {
     4: lambda v: v.i,  # INT
     5: lambda v: v.f,  # FLOAT
     6: lambda v: bool(v.i),  # BOOL
-    7: lambda v: cast(v.ints, POINTER(c_int64))[: v.n],  # INTS
+    7: lambda v: cast(v.ints, POINTER(c_int64))[:v.n],  # INTS
     8: lambda v: string_at(c_void_p.from_buffer(v, Value.str.offset).value, v.n).decode(),  # STR
     10: lambda v: device.of(v.device.type, v.device.index),  # DEVICE
 }
