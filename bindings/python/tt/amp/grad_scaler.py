@@ -108,15 +108,15 @@ class GradScaler:
         if not allow_fp16 and any(p.grad.dtype.name == "float16" for p in params):
             raise ValueError("Attempting to unscale FP16 gradients.")
         factor = as_float32(1.0 / self.get_scale())
-        found = c_int32()
+        found_inf = c_int32()
         call(
             "tt_unscale_grads_",
             convert.pointers(params),
             convert.length(params),
             c_double(factor),
-            byref(found),
+            byref(found_inf),
         )
-        return bool(found.value)
+        return bool(found_inf.value)
 
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of the optimizer's parameters by the scale, as for clipping.
@@ -131,8 +131,8 @@ class GradScaler:
             )
         if state == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        found = self._unscaled(optimizer, False)
-        self._optimizers[optimizer] = OptState.UNSCALED, found
+        found_inf = self._unscaled(optimizer, False)
+        self._optimizers[optimizer] = OptState.UNSCALED, found_inf
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Calls optimizer.step(*args, **kwargs) if no gradient has inf or nan, with gradients that

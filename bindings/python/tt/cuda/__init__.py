@@ -115,11 +115,11 @@ class DeviceProperties:
 
 def get_device_properties(device: AnyDevice = None) -> DeviceProperties:
     """Returns facts about a device. Raises DeviceError without it."""
-    found = struct("tt_device_properties")()
+    properties = struct("tt_device_properties")()
     wanted = required("get_device_properties", device)
-    call("tt_device_get_properties", place(wanted), byref(found))
-    facts = {name: getattr(found, name) for name, _ in found._fields_}
-    facts["name"] = (found.name or b"").decode()
+    call("tt_device_get_properties", place(wanted), byref(properties))
+    facts = {name: getattr(properties, name) for name, _ in properties._fields_}
+    facts["name"] = (properties.name or b"").decode()
     return DeviceProperties(facts)
 
 
@@ -138,9 +138,9 @@ def get_device_capability(device: AnyDevice = None) -> tuple[int, int]:
 def can_device_access_peer(device: AnyDevice, peer_device: AnyDevice) -> bool:
     """Returns whether kernels of one device can access the memory of another one."""
     here, there = (required("can_device_access_peer", x) for x in (device, peer_device))
-    found = c_int32()
-    call("tt_device_can_access_peer", place(here), place(there), byref(found))
-    return bool(found.value)
+    accessible = c_int32()
+    call("tt_device_can_access_peer", place(here), place(there), byref(accessible))
+    return bool(accessible.value)
 
 
 def empty_cache() -> None:
@@ -190,10 +190,10 @@ def set_rng_state_all(new_states: list[Tensor]) -> None:
 
 def memory(device: AnyDevice) -> dict[str, int]:
     """The figures of tt_device_memory; zeros without a CUDA device."""
-    found = struct("tt_device_memory")()
+    figures = struct("tt_device_memory")()
     if is_available():
-        call("tt_device_memory_stats", place(required("memory_stats", device)), byref(found))
-    return {name: getattr(found, name) for name, _ in found._fields_}
+        call("tt_device_memory_stats", place(required("memory_stats", device)), byref(figures))
+    return {name: getattr(figures, name) for name, _ in figures._fields_}
 
 
 def memory_allocated(device: AnyDevice = None) -> int:
@@ -224,15 +224,15 @@ def reset_peak_memory_stats(device: AnyDevice = None) -> None:
 
 def memory_stats(device: AnyDevice = None) -> dict[str, int]:
     """Returns figures of the allocator by the names of torch.cuda; zeros without a device."""
-    found = memory(device)
+    figures = memory(device)
     return {
-        "allocated_bytes.all.current": found["allocated"],
-        "allocated_bytes.all.peak": found["max_allocated"],
-        "reserved_bytes.all.current": found["reserved"],
-        "reserved_bytes.all.peak": found["max_reserved"],
-        "allocation.all.allocated": found["allocations"],
-        "num_alloc_retries": found["retries"],
-        "num_ooms": found["failures"],
+        "allocated_bytes.all.current": figures["allocated"],
+        "allocated_bytes.all.peak": figures["max_allocated"],
+        "reserved_bytes.all.current": figures["reserved"],
+        "reserved_bytes.all.peak": figures["max_reserved"],
+        "allocation.all.allocated": figures["allocations"],
+        "num_alloc_retries": figures["retries"],
+        "num_ooms": figures["failures"],
     }
 
 
@@ -240,8 +240,8 @@ def mem_get_info(device: AnyDevice = None) -> tuple[int, int]:
     """Returns the free and all bytes of a device, as (free, total). Raises DeviceError without
     it."""
     required("mem_get_info", device)
-    found = memory(device)
-    return found["free"], found["total"]
+    figures = memory(device)
+    return figures["free"], figures["total"]
 
 
 if not TYPE_CHECKING:

@@ -19,10 +19,10 @@ def device_count() -> int:
 
 def required(what: str, device: AnyDevice = None) -> Device:
     """Returns the CUDA device of this name, index or None. Raises DeviceError if it is absent."""
-    found = Device("cuda", device if isinstance(device, int) else 0)
+    cuda_device = Device("cuda", device if isinstance(device, int) else 0)
     if isinstance(device, (str, Device)):
-        found = Device(device)
+        cuda_device = Device(device)
     count = device_count()
-    if found.type != "cuda" or (found.index or 0) >= count:
-        raise DeviceError(f"cuda.{what}: device is {found}: there are {count} CUDA devices")
-    return found
+    if cuda_device.type != "cuda" or (cuda_device.index or 0) >= count:
+        raise DeviceError(f"cuda.{what}: device is {cuda_device}: there are {count} CUDA devices")
+    return cuda_device

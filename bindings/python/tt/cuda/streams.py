@@ -30,9 +30,9 @@ class EventHandle(Handle):
 
 
 def stream_from(name: str, *args: Any) -> StreamHandle:
-    made = StreamHandle.__new__(StreamHandle)
-    call(name, *args, byref(made))
-    return made
+    handle = StreamHandle.__new__(StreamHandle)
+    call(name, *args, byref(handle))
+    return handle
 
 
 class Stream:
@@ -117,7 +117,7 @@ class Event:
         self.enable_timing = bool(enable_timing)
         self.handle = None  # made on the device of the first stream that records it
 
-    def made(self, device: Device) -> EventHandle:
+    def handle_on(self, device: Device) -> EventHandle:
         if self.handle is None:
             handle = EventHandle.__new__(EventHandle)
             call("tt_event_new", place(device), c_int32(self.enable_timing), byref(handle))
@@ -127,7 +127,7 @@ class Event:
     def record(self, stream: Stream | None = None) -> None:
         """The event happens when the stream, or the current one, has done its present work."""
         stream = current_stream() if stream is None else stream
-        call("tt_event_record", self.made(stream.device), stream.handle)
+        call("tt_event_record", self.handle_on(stream.device), stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Lets later work of the stream, or of the current one, wait for the event."""
@@ -151,16 +151,16 @@ class Event:
         """Returns the milliseconds from this event to another. Both must have happened."""
         if self.handle is None or end_event.handle is None:
             raise ValueError("cuda.Event.elapsed_time: both events must be recorded first")
-        found = c_double()
-        call("tt_event_elapsed", self.handle, end_event.handle, byref(found))
-        return found.value
+        milliseconds = c_double()
+        call("tt_event_elapsed", self.handle, end_event.handle, byref(milliseconds))
+        return milliseconds.value
 
 
 def named(what: str, name: str, device: AnyDevice) -> Stream:
-    made = Stream.__new__(Stream)
-    made.device, made.priority = required(what, device), 0
-    made.handle = stream_from(name, place(made.device))
-    return made
+    stream = Stream.__new__(Stream)
+    stream.device, stream.priority = required(what, device), 0
+    stream.handle = stream_from(name, place(stream.device))
+    return stream
 
 
 def current_stream(device: AnyDevice = None) -> Stream:

@@ -211,9 +211,9 @@ def init_process_group(
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Ends a group; None: the default one."""
     world = globals()["group"]
-    found = checked(group, "destroy_process_group")
-    found.handle = None  # type: ignore[assignment]
-    if found is world.WORLD:
+    process_group = checked(group, "destroy_process_group")
+    process_group.handle = None  # type: ignore[assignment]
+    if process_group is world.WORLD:
         world.WORLD = None
 
 
@@ -239,12 +239,12 @@ def new_group(
 
 def checked(given: Any, op: str) -> ProcessGroup:
     """Returns the group of a call, by default the whole world."""
-    found = group.WORLD if given is None else given
-    if found is None:
+    process_group = group.WORLD if given is None else given
+    if process_group is None:
         raise ValueError(f"{op}: call init_process_group first")
-    if found is GroupMember.NON_GROUP_MEMBER or found.handle is None:
+    if process_group is GroupMember.NON_GROUP_MEMBER or process_group.handle is None:
         raise ValueError(f"{op}: this process is not in the group")
-    return found
+    return process_group
 
 
 def place_in(g: ProcessGroup, rank: int | None, op: str, arg: str) -> int:
@@ -574,11 +574,11 @@ def gather_object(
 ) -> None:
     """Puts the objects of all ranks into object_gather_list on rank dst. They are pickled."""
     g = checked(group, "gather_object")
-    found = [None] * g.size()
-    all_gather_object(found, obj, group)
+    objects = [None] * g.size()
+    all_gather_object(objects, obj, group)
     if g.rank() == place_in(g, dst, "gather_object", "dst"):
         check_length(object_gather_list, g, "gather_object", "object_gather_list")
-        object_gather_list[:] = found  # type: ignore[index]
+        object_gather_list[:] = objects  # type: ignore[index]
 
 
 def broadcast_object_list(

@@ -114,9 +114,9 @@ class ProcessGroup:
 
     def split(self, color: int, key: int) -> GroupHandle | None:
         """The group of all ranks with this color; None for a negative one."""
-        made = GroupHandle.__new__(GroupHandle)
-        call("tt_group_split", self.handle, c_int64(color), c_int64(key), byref(made))
-        return made if made._address else None
+        handle = GroupHandle.__new__(GroupHandle)
+        call("tt_group_split", self.handle, c_int64(color), c_int64(key), byref(handle))
+        return handle if handle._address else None
 
     def start(self, name: str, *args: Any, wait: bool, after: Any = None) -> Work | None:
         """Calls a function of C that starts work on tensors and numbers; None if it was waited
@@ -127,9 +127,9 @@ class ProcessGroup:
             if after is not None:
                 after()
             return None
-        made = WorkHandle.__new__(WorkHandle)
-        call(name, self.handle, *numbers, byref(made))
-        return Work(made, after, *args)
+        handle = WorkHandle.__new__(WorkHandle)
+        call(name, self.handle, *numbers, byref(handle))
+        return Work(handle, after, *args)
 
 
 def tensor_of_bytes(data: bytes) -> Tensor:
@@ -149,9 +149,9 @@ def nccl_of_pip() -> str | None:
     except ModuleNotFoundError:
         return None
     for folder in (spec and spec.submodule_search_locations) or ():
-        found = os.path.join(folder, "lib", "libnccl.so.2")
-        if os.path.exists(found):
-            return found
+        path = os.path.join(folder, "lib", "libnccl.so.2")
+        if os.path.exists(path):
+            return path
     return None
 
 
@@ -159,8 +159,8 @@ def library_of(backend: str) -> str | None:
     """The path of a backend's library, None if the loader has to look for it."""
     if backend == "nccl":
         return nccl_of_pip()
-    found = os.path.join(os.path.dirname(os.path.realpath(library_path)), f"libtt_{backend}.so")
-    return found if os.path.exists(found) else None
+    path = os.path.join(os.path.dirname(os.path.realpath(library_path)), f"libtt_{backend}.so")
+    return path if os.path.exists(path) else None
 
 
 def is_there(backend: str) -> bool:
@@ -185,7 +185,7 @@ def connect(
     if path is not None:
         options.set |= LIBRARY_SET
         options.library = path.encode()
-    made = GroupHandle.__new__(GroupHandle)
+    handle = GroupHandle.__new__(GroupHandle)
     call(
         "tt_group_new",
         backend.encode(),
@@ -193,6 +193,6 @@ def connect(
         c_int32(size),
         rendezvous.encode(),
         byref(options),
-        byref(made),
+        byref(handle),
     )
-    return made
+    return handle

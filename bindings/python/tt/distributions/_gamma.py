@@ -17,13 +17,13 @@ def accepted(like: Tensor, draw: Callable[[Tensor], tuple[Tensor, Tensor]]) -> T
     """Returns a value for each element. draw(places) makes candidates for the elements at these
     places of the flattened tensor, and tells which of them are accepted; the rest is drawn
     anew."""
-    found = ops.empty(like.numel(), dtype=like.dtype, device=like.device)
+    samples = ops.empty(like.numel(), dtype=like.dtype, device=like.device)
     places = ops.arange(like.numel(), device=like.device)
     while places.numel():
         candidates, good = draw(places)
-        found[places[good]] = candidates[good]
+        samples[places[good]] = candidates[good]
         places = places[~good]
-    return found.reshape(like.shape)
+    return samples.reshape(like.shape)
 
 
 def drawn_gamma(concentration: Tensor) -> Tensor:
@@ -40,10 +40,10 @@ def drawn_gamma(concentration: Tensor) -> Tensor:
         bound = 0.5 * x * x + d[places] * (1 - v + v.clamp(min=1e-38).log())
         return d[places] * v, (v > 0) & (u.log() < bound)
 
-    found = accepted(alpha, draw)
+    samples = accepted(alpha, draw)
     u = 1 - ops.rand(alpha.shape, dtype=alpha.dtype, device=alpha.device)  # in (0, 1]
-    found = ops.where(small, found * u ** (1 / alpha), found)
-    return found.reshape(concentration.shape)
+    samples = ops.where(small, samples * u ** (1 / alpha), samples)
+    return samples.reshape(concentration.shape)
 
 
 class StandardGamma(Function):
@@ -67,8 +67,8 @@ class StandardGamma(Function):
         density = ((a - 1) * y.log() - y - ops.lgamma(a)).exp()
         # where x is tiny, P(a, x) is x**a / gamma(a + 1)
         limit = y * (y.log() - ops.digamma(a + 1)) / a
-        found = ops.where(y < 1e-6, -limit, -slope / density)
-        return grad * found.nan_to_num(0.0, 0.0, 0.0).to(grad.dtype)
+        derivative = ops.where(y < 1e-6, -limit, -slope / density)
+        return grad * derivative.nan_to_num(0.0, 0.0, 0.0).to(grad.dtype)
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:
@@ -81,11 +81,11 @@ def poisson(rate: Tensor) -> Tensor:
     flat = rate.detach().reshape(-1)
     wide = flat.to(float64)
     many = wide >= 10
-    found = ops.where(many, ops.zeros_like(wide), counted_up(wide.clamp(max=10.0)))
+    samples = ops.where(many, ops.zeros_like(wide), counted_up(wide.clamp(max=10.0)))
     places = ops.nonzero(many).reshape(-1)
     if places.numel():
-        found[places] = poisson_of_many(wide[places])
-    return found.to(rate.dtype).reshape(rate.shape)
+        samples[places] = poisson_of_many(wide[places])
+    return samples.to(rate.dtype).reshape(rate.shape)
 
 
 def counted_up(rate: Tensor) -> Tensor:
@@ -132,12 +132,12 @@ def binomial(count: Tensor, probs: Tensor) -> Tensor:
     q = ops.where(flipped, 1 - p, p)
     many = n * q >= 10
     few = ops.where(many, ops.zeros_like(q), q)
-    found = waited(n, few)
+    samples = waited(n, few)
     places = ops.nonzero(many).reshape(-1)
     if places.numel():
-        found[places] = binomial_of_many(n[places], q[places])
-    found = ops.where(flipped, n - found, found)
-    return found.to(probs.dtype).reshape(probs.shape)
+        samples[places] = binomial_of_many(n[places], q[places])
+    samples = ops.where(flipped, n - samples, samples)
+    return samples.to(probs.dtype).reshape(probs.shape)
 
 
 def waited(n: Tensor, p: Tensor) -> Tensor:

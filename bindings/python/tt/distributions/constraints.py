@@ -97,10 +97,10 @@ def independent(base: Constraint, n: int) -> Constraint:
         return base
 
     def test(x: Tensor) -> Tensor:
-        found = base.check(x)
-        for _ in range(min(n, found.ndim)):
-            found = found.all(-1)
-        return found
+        satisfied = base.check(x)
+        for _ in range(min(n, satisfied.ndim)):
+            satisfied = satisfied.all(-1)
+        return satisfied
 
     return Constraint(f"IndependentConstraint({base}, {n})", test, base.event_dim + n)
 

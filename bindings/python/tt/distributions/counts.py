@@ -287,11 +287,11 @@ class Multinomial(Distribution):
         return self.total_count * self.probs * (1 - self.probs)
 
     def expand(self, batch_shape: Shape) -> Multinomial:
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._categorical = self._categorical.expand(batch_shape)
-        made._batch_shape = made._categorical.batch_shape
-        return made
+        expanded = object.__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._categorical = self._categorical.expand(batch_shape)
+        expanded._batch_shape = expanded._categorical.batch_shape
+        return expanded
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         sample_shape = tuple(sample_shape)

@@ -123,14 +123,14 @@ class Distribution:
 
     def expand(self, batch_shape: Shape) -> Self:
         """Returns the distribution with its parameters expanded to a batch_shape."""
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._batch_shape = Size(batch_shape)
+        expanded = object.__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._batch_shape = Size(batch_shape)
         for name, constraint in self.arg_constraints.items():
             if name in self.__dict__:
-                shape = (*made._batch_shape, *self._vector_shape(constraint))
-                made.__dict__[name] = self.__dict__[name].expand(shape)
-        return made
+                shape = (*expanded._batch_shape, *self._vector_shape(constraint))
+                expanded.__dict__[name] = self.__dict__[name].expand(shape)
+        return expanded
 
     def _vector_shape(self, constraint: Constraint) -> tuple[int, ...]:
         """Returns the shape of the dims that belong to one distribution's parameter."""

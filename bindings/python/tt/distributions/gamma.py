@@ -98,10 +98,10 @@ class Dirichlet(Distribution):
     @property
     def mode(self) -> Tensor:
         above = (self.concentration - 1).clamp(min=0)
-        found = above / above.sum(-1, keepdim=True)
-        peak = (self.concentration == self.concentration.amax(-1, keepdim=True)).to(found.dtype)
+        interior = above / above.sum(-1, keepdim=True)
+        peak = (self.concentration == self.concentration.amax(-1, keepdim=True)).to(interior.dtype)
         below = (self.concentration < 1).all(-1, keepdim=True)
-        return ops.where(below, peak / peak.sum(-1, keepdim=True), found)
+        return ops.where(below, peak / peak.sum(-1, keepdim=True), interior)
 
     @property
     def variance(self) -> Tensor:
@@ -207,8 +207,8 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        found = self.scale**2 * self.df / (self.df - 2)
-        return found.masked_fill(self.df <= 2, inf).masked_fill(self.df <= 1, nan)
+        variance = self.scale**2 * self.df / (self.df - 2)
+        return variance.masked_fill(self.df <= 2, inf).masked_fill(self.df <= 1, nan)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -66,8 +66,8 @@ def normal(p: Normal, q: Normal) -> Tensor:
 
 @register_kl(Uniform, Uniform)
 def uniform(p: Uniform, q: Uniform) -> Tensor:
-    found = ((q.high - q.low) / (p.high - p.low)).log()
-    return found.masked_fill((q.low > p.low) | (q.high < p.high), inf)
+    divergence = ((q.high - q.low) / (p.high - p.low)).log()
+    return divergence.masked_fill((q.low > p.low) | (q.high < p.high), inf)
 
 
 @register_kl(Exponential, Exponential)
@@ -160,8 +160,8 @@ def half_cauchy(p: HalfCauchy, q: HalfCauchy) -> Tensor:
 @register_kl(Pareto, Pareto)
 def pareto(p: Pareto, q: Pareto) -> Tensor:
     ratio = q.alpha / p.alpha
-    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
-    return found.masked_fill(p.scale < q.scale, inf)
+    divergence = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return divergence.masked_fill(p.scale < q.scale, inf)
 
 
 @register_kl(Gumbel, Gumbel)

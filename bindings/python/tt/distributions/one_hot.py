@@ -53,11 +53,11 @@ class OfCategorical(Distribution):
         return self._categorical.param_shape
 
     def expand(self, batch_shape: Shape) -> Any:
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._categorical = self._categorical.expand(batch_shape)
-        made._batch_shape = made._categorical.batch_shape
-        return made
+        expanded = object.__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._categorical = self._categorical.expand(batch_shape)
+        expanded._batch_shape = expanded._categorical.batch_shape
+        return expanded
 
 
 class OneHotCategorical(OfCategorical):

@@ -151,10 +151,10 @@ class AffineTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, Tensor):
-            found = self.scale.abs().log().expand_as(x)
+            log_scale = self.scale.abs().log().expand_as(x)
         else:
-            found = ops.full_like(x, log(abs(self.scale)))
-        return last_dims_summed(found, self.event_dim_in)
+            log_scale = ops.full_like(x, log(abs(self.scale)))
+        return last_dims_summed(log_scale, self.event_dim_in)
 
 
 class ExpTransform(Transform):
@@ -358,10 +358,10 @@ class ComposeTransform(Transform):
 
     @property
     def sign(self) -> Any:
-        found: Any = 1
+        sign: Any = 1
         for part in self.parts:
-            found = found * part.sign
-        return found
+            sign = sign * part.sign
+        return sign
 
     def _call(self, x: Tensor) -> Tensor:
         for part in self.parts:

@@ -110,11 +110,11 @@ class Recomputed:
             if self.rng is not None:
                 set_rng_state(before)
 
-    def __call__(self, tensors: list[Tensor], found: list[Tensor]) -> Any:
-        """Calls the function with tensors. Adds those of its results to found. Returns the
-        structure of the results."""
+    def __call__(self, tensors: list[Tensor], results: list[Tensor]) -> Any:
+        """Calls the function with tensors and appends the tensors that it returns to results.
+        Returns the structure of what it returns."""
         args, kwargs = with_tensors(self.arguments, tensors)
-        return without_tensors(self.function(*args, **kwargs), found)
+        return without_tensors(self.function(*args, **kwargs), results)
 
 
 def autocast_modes() -> list[autocast]:
@@ -131,10 +131,10 @@ class Computed(BaseException):
 
 
 class Frame:
-    """A call whose operators keep the numbers of tensors instead of tensors.
+    """A call whose operators save numbers for backward instead of tensors.
 
-    saved: (shape, dtype) of each. found: number -> the tensor of the second call, until backward
-    has read it; recent: those that it has read last.
+    saved: (shape, dtype) of each saved tensor. recomputed: number -> tensor of the second call,
+    until backward has read it. recent: the tensors that backward has read last.
     """
 
     RECENT = 8
@@ -142,7 +142,7 @@ class Frame:
     def __init__(self, call: Recomputed, arguments: list[Tensor], early_stop: bool) -> None:
         self.call, self.arguments, self.early_stop = call, arguments, early_stop
         self.saved: list[Any] = []
-        self.found: dict[int, Tensor] = {}
+        self.recomputed: dict[int, Tensor] = {}
         self.recent: dict[int, Tensor] = {}
 
     def pack(self, t: Tensor) -> int:
@@ -152,22 +152,22 @@ class Frame:
     def unpack(self, number: int) -> Tensor:
         if number in self.recent:
             return self.recent[number]
-        if number not in self.found:
+        if number not in self.recomputed:
             self.compute()
-        t = self.recent[number] = self.found.pop(number)
+        t = self.recent[number] = self.recomputed.pop(number)
         if len(self.recent) > self.RECENT:
             del self.recent[next(iter(self.recent))]
         return t
 
     def compute(self) -> None:
         """Calls the function again, and keeps what its operators save."""
-        self.found.clear()
+        self.recomputed.clear()
         number = 0
 
         def keep(t: Tensor) -> Tensor:
             nonlocal number
             if number < len(self.saved):
-                self.found[number] = self.checked(t, number)
+                self.recomputed[number] = self.checked(t, number)
             number += 1
             if self.early_stop and number == len(self.saved):
                 raise Computed
@@ -220,10 +220,10 @@ class Checkpoint(Function):
         results: list[Tensor] = []
         with call.again():
             call(leaves, results)
-        found = [(tuple(r.shape), r.dtype) for r in results]
-        if call.checked and found != ctx.shapes:
+        shapes = [(tuple(r.shape), r.dtype) for r in results]
+        if call.checked and shapes != ctx.shapes:
             raise CheckpointError(
-                f"checkpoint: the function returned {ctx.shapes}, and {found} when it was "
+                f"checkpoint: the function returned {ctx.shapes}, and {shapes} when it was "
                 "computed again"
             )
         pairs = [(r, g) for r, g in zip(results, grads) if g is not None and r.requires_grad]

@@ -63,11 +63,11 @@ def masked_crc(data: bytes) -> int:
 def varint(n: int) -> bytes:
     """Returns an integer in groups of 7 bits, the lowest ones first."""
     n &= 2**64 - 1
-    found = bytearray()
+    groups = bytearray()
     while n > 127:
-        found.append(n & 127 | 128)
+        groups.append(n & 127 | 128)
         n >>= 7
-    return bytes([*found, n])
+    return bytes([*groups, n])
 
 
 def integer_field(number: int, value: int) -> bytes:

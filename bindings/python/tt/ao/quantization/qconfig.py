@@ -39,12 +39,12 @@ def get_default_qat_qconfig(backend: str = "x86") -> QConfig:
 
 def _exchange(model: Module, replace: Callable[[Module], Module | None]) -> Module:
     """Replaces modules of a tree. A module in two places is replaced by one."""
-    made: dict[int, Module | None] = {}
+    replacements: dict[int, Module | None] = {}
 
     def of(module: Module) -> Module | None:
-        if id(module) not in made:
-            made[id(module)] = replace(module)
-        return made[id(module)]
+        if id(module) not in replacements:
+            replacements[id(module)] = replace(module)
+        return replacements[id(module)]
 
     whole = of(model)
     if whole is not None:
@@ -66,8 +66,8 @@ def prepare_qat(model: Module, qconfig: QConfig | None = None, inplace: bool = F
     config = qconfig or get_default_qat_qconfig()
 
     def replace(module: Module) -> Module | None:
-        made = QAT.get(type(module))
-        return None if made is None else made(module, config)
+        layer_class = QAT.get(type(module))
+        return None if layer_class is None else layer_class(module, config)
 
     return _exchange(model if inplace else copy.deepcopy(model), replace)
 
@@ -79,7 +79,9 @@ def convert(model: Module, inplace: bool = False) -> Module:
     """
 
     def replace(module: Module) -> Module | None:
-        made = QUANTIZED.get(type(module))
-        return made(module) if made is not None and isinstance(module, QATLayer) else None
+        layer_class = QUANTIZED.get(type(module))
+        if layer_class is None or not isinstance(module, QATLayer):
+            return None
+        return layer_class(module)
 
     return _exchange(model if inplace else copy.deepcopy(model), replace).eval()

@@ -210,17 +210,17 @@ class FullyShardedDataParallel(Module):
 
     def full_state_dict(self, buffers: bool = True) -> dict[str, Tensor]:
         """The parameters and buffers as before wrapping. All ranks call it."""
-        found: dict[str, Tensor] = {}
+        state: dict[str, Tensor] = {}
         with no_grad():
             for path, unit in self._units():
                 views = unit._views(unit._collected())
                 unit._whole = None
                 for name, t in views.items():
-                    found[plain_name(f"{path}.module.{name}")] = t.clone()
+                    state[plain_name(f"{path}.module.{name}")] = t.clone()
             if buffers:
                 for name, b in self.named_buffers():
-                    found[plain_name(name)] = b.detach().clone()
-        return found
+                    state[plain_name(name)] = b.detach().clone()
+        return state
 
     def load_full_state_dict(self, state: dict[str, Tensor]) -> None:
         """Takes the values of a full_state_dict(), or of the module before wrapping."""
@@ -240,11 +240,11 @@ class FullyShardedDataParallel(Module):
     def sharded_state_dict(self) -> dict[str, Any]:
         """What tt.distributed.checkpoint saves and loads: the shards of the units, and buffers.
         They share memory with the model."""
-        found: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         for path, unit in self._units():
-            found[f"{path}.flat_param".lstrip(".")] = unit._shard(unit.flat_param.detach())
-        found.update((plain_name(n), b.detach()) for n, b in self.named_buffers())
-        return found
+            state[f"{path}.flat_param".lstrip(".")] = unit._shard(unit.flat_param.detach())
+        state.update((plain_name(n), b.detach()) for n, b in self.named_buffers())
+        return state
 
     def save_sharded(self, checkpoint_id: Any, optimizer: Any = None) -> None:
         """Saves the model and an optimizer over its parameters; each rank writes its shards."""
@@ -267,11 +267,11 @@ class FullyShardedDataParallel(Module):
         states: dict[int, dict[str, Any]] = {}
         for i, unit in enumerate(self._units_of(optimizer)):
             wanted = [n for n in names if n.startswith(f"optimizer.{i}.")]
-            found: dict[str, Any] = {n: unit._state_room(n, checkpoint_id) for n in wanted}
-            load(found, checkpoint_id, self.process_group)
+            values: dict[str, Any] = {n: unit._state_room(n, checkpoint_id) for n in wanted}
+            load(values, checkpoint_id, self.process_group)
             states[i] = {
                 n.split(".", 2)[2]: v.tensor if isinstance(v, Shard) else v
-                for n, v in found.items()
+                for n, v in values.items()
             }
         groups: dict[str, Any] = {"optimizer.param_groups": None}
         load(groups, checkpoint_id, self.process_group)

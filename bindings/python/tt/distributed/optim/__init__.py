@@ -67,11 +67,11 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def _numbered(self) -> list[tuple[int, dict[str, Any]]]:
         """(number of its first parameter, group) of all groups."""
-        found, start = [], 0
+        numbered, start = [], 0
         for group in self.param_groups:
-            found.append((start, group))
+            numbered.append((start, group))
             start += len(group["params"])
-        return found
+        return numbered
 
     def _fill_defaults(self) -> None:
         """Gives the groups the values that the class has by default, which are the same on all
@@ -127,10 +127,10 @@ class ZeroRedundancyOptimizer(Optimizer):
         """Collects the state of all ranks on rank `to`, whose state_dict() returns it."""
         own = {"state": {}} if self.optim is None else self.optim.state_dict()
         mine = {self._mine[i]: state for i, state in own["state"].items()}
-        found: list[Any] = [None] * self.process_group.size()
-        all_gather_object(found, mine, self.process_group)
+        states: list[Any] = [None] * self.process_group.size()
+        all_gather_object(states, mine, self.process_group)
         if self.process_group.rank() == to:
-            self._consolidated = {i: s for part in found for i, s in part.items()}
+            self._consolidated = {i: s for part in states for i, s in part.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the collected state. Raises RuntimeError before consolidate_state_dict."""

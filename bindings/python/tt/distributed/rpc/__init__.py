@@ -163,9 +163,9 @@ class Agent:
         for a in range(size):
             for b in range(a + 1, size):
                 inside = rank in (a, b)
-                made = world.split(0 if inside else -1, rank)
-                if made is not None:
-                    pairs[a + b - rank] = ProcessGroup(made, world.backend)
+                handle = world.split(0 if inside else -1, rank)
+                if handle is not None:
+                    pairs[a + b - rank] = ProcessGroup(handle, world.backend)
         for other, pair in pairs.items():
             self.peers[other] = Peer(self, self.infos[names[other]], pair)
 

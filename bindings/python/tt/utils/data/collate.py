@@ -56,8 +56,8 @@ def default_collate(batch: Any) -> Any:
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
-        found = {key: default_collate([sample[key] for sample in batch]) for key in first}
-        return mapping_like(first, found)
+        items = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        return mapping_like(first, items)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*map(default_collate, zip(*batch)))
     if isinstance(first, Sequence):
@@ -75,9 +75,9 @@ def mapping_like(example: Any, items: dict[Any, Any]) -> Any:
     """Returns a mapping of example's type, a dict if that cannot be."""
     try:
         if isinstance(example, MutableMapping):
-            made = copy(example)
-            made.update(items)
-            return made
+            mapping = copy(example)
+            mapping.update(items)
+            return mapping
         return type(example)(items)
     except TypeError:
         return items
@@ -87,10 +87,10 @@ def sequence_like(example: Any, items: list[Any]) -> Any:
     """Returns a sequence of example's type, a list if that cannot be."""
     try:
         if isinstance(example, MutableSequence):
-            made = copy(example)
+            sequence = copy(example)
             for i, item in enumerate(items):
-                made[i] = item
-            return made
+                sequence[i] = item
+            return sequence
         return type(example)(items)
     except TypeError:
         return items

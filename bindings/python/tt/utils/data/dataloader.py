@@ -206,33 +206,33 @@ class DataLoader(Generic[T_co]):
 
     def _iterator(self, start: dict[str, Any], skip: int = 0) -> LoaderIterator:
         """Returns an iterator over an epoch without its first `skip` batches."""
-        made: LoaderIterator
+        iterator: LoaderIterator
         base_seed = random_seed(self.generator)
         if is_native(self):
-            made = NativeIterator(self, base_seed)
+            iterator = NativeIterator(self, base_seed)
         elif self.num_workers == 0:
-            made = SingleIterator(self, base_seed)
+            iterator = SingleIterator(self, base_seed)
         elif self._kept is not None and not self._kept.pool.closed:
-            made = self._kept
+            iterator = self._kept
         else:
-            made = WorkerIterator(self, base_seed)
+            iterator = WorkerIterator(self, base_seed)
             if self.persistent_workers:
-                self._kept = made
+                self._kept = iterator
         self._position = Position(start)
-        made.begin(self._position, skip)
-        return made
+        iterator.begin(self._position, skip)
+        return iterator
 
     # ---- state ----
 
     def _generators(self) -> list[Generator]:
         """Returns the generators that the order depends on, besides this thread's."""
-        found: list[Generator] = []
+        generators: list[Generator] = []
         inner = getattr(self.batch_sampler, "sampler", None)
         for owner in (self, self.sampler, self.batch_sampler, inner):
             generator = getattr(owner, "generator", None)
-            if isinstance(generator, Generator) and all(generator is not g for g in found):
-                found.append(generator)
-        return found
+            if isinstance(generator, Generator) and all(generator is not g for g in generators):
+                generators.append(generator)
+        return generators
 
     def _start(self) -> dict[str, Any]:
         """Returns what decides the epoch that begins now."""
@@ -441,10 +441,10 @@ class WorkerIterator(LoaderIterator):
         while self.awaited not in self.arrived:
             worker = self.owners[self.awaited] if self.loader.in_order else None
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            found = self.pool.get(worker, left)
-            if found is None:
+            received = self.pool.get(worker, left)
+            if received is None:
                 raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
-            number, answer = found
+            number, answer = received
             if number >= self.first:
                 self.arrived[number] = self.owners.pop(number), answer
                 if not self.loader.in_order:

@@ -311,8 +311,8 @@ class BatchUnpickler(pickle.Unpickler):
         place, name, shape, requires_grad = pid
         assert self.mapping is not None
         address = self.mapping.address + place
-        made = imported(address, BY_NAME[name], shape, None, True, self.mapping)
-        return made.requires_grad_() if requires_grad else made
+        tensor = imported(address, BY_NAME[name], shape, None, True, self.mapping)
+        return tensor.requires_grad_() if requires_grad else tensor
 
 
 def receive(end: connection.Connection) -> tuple[int, Any]:
