@@ -1,4 +1,4 @@
-"""Mixed precision, by the names of torch.amp: autocast computes in bfloat16 or float16 where that
+"""Mixed precision, with the names of torch.amp: autocast computes in bfloat16 or float16 where that
 is safe, and GradScaler keeps small float16 gradients from becoming 0."""
 from __future__ import annotations
 

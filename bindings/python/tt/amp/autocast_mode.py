@@ -1,4 +1,4 @@
-"""autocast, and functions with a gradient of their own under it."""
+"""autocast, and decorators for custom autograd functions under it."""
 from __future__ import annotations
 
 import warnings
@@ -25,7 +25,8 @@ TYPES = {"cpu": 1, "cuda": 2}  # tt_device_type
 
 
 def type_code(device_type: str, function: str) -> c_int32:
-    """Returns C's number of a type of device. Raises RuntimeError if autocast does not know it."""
+    """Returns the C API's code of a device type. Raises RuntimeError if autocast does not support
+    it."""
     if not isinstance(device_type, str):
         raise TypeError(
             f"{function}: device_type is {type(device_type).__name__}: must be a str such as 'cpu'"
@@ -38,55 +39,56 @@ def type_code(device_type: str, function: str) -> c_int32:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Returns whether autocast knows a type of device."""
+    """Returns whether autocast supports a device type."""
     return device_type in TYPES
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Returns whether autocast is on for a type of device. In backward it is off."""
+    """Returns whether autocast is enabled for a device type. It is disabled in backward."""
     code = type_code(device_type, "is_autocast_enabled")
     return bool(quick.tt_autocast_enabled(local.ctx, code))
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Is is_autocast_enabled("cpu")."""
+    """Same as is_autocast_enabled("cpu")."""
     return is_autocast_enabled("cpu")
 
 
 def get_autocast_dtype(device_type: str) -> Dtype:
-    """Returns the dtype that autocast computes in on a type of device."""
+    """Returns the dtype that autocast computes in on a device type."""
     code = type_code(device_type, "get_autocast_dtype")
     return DTYPES[quick.tt_autocast_dtype(local.ctx, code)]
 
 
 def get_autocast_cpu_dtype() -> Dtype:
-    """Is get_autocast_dtype("cpu")."""
+    """Same as get_autocast_dtype("cpu")."""
     return get_autocast_dtype("cpu")
 
 
 def get_autocast_gpu_dtype() -> Dtype:
-    """Is get_autocast_dtype("cuda")."""
+    """Same as get_autocast_dtype("cuda")."""
     return get_autocast_dtype("cuda")
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Returns whether autocast keeps the casts of parameters until its block ends."""
+    """Returns whether autocast caches the casts of parameters until its block ends."""
     return bool(quick.tt_autocast_cache_enabled(local.ctx))
 
 
 def clear_autocast_cache() -> None:
-    """Drops the casts of parameters that autocast keeps."""
+    """Clears the cached casts of parameters."""
     call("tt_autocast_clear_cache")
 
 
 class autocast:
-    """Mixed precision in a block or, as a decorator, in a function.
+    """Enables mixed precision in a block or, as a decorator, in a function.
 
     Matrix products, convolutions and attention compute in dtype: bfloat16 by default on the CPU,
-    float16 on CUDA. Losses compute in float32. Other operators take what they get; float64 is left
-    alone. Backward belongs outside of the block: it computes in the dtypes of forward.
-    cache_enabled: casts of parameters are kept until the outermost block ends.
-    The mode is this thread's.
+    float16 on CUDA. Losses compute in float32. Other operators compute in the dtype of their
+    inputs; float64 is never cast. Call backward outside of the block: it computes in the dtypes of
+    forward.
+    cache_enabled: caches the casts of parameters until the outermost block ends.
+    The mode applies to the calling thread only.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class autocast:
             self.check()
 
     def check(self) -> None:
-        """Warns, and switches autocast off, where it cannot compute."""
+        """Warns and disables autocast if the device or the dtype is not supported."""
         reason = ""
         if self.fast_dtype not in (bfloat16, float16):
             reason = f"dtype is {self.fast_dtype}: must be tt.bfloat16 or tt.float16"
@@ -141,8 +143,8 @@ class autocast:
 
 
 def casted(structure: Any, device_type: str, dtype: Dtype) -> Any:
-    """Returns a structure whose floating tensors on a type of device, but float64, have the
-    dtype."""
+    """Casts the floating-point tensors of a structure that are on a device type to dtype, except
+    float64 ones."""
 
     def change(x: Any) -> Any:
         if not isinstance(x, Tensor) or not x.dtype.is_floating_point:
@@ -156,9 +158,9 @@ def casted(structure: Any, device_type: str, dtype: Dtype) -> Any:
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Dtype | None = None) -> Any:
     """Decorates the forward of a Function that is called under autocast.
 
-    cast_inputs: floating tensors among its arguments get this dtype, and forward runs without
-    autocast. Otherwise forward runs with the autocast of its call. custom_bwd decorates its
-    backward.
+    cast_inputs: floating-point arguments are cast to this dtype, and forward runs without
+    autocast. By default forward runs with the autocast mode of the call. Decorate its backward
+    with custom_bwd.
     """
     if fwd is None:
         return lambda f: custom_fwd(f, device_type=device_type, cast_inputs=cast_inputs)
@@ -180,8 +182,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Dtype | None =
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorates the backward of a Function whose forward has custom_fwd: it runs with the autocast
-    of forward."""
+    """Decorates the backward of a Function whose forward has custom_fwd: backward runs with the
+    autocast mode of forward."""
     if bwd is None:
         return lambda f: custom_bwd(f, device_type=device_type)
     type_code(device_type, "custom_bwd")

@@ -1,4 +1,4 @@
-"""GradScaler: multiplies a loss, so that small gradients are not lost in float16."""
+"""GradScaler: scales the loss so that small gradients do not underflow in float16."""
 from __future__ import annotations
 
 import math
@@ -21,7 +21,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState:
-    """What an optimizer has done since the last update()."""
+    """The state of an optimizer since the last update()."""
 
     READY, UNSCALED, STEPPED = 0, 1, 2
 
@@ -35,11 +35,12 @@ def as_float32(x: float) -> float:
 
 
 class GradScaler:
-    """Multiplies losses by a scale, and divides the gradients by it before a step.
+    """Multiplies losses by a scale and divides the gradients by it before a step.
 
-    A step whose gradients have inf or nan is left out, and update() multiplies the scale by
-    backoff_factor; after growth_interval steps without one, by growth_factor.
-    enabled=False: losses and steps are passed on as they are.
+    A step whose gradients contain inf or nan is skipped, and update() multiplies the scale by
+    backoff_factor. After growth_interval steps in a row that were not skipped, update() multiplies
+    it by growth_factor.
+    enabled=False: losses are not scaled and no step is skipped.
     """
 
     def __init__(
@@ -98,8 +99,8 @@ class GradScaler:
         return self._scale
 
     def _unscaled(self, optimizer: Any, allow_fp16: bool) -> bool | None:
-        """Divides the gradients by the scale. Returns whether one had inf or nan, None if there
-        are none."""
+        """Divides the gradients by the scale. Returns whether one contained inf or nan, or None if
+        there are no gradients."""
         params = [
             p for group in optimizer.param_groups for p in group["params"] if p.grad is not None
         ]
@@ -119,8 +120,8 @@ class GradScaler:
         return bool(found_inf.value)
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divides the gradients of the optimizer's parameters by the scale, as for clipping.
-        step() does so otherwise."""
+        """Divides the gradients of the optimizer's parameters by the scale, for example before
+        clipping. step() does it if unscale_() was not called."""
         if not self._enabled:
             return
         self._known_scale("unscale_")
@@ -135,8 +136,8 @@ class GradScaler:
         self._optimizers[optimizer] = OptState.UNSCALED, found_inf
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Calls optimizer.step(*args, **kwargs) if no gradient has inf or nan, with gradients that
-        have been divided by the scale. Returns its result, else None."""
+        """Unscales the gradients and calls optimizer.step(*args, **kwargs) unless a gradient
+        contains inf or nan. Returns the result of the step, or None if it was skipped."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -155,7 +156,7 @@ class GradScaler:
         return result
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
-        """Changes the scale after the steps of an iteration. new_scale: the scale instead."""
+        """Updates the scale after the steps of an iteration. new_scale: the scale to set."""
         if not self._enabled:
             return
         scale = self._known_scale("update")
@@ -183,33 +184,33 @@ class GradScaler:
             self._growth_tracker = 0
 
     def get_scale(self) -> float:
-        """Returns the scale; 1.0 if it is disabled."""
+        """Returns the scale; 1.0 if scaling is disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
 
     def get_growth_factor(self) -> float:
-        """Returns the factor of the scale after growth_interval steps."""
+        """Returns the factor by which the scale grows after growth_interval steps."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Sets the factor of the scale after growth_interval steps."""
+        """Sets the factor by which the scale grows after growth_interval steps."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Returns the factor of the scale after inf or nan."""
+        """Returns the factor of the scale after a step with inf or nan."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Sets the factor of the scale after inf or nan."""
+        """Sets the factor of the scale after a step with inf or nan."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Returns how many steps without inf or nan let the scale grow."""
+        """Returns the number of steps without inf or nan after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Sets how many steps without inf or nan let the scale grow."""
+        """Sets the number of steps without inf or nan after which the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
@@ -217,7 +218,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the scale, the factors and how many steps it has not changed."""
+        """Returns the scale, its factors and interval, and the number of steps since it changed."""
         if not self._enabled:
             return {}
         return {
@@ -229,7 +230,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores what state_dict() has returned."""
+        """Restores a state that state_dict() returned."""
         if not self._enabled:
             return
         if not state_dict:

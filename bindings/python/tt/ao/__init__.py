@@ -1,1 +1,1 @@
-"""Quantisation, by the names of torch.ao."""
+"""Quantisation, with the names of torch.ao."""

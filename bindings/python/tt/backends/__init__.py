@@ -1,5 +1,5 @@
-"""Backends, by the names of torch.backends. Those that tt lacks say so by is_available(); switches
-that choose between their algorithms are accepted and change nothing."""
+"""Backends, with the names of torch.backends. is_available() returns False for those that tt does
+not use; their switches are accepted and ignored."""
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum, quantized
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]

@@ -1,4 +1,4 @@
-"""Switches of PyTorch's CUDA backend, which change nothing in tt."""
+"""Switches of PyTorch's CUDA backend, which have no effect in tt."""
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ matmul = SimpleNamespace(
 
 
 def is_built() -> bool:
-    """Returns whether tt's library for CUDA devices can be used here."""
+    """Returns whether tt's library for CUDA devices can be used on this machine."""
     return is_available()
 
 

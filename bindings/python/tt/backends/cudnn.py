@@ -1,4 +1,4 @@
-"""cuDNN, which tt does not use: the switches are accepted and change nothing."""
+"""cuDNN, which tt does not use: its switches are accepted and ignored."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -29,11 +29,11 @@ def is_available() -> bool:
 
 
 def version() -> None:
-    """Returns None: there is no cuDNN."""
+    """Returns None: tt does not use cuDNN."""
 
 
 def is_acceptable(tensor: object) -> bool:
-    """Returns False: no tensor is given to cuDNN."""
+    """Returns False: tt does not use cuDNN."""
     return False
 
 
@@ -44,5 +44,5 @@ def flags(
     deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> Iterator[None]:
-    """A block in which cuDNN's switches are set, which changes nothing."""
+    """Sets cuDNN's switches in a block, which has no effect."""
     yield

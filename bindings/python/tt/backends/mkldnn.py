@@ -1,4 +1,4 @@
-"""oneDNN, which tt does not use: its kernels are its own."""
+"""oneDNN, which tt does not use: it has kernels of its own."""
 
 __all__ = ["enabled", "is_available", "set_flags"]
 enabled = False

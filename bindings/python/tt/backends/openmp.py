@@ -1,4 +1,4 @@
-"""OpenMP, which tt does not use: its threads are its own, see tt.set_num_threads."""
+"""OpenMP, which tt does not use: it has a thread pool of its own, see tt.set_num_threads."""
 
 __all__ = ["is_available"]
 

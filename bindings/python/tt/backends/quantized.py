@@ -1,4 +1,4 @@
-"""Engines of quantized operators, of which tt has none."""
+"""The engines of quantized operators. tt has none."""
 
 __all__ = ["engine", "supported_engines"]
 engine = "none"

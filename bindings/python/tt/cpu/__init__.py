@@ -1,4 +1,4 @@
-"""The CPU as a device, by the names of torch.cpu."""
+"""The CPU as a device, with the names of torch.cpu."""
 from __future__ import annotations
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Mixed precision by the names of torch.cpu.amp, which is older than tt.amp."""
+"""Mixed precision with the older names of torch.cpu.amp; tt.amp has the current ones."""
 from __future__ import annotations
 
 from .. import amp
@@ -12,7 +12,7 @@ __all__ = ["GradScaler", "autocast"]
 
 
 class autocast(amp.autocast):
-    """Is tt.amp.autocast("cpu")."""
+    """Same as tt.amp.autocast("cpu")."""
 
     def __init__(
         self, enabled: bool = True, dtype: Dtype = bfloat16, cache_enabled: bool = True
@@ -21,7 +21,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """Is tt.amp.GradScaler("cpu")."""
+    """Same as tt.amp.GradScaler("cpu")."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""CUDA devices, by the names of torch.cuda.
+"""CUDA devices, with the names of torch.cuda.
 
-x.to("cuda") moves a tensor there. The library libtt_cuda.so is opened when it is first needed.
-Without a device, questions have honest answers (0, False), seeding is done for the CPU, and what
-needs a device raises DeviceError.
+x.to("cuda") copies a tensor to the device. The library libtt_cuda.so is loaded when it is first
+needed. Without a device, queries return 0 or False, seeding has no effect, and functions that need
+a device raise DeviceError.
 """
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Returns whether there is a CUDA device: tt prepares one when it is first used."""
+    """Returns whether there is a CUDA device: tt initializes a device when it is first used."""
     return is_available()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Returns whether there is a CUDA device: tt computes bfloat16 on each."""
+    """Returns whether there is a CUDA device: tt supports bfloat16 on all of them."""
     return is_available()
 
 
 def init() -> None:
-    """Raises DeviceError without a CUDA device."""
+    """Raises DeviceError if there is no CUDA device."""
     required("init")
 
 
 def current_device() -> int:
-    """Returns the index of the current device: always 0. Raises DeviceError without a device."""
+    """Returns the index of the current device: always 0. Raises DeviceError if there is none."""
     return required("current_device").index or 0
 
 
 def set_device(device: AnyDevice) -> None:
     """Accepts the first device, which is always the current one.
 
-    Raises DeviceError if the device is absent or not the first one: name it in to() instead.
+    Raises DeviceError for any other device: pass it to to() instead.
     """
     if device is None or isinstance(device, int) and device < 0:
         return
@@ -75,7 +75,7 @@ def set_device(device: AnyDevice) -> None:
 
 
 class device:
-    """A block in which a device is the current one, as set_device does it."""
+    """Calls set_device for a block."""
 
     def __init__(self, device: AnyDevice) -> None:
         self.idx = device
@@ -88,13 +88,13 @@ class device:
 
 
 def synchronize(device: AnyDevice = None) -> None:
-    """Waits for all work on a device; None: the first one."""
+    """Waits for all work on a device, by default the first one."""
     if is_available():
         runtime.synchronize(required("synchronize", device))
 
 
 class DeviceProperties:
-    """Facts about a device, by the names of torch.cuda.get_device_properties."""
+    """Properties of a device, with the names of torch.cuda.get_device_properties."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.name: str = facts["name"]
@@ -114,7 +114,7 @@ class DeviceProperties:
 
 
 def get_device_properties(device: AnyDevice = None) -> DeviceProperties:
-    """Returns facts about a device. Raises DeviceError without it."""
+    """Returns the properties of a device. Raises DeviceError if it does not exist."""
     properties = struct("tt_device_properties")()
     wanted = required("get_device_properties", device)
     call("tt_device_get_properties", place(wanted), byref(properties))
@@ -124,19 +124,19 @@ def get_device_properties(device: AnyDevice = None) -> DeviceProperties:
 
 
 def get_device_name(device: AnyDevice = None) -> str:
-    """Returns the name of the product. Raises DeviceError without the device."""
+    """Returns the product name of a device. Raises DeviceError if it does not exist."""
     required("get_device_name", device)
     return get_device_properties(device).name
 
 
 def get_device_capability(device: AnyDevice = None) -> tuple[int, int]:
-    """Returns the compute capability, as (9, 0). Raises DeviceError without the device."""
+    """Returns the compute capability, e.g. (9, 0). Raises DeviceError if it does not exist."""
     facts = get_device_properties(device)
     return facts.major, facts.minor
 
 
 def can_device_access_peer(device: AnyDevice, peer_device: AnyDevice) -> bool:
-    """Returns whether kernels of one device can access the memory of another one."""
+    """Returns whether kernels of device can access the memory of peer_device."""
     here, there = (required("can_device_access_peer", x) for x in (device, peer_device))
     accessible = c_int32()
     call("tt_device_can_access_peer", place(here), place(there), byref(accessible))
@@ -144,7 +144,7 @@ def can_device_access_peer(device: AnyDevice, peer_device: AnyDevice) -> bool:
 
 
 def empty_cache() -> None:
-    """Returns cached memory, of the CPU, too."""
+    """Frees cached memory, including that of the CPU."""
     runtime.trim()
 
 
@@ -163,24 +163,24 @@ def manual_seed_all(seed: int) -> None:
 
 
 def get_rng_state(device: AnyDevice = "cuda") -> Tensor:
-    """Returns the state of this thread's generator. Raises DeviceError without the device."""
+    """Returns the state of this thread's generator. Raises DeviceError without such a device."""
     required("get_rng_state", device)
     return _random.get_rng_state()
 
 
 def get_rng_state_all() -> list[Tensor]:
-    """Returns a state for each CUDA device."""
+    """Returns a list with the generator state of each CUDA device."""
     return [get_rng_state(i) for i in range(device_count())]
 
 
 def set_rng_state(new_state: Tensor, device: AnyDevice = "cuda") -> None:
-    """Sets the state of this thread's generator. Raises DeviceError without the device."""
+    """Sets the state of this thread's generator. Raises DeviceError without such a device."""
     required("set_rng_state", device)
     _random.set_rng_state(new_state)
 
 
 def set_rng_state_all(new_states: list[Tensor]) -> None:
-    """Sets the states that get_rng_state_all has returned."""
+    """Sets the states that get_rng_state_all returned."""
     for i, state in enumerate(new_states):
         set_rng_state(state, i)
 
@@ -189,7 +189,7 @@ def set_rng_state_all(new_states: list[Tensor]) -> None:
 
 
 def memory(device: AnyDevice) -> dict[str, int]:
-    """The figures of tt_device_memory; zeros without a CUDA device."""
+    """Returns the fields of tt_device_memory; zeros without a CUDA device."""
     figures = struct("tt_device_memory")()
     if is_available():
         call("tt_device_memory_stats", place(required("memory_stats", device)), byref(figures))
@@ -197,33 +197,33 @@ def memory(device: AnyDevice) -> dict[str, int]:
 
 
 def memory_allocated(device: AnyDevice = None) -> int:
-    """Returns the bytes in use; 0 without a CUDA device."""
+    """Returns the number of bytes in use; 0 without a CUDA device."""
     return memory(device)["allocated"]
 
 
 def max_memory_allocated(device: AnyDevice = None) -> int:
-    """Returns the largest number of bytes that were in use at once; 0 without a CUDA device."""
+    """Returns the peak number of bytes in use; 0 without a CUDA device."""
     return memory(device)["max_allocated"]
 
 
 def memory_reserved(device: AnyDevice = None) -> int:
-    """Returns the bytes in use and in caches; 0 without a CUDA device."""
+    """Returns the number of bytes in use and in caches; 0 without a CUDA device."""
     return memory(device)["reserved"]
 
 
 def max_memory_reserved(device: AnyDevice = None) -> int:
-    """Returns the largest number of bytes in use and in caches; 0 without a CUDA device."""
+    """Returns the peak number of bytes in use and in caches; 0 without a CUDA device."""
     return memory(device)["max_reserved"]
 
 
 def reset_peak_memory_stats(device: AnyDevice = None) -> None:
-    """Sets the largest numbers of bytes to the present ones."""
+    """Resets the peak statistics to the current numbers of bytes."""
     if is_available():
         call("tt_device_reset_peak", place(required("reset_peak_memory_stats", device)))
 
 
 def memory_stats(device: AnyDevice = None) -> dict[str, int]:
-    """Returns figures of the allocator by the names of torch.cuda; zeros without a device."""
+    """Returns statistics of the allocator with the names of torch.cuda; zeros without a device."""
     figures = memory(device)
     return {
         "allocated_bytes.all.current": figures["allocated"],
@@ -237,8 +237,7 @@ def memory_stats(device: AnyDevice = None) -> dict[str, int]:
 
 
 def mem_get_info(device: AnyDevice = None) -> tuple[int, int]:
-    """Returns the free and all bytes of a device, as (free, total). Raises DeviceError without
-    it."""
+    """Returns the free and the total bytes of a device. Raises DeviceError if it does not exist."""
     required("mem_get_info", device)
     figures = memory(device)
     return figures["free"], figures["total"]

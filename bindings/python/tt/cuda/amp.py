@@ -1,4 +1,4 @@
-"""Mixed precision by the names of torch.cuda.amp, which is older than tt.amp."""
+"""Mixed precision with the older names of torch.cuda.amp; tt.amp has the current ones."""
 from __future__ import annotations
 
 from .. import amp
@@ -16,7 +16,7 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(amp.autocast):
-    """Is tt.amp.autocast("cuda")."""
+    """Same as tt.amp.autocast("cuda")."""
 
     def __init__(
         self, enabled: bool = True, dtype: Dtype = float16, cache_enabled: bool = True
@@ -25,7 +25,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """Is tt.amp.GradScaler("cuda")."""
+    """Same as tt.amp.GradScaler("cuda")."""
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class GradScaler(amp.GradScaler):
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: Dtype | None = None) -> Any:
-    """Is tt.amp.custom_fwd for "cuda"."""
+    """Same as tt.amp.custom_fwd with device_type "cuda"."""
     return custom_fwd_of(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Any = None) -> Any:
-    """Is tt.amp.custom_bwd for "cuda"."""
+    """Same as tt.amp.custom_bwd with device_type "cuda"."""
     return custom_bwd_of(bwd, device_type="cuda")

@@ -18,7 +18,8 @@ def device_count() -> int:
 
 
 def required(what: str, device: AnyDevice = None) -> Device:
-    """Returns the CUDA device of this name, index or None. Raises DeviceError if it is absent."""
+    """Returns the CUDA device of a name or index, the first one for None. Raises DeviceError if
+    it does not exist."""
     cuda_device = Device("cuda", device if isinstance(device, int) else 0)
     if isinstance(device, (str, Device)):
         cuda_device = Device(device)

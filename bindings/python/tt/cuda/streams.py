@@ -36,11 +36,11 @@ def stream_from(name: str, *args: Any) -> StreamHandle:
 
 
 class Stream:
-    """A queue of work on a device, which runs in order beside that of other streams.
+    """A queue of work on a device. Work of a stream runs in order, concurrently with other streams.
 
-    priority: lower values are served first. Operators wait by themselves for the streams that wrote
-    their arguments, and memory is reused only after all streams that use it; record_stream has
-    nothing to do.
+    priority: streams with lower values run first. Operators wait automatically for the streams
+    that wrote their arguments, and memory is reused only after all streams that use it have
+    finished; record_stream does nothing.
     """
 
     handle: StreamHandle
@@ -57,21 +57,21 @@ class Stream:
         return int(quick.tt_stream_handle(self.handle) or 0)
 
     def query(self) -> bool:
-        """Returns whether no work is left."""
+        """Returns whether all work of the stream is complete."""
         done = c_int32()
         call("tt_stream_query", self.handle, byref(done))
         return bool(done.value)
 
     def synchronize(self) -> None:
-        """Waits for the work of the stream, and raises the error of work that failed."""
+        """Waits for the work of the stream. Raises the error of work that failed."""
         call("tt_stream_synchronize", self.handle)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Lets later work wait for what the other stream has to do so far."""
+        """Makes later work wait for the work queued so far on the other stream."""
         call("tt_stream_wait_stream", self.handle, stream.handle)
 
     def wait_event(self, event: Event) -> None:
-        """Lets later work wait for the event."""
+        """Makes later work wait for the event."""
         call("tt_stream_wait_event", self.handle, event.handle)
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -103,8 +103,7 @@ class Stream:
 class Event:
     """A point in the work of a stream.
 
-    enable_timing: elapsed_time compares the event with another one. blocking and interprocess are
-    accepted; the latter must be False.
+    enable_timing: allows elapsed_time. blocking is ignored; interprocess must be False.
     """
 
     handle: EventHandle | None
@@ -115,7 +114,7 @@ class Event:
         if interprocess:
             raise NotImplementedError("cuda.Event: interprocess is True: events are of one process")
         self.enable_timing = bool(enable_timing)
-        self.handle = None  # made on the device of the first stream that records it
+        self.handle = None  # created on the device of the first stream that records it
 
     def handle_on(self, device: Device) -> EventHandle:
         if self.handle is None:
@@ -125,17 +124,17 @@ class Event:
         return self.handle
 
     def record(self, stream: Stream | None = None) -> None:
-        """The event happens when the stream, or the current one, has done its present work."""
+        """Records the event on the stream, by default the current one, after its queued work."""
         stream = current_stream() if stream is None else stream
         call("tt_event_record", self.handle_on(stream.device), stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Lets later work of the stream, or of the current one, wait for the event."""
+        """Makes later work of the stream, by default the current one, wait for the event."""
         if self.handle is not None:
             (current_stream() if stream is None else stream).wait_event(self)
 
     def query(self) -> bool:
-        """Returns whether the event has happened; one that was never recorded has."""
+        """Returns whether the event is complete. True if it was never recorded."""
         if self.handle is None:
             return True
         done = c_int32()
@@ -148,7 +147,7 @@ class Event:
             call("tt_event_synchronize", self.handle)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Returns the milliseconds from this event to another. Both must have happened."""
+        """Returns the milliseconds from this event to end_event. Both must be complete."""
         if self.handle is None or end_event.handle is None:
             raise ValueError("cuda.Event.elapsed_time: both events must be recorded first")
         milliseconds = c_double()
@@ -164,23 +163,23 @@ def named(what: str, name: str, device: AnyDevice) -> Stream:
 
 
 def current_stream(device: AnyDevice = None) -> Stream:
-    """Returns the stream on which this thread computes. Raises DeviceError without the device."""
+    """Returns the current stream of this thread. Raises DeviceError if there is no such device."""
     return named("current_stream", "tt_stream_current", device)
 
 
 def default_stream(device: AnyDevice = None) -> Stream:
-    """Returns the device's own stream. Raises DeviceError without the device."""
+    """Returns the default stream of a device. Raises DeviceError if there is no such device."""
     return named("default_stream", "tt_stream_default", device)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Lets this thread compute on the stream from now on; None changes nothing."""
+    """Sets the current stream of this thread; None does nothing."""
     if stream is not None:
         call("tt_stream_set", stream.handle)
 
 
 class stream:
-    """A block in which this thread computes on a stream; None changes nothing."""
+    """Sets the current stream of this thread for a block; None does nothing."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream

@@ -1,7 +1,7 @@
-"""torch.distributed's names: groups of processes over Gloo, MPI or NCCL.
+"""Groups of processes over Gloo, MPI or NCCL, with the names of torch.distributed.
 
-Every rank makes the same calls in the same order. A rank that fails, does not answer within the
-timeout or makes another call raises DistributedError on the others, which names it.
+All ranks must make the same calls in the same order. If a rank fails, does not answer within the
+timeout or makes another call, the other ranks raise a DistributedError that names it.
 """
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ SUBMODULES = "algorithms checkpoint fsdp nn optim rpc".split()
 
 
 def __getattr__(name: str) -> Any:
-    """Submodules, when they are first used."""
+    """Imports submodules on first use."""
     if name not in SUBMODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
 
 
 class ReduceOp(Enum):
-    """How all_reduce and the like combine tensors."""
+    """The reduction of all_reduce and the other reducing collectives."""
 
     SUM = 0
     AVG = 1
@@ -108,13 +108,13 @@ class Backend(str):
 
 
 class group:
-    """WORLD: the group of init_process_group, or None."""
+    """WORLD: the default group, which init_process_group creates; None before."""
 
     WORLD: ProcessGroup | None = None
 
 
 class GroupMember:
-    """NON_GROUP_MEMBER: what new_group returns in processes that are not in the group."""
+    """NON_GROUP_MEMBER: the result of new_group in processes that are not in the group."""
 
     WORLD = None
     NON_GROUP_MEMBER: Any = object()
@@ -129,22 +129,22 @@ def is_available() -> bool:
 
 
 def is_gloo_available() -> bool:
-    """Whether libtt_gloo can be opened."""
+    """Returns whether libtt_gloo can be loaded."""
     return is_there("gloo")
 
 
 def is_mpi_available() -> bool:
-    """Whether libtt_mpi or libtt_mpich can be opened."""
+    """Returns whether libtt_mpi or libtt_mpich can be loaded."""
     return is_there("mpi") or is_there("mpich")
 
 
 def is_nccl_available() -> bool:
-    """Whether NCCL can be opened: that of pip's package, or libnccl.so.2 of the loader's path."""
+    """Returns whether NCCL can be loaded, from pip's package or the loader's path."""
     return is_there("nccl")
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether tt.distributed.run has started this process."""
+    """Returns whether tt.distributed.run started this process."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
@@ -154,19 +154,20 @@ def is_initialized() -> bool:
 
 
 def mpi_of_launcher() -> str:
-    """The library for the MPI that has started this process: MPICH's may be one of its own."""
+    """Returns the backend library for the MPI that started this process: "mpich" or "mpi"."""
     by_mpich = "PMI_SIZE" in os.environ and "OMPI_COMM_WORLD_SIZE" not in os.environ
     return "mpich" if by_mpich and is_there("mpich") else "mpi"
 
 
 def backend_of(given: str | None) -> str:
-    """The library that is meant: "cpu:gloo,cuda:nccl" is nccl, which takes tensors of both."""
+    """Returns the backend library of a backend argument."""
     name = backend_named(given)
     return mpi_of_launcher() if name == "mpi" else name
 
 
 def backend_named(given: str | None) -> str:
-    """The backend that is meant."""
+    """Returns the backend of a backend argument. "cpu:gloo,cuda:nccl" is nccl, which supports both
+    devices."""
     if not given:
         started_by_mpi = "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
         return "mpi" if started_by_mpi and "MASTER_ADDR" not in os.environ else "gloo"
@@ -192,11 +193,11 @@ def init_process_group(
 ) -> None:
     """Connects this process with the others of the default group.
 
-    backend: "gloo" or "mpi", for tensors on the CPU, or "nccl", for those on CUDA devices, too (on
-        the CPU by gloo); by default mpi under mpirun without MASTER_ADDR, else gloo.
-    init_method: where the processes meet: "env://" (the default: MASTER_ADDR, MASTER_PORT),
-        "tcp://host:port", "file:///path". MPI needs none.
-    timeout: of everything that waits for another process; default 30 minutes.
+    backend: "gloo" or "mpi" for tensors on the CPU, or "nccl" for tensors on CUDA devices and, by
+        gloo, on the CPU; by default mpi under mpirun without MASTER_ADDR, else gloo.
+    init_method: the rendezvous: "env://" (the default, which uses MASTER_ADDR and MASTER_PORT),
+        "tcp://host:port" or "file:///path". MPI needs none.
+    timeout: the limit of every wait for another process; by default 30 minutes.
     world_size, rank: by default WORLD_SIZE and RANK of the environment, else 1 and 0.
     store, group_name, pg_options, device_id are accepted and ignored.
     """
@@ -209,7 +210,7 @@ def init_process_group(
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Ends a group; None: the default one."""
+    """Destroys a group, by default the default group."""
     world = globals()["group"]
     process_group = checked(group, "destroy_process_group")
     process_group.handle = None  # type: ignore[assignment]
@@ -220,9 +221,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 def new_group(
     ranks: list[int] | None = None, timeout: timedelta | None = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """Makes a group of some ranks of the default group, by default all. All ranks call it; those
-    that are not in the group get GroupMember.NON_GROUP_MEMBER. The timeout is the default group's.
-    """
+    """Creates a group of some ranks of the default group, by default all. All ranks must call it;
+    those that are not in the group get GroupMember.NON_GROUP_MEMBER. The timeout is that of the
+    default group."""
     world = checked(None, "new_group")
     chosen = list(range(world.size())) if ranks is None else [int(r) for r in ranks]
     if len(set(chosen)) != len(chosen) or any(not 0 <= r < world.size() for r in chosen):
@@ -238,7 +239,8 @@ def new_group(
 
 
 def checked(given: Any, op: str) -> ProcessGroup:
-    """Returns the group of a call, by default the whole world."""
+    """Returns the group of a call, by default the default group. Raises ValueError if this process
+    is not in it."""
     process_group = group.WORLD if given is None else given
     if process_group is None:
         raise ValueError(f"{op}: call init_process_group first")
@@ -248,7 +250,7 @@ def checked(given: Any, op: str) -> ProcessGroup:
 
 
 def place_in(g: ProcessGroup, rank: int | None, op: str, arg: str) -> int:
-    """The rank in a group of a rank of the default group."""
+    """Converts a rank of the default group to a rank of g. op and arg are for the error."""
     if rank not in g.ranks:
         raise InvalidArgumentError(f"{op}: {arg} is {rank}: must be a rank of the group")
     return g.ranks.index(rank)
@@ -269,7 +271,7 @@ def get_world_size(group: Any = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
-    """Returns the name that init_process_group was given."""
+    """Returns the name of the backend, as passed to init_process_group."""
     return checked(group, "get_backend").backend
 
 
@@ -279,12 +281,12 @@ def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Returns the rank in a group of a rank of the default group."""
+    """Converts a rank of the default group to a rank of the group."""
     return place_in(checked(group, "get_group_rank"), global_rank, "get_group_rank", "global_rank")
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Returns the rank in the default group of a rank of a group."""
+    """Converts a rank of the group to a rank of the default group."""
     return checked(group, "get_global_rank").ranks[group_rank]
 
 
@@ -294,7 +296,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Replaces tensor, on all ranks, by the sum, mean, … of the tensors of all ranks."""
+    """Replaces tensor on all ranks by the reduction (sum, mean, …) of the tensors of all ranks."""
     g = checked(group, "all_reduce")
     return g.start("tt_group_all_reduce", tensor, CODES[op.name], wait=not async_op)
 
@@ -306,7 +308,7 @@ def reduce(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """The same on rank dst; the tensors of the others stay."""
+    """Replaces tensor on rank dst by the reduction of the tensors of all ranks."""
     g = checked(group, "reduce")
     root = place_in(g, dst, "reduce", "dst")
     return g.start("tt_group_reduce", tensor, CODES[op.name], root, wait=not async_op)
@@ -315,7 +317,7 @@ def reduce(
 def broadcast(
     tensor: Tensor, src: int = 0, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Replaces tensor, on all ranks, by that of rank src."""
+    """Replaces tensor on all ranks by the tensor of rank src."""
     g = checked(group, "broadcast")
     root = place_in(g, src, "broadcast", "src")
     return g.start("tt_group_broadcast", tensor, root, wait=not async_op)
@@ -324,7 +326,7 @@ def broadcast(
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Writes the input tensors of all ranks to output_tensor, one behind the other."""
+    """Writes the input tensors of all ranks to output_tensor, concatenated in rank order."""
     g = checked(group, "all_gather_into_tensor")
     return g.start("tt_group_all_gather", input_tensor, output_tensor, wait=not async_op)
 
@@ -392,7 +394,7 @@ def reduce_scatter_tensor(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduces input over all ranks, and writes part r of the result to the output of rank r."""
+    """Reduces input over all ranks and writes part r of the result to output on rank r."""
     g = checked(group, "reduce_scatter_tensor")
     return g.start("tt_group_reduce_scatter", input, output, CODES[op.name], wait=not async_op)
 
@@ -404,7 +406,7 @@ def reduce_scatter(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduces the items of input_list over all ranks, and writes that of rank r to its output."""
+    """Reduces the items of input_list over all ranks and writes item r to output on rank r."""
     g = checked(group, "reduce_scatter")
     whole = ops.stack(check_length(input_list, g, "reduce_scatter", "input_list"))
     return g.start("tt_group_reduce_scatter", whole, output, CODES[op.name], wait=not async_op)
@@ -418,9 +420,9 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Sends part r of input to rank r; part r of output comes from rank r.
+    """Sends part r of input to rank r and receives part r of output from rank r.
 
-    output_split_sizes, input_split_sizes: the rows of each part, by default equal ones.
+    output_split_sizes, input_split_sizes: the number of rows of each part, by default equal parts.
     """
     g = checked(group, "all_to_all_single")
     if output_split_sizes or input_split_sizes:
@@ -438,7 +440,8 @@ def all_to_all(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Sends item r of input_tensor_list to rank r; item r of output_tensor_list comes from it."""
+    """Sends item r of input_tensor_list to rank r and receives item r of output_tensor_list from
+    rank r."""
     g = checked(group, "all_to_all")
     outputs = check_length(output_tensor_list, g, "all_to_all", "output_tensor_list")
     inputs = check_length(input_tensor_list, g, "all_to_all", "input_tensor_list")
@@ -455,19 +458,19 @@ def all_to_all(
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Waits until all ranks have called it."""
+    """Waits until all ranks have called barrier."""
     return checked(group, "barrier").start("tt_group_barrier", wait=not async_op)
 
 
 def monitored_barrier(
     group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """barrier, whose error names the rank that has not come; the timeout is that of the group."""
+    """Same as barrier. The error names the missing rank; the timeout is that of the group."""
     checked(group, "monitored_barrier").start("tt_group_barrier", wait=True)
 
 
 def check_length(items: Any, g: ProcessGroup, op: str, arg: str) -> list[Tensor]:
-    """Returns a list, which must have an item for each rank."""
+    """Returns items as a list. Raises InvalidArgumentError unless it has one item per rank."""
     n = 0 if items is None else len(items)
     if n != g.size():
         raise InvalidArgumentError(
@@ -477,12 +480,12 @@ def check_length(items: Any, g: ProcessGroup, op: str, arg: str) -> list[Tensor]
 
 
 def parts_of(g: ProcessGroup, tensor: Tensor) -> Tensor:
-    """Memory for the tensors of all ranks."""
+    """Returns an uninitialized tensor with room for the tensors of all ranks."""
     return ops.empty((g.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
 
 
 def copy_parts(whole: Tensor, items: list[Tensor]) -> None:
-    """Copies the parts of whole to the items."""
+    """Copies row r of whole to item r."""
     from ..autograd import no_grad
 
     with no_grad():
@@ -494,13 +497,13 @@ def copy_parts(whole: Tensor, items: list[Tensor]) -> None:
 
 
 def isend(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> Work | None:
-    """Starts to send tensor to rank dst."""
+    """Starts sending tensor to rank dst."""
     g = checked(group, "isend")
     return g.start("tt_group_send", tensor, place_in(g, dst, "isend", "dst"), tag, wait=False)
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> Work | None:
-    """Starts to receive tensor from rank src, which must be given."""
+    """Starts receiving tensor from rank src, which is required."""
     g = checked(group, "irecv")
     return g.start("tt_group_recv", tensor, place_in(g, src, "irecv", "src"), tag, wait=False)
 
@@ -512,7 +515,7 @@ def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
-    """Receives tensor from rank src, which must be given. Returns src."""
+    """Receives tensor from rank src, which is required, and returns src."""
     g = checked(group, "recv")
     g.start("tt_group_recv", tensor, place_in(g, src, "recv", "src"), tag, wait=True)
     return src  # type: ignore[return-value]
@@ -526,29 +529,29 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
-    """Starts several transfers."""
+    """Starts several transfers and returns their works."""
     return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
 
 
-# ---- objects of Python, pickled ----
+# ---- pickled Python objects ----
 
 
 def packed(obj: Any) -> Tensor:
-    """The bytes of an object."""
+    """Returns the bytes of the pickled object."""
     import pickle
 
     return tensor_of_bytes(pickle.dumps(obj))
 
 
 def unpacked(t: Tensor, n: int) -> Any:
-    """The object of the first n bytes."""
+    """Unpickles an object from the first n bytes."""
     import pickle
 
     return pickle.loads(bytes_of(t[:n]))
 
 
 def shared_length(t: Tensor, group: Any) -> tuple[list[int], Tensor]:
-    """The lengths of the tensors of all ranks, and t padded to the largest."""
+    """Returns the lengths of t on all ranks, and t padded to the largest."""
     g = checked(group, "all_gather_object")
     lengths = parts_of(g, tensor_of([0]))
     g.start("tt_group_all_gather", tensor_of([len(t)]), lengths, wait=True)
@@ -559,7 +562,7 @@ def shared_length(t: Tensor, group: Any) -> tuple[list[int], Tensor]:
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Puts the objects of all ranks into object_list. They are pickled: trust the other ranks."""
+    """Writes the objects of all ranks to object_list. They are pickled: trust all ranks."""
     g = checked(group, "all_gather_object")
     check_length(object_list, g, "all_gather_object", "object_list")
     sizes, padded = shared_length(packed(obj), group)
@@ -572,7 +575,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
 def gather_object(
     obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Any = None
 ) -> None:
-    """Puts the objects of all ranks into object_gather_list on rank dst. They are pickled."""
+    """Writes the objects of all ranks to object_gather_list on rank dst. They are pickled."""
     g = checked(group, "gather_object")
     objects = [None] * g.size()
     all_gather_object(objects, obj, group)
@@ -584,7 +587,7 @@ def gather_object(
 def broadcast_object_list(
     object_list: list[Any], src: int = 0, group: Any = None, device: Any = None
 ) -> None:
-    """Replaces the objects, on all ranks, by those of rank src. They are pickled."""
+    """Replaces the objects on all ranks by those of rank src. They are pickled."""
     g = checked(group, "broadcast_object_list")
     root = place_in(g, src, "broadcast_object_list", "src")
     mine = packed(list(object_list))
@@ -602,7 +605,7 @@ def scatter_object_list(
     src: int = 0,
     group: Any = None,
 ) -> None:
-    """Puts item r of the input list of rank src into the output list of rank r. It is pickled."""
+    """Writes item r of the input list of rank src to the output list of rank r. It is pickled."""
     g = checked(group, "scatter_object_list")
     whole = list(scatter_object_input_list or [None] * g.size())
     check_length(whole, g, "scatter_object_list", "scatter_object_input_list")

@@ -1,4 +1,4 @@
-"""Groups of processes and their work: objects of C."""
+"""Groups of processes and their work, as objects of the C API."""
 from __future__ import annotations
 
 import ctypes
@@ -45,7 +45,7 @@ class Work:
         self.handle, self.after, self.used = handle, after, used
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Waits for the end, and raises the work's error."""
+        """Waits until the work is complete. Raises the error of the work, if any."""
         ms = -1 if timeout is None else int(timeout.total_seconds() * 1000)
         call("tt_work_wait", self.handle, c_int64(ms))
         after, self.after = self.after, None
@@ -54,17 +54,17 @@ class Work:
         return True
 
     def is_completed(self) -> bool:
-        """Whether the work is done."""
+        """Returns whether the work is complete."""
         done = c_int32()
         call("tt_work_test", self.handle, byref(done))
         return bool(done.value)
 
     def is_success(self) -> bool:
-        """Whether the work is done, without an error."""
+        """Returns whether the work is complete without an error."""
         return self.is_completed() and self.exception() is None
 
     def exception(self) -> Exception | None:
-        """The error of a work that is done, else None."""
+        """Returns the error of completed work, else None."""
         if not self.is_completed():
             return None
         try:
@@ -75,7 +75,7 @@ class Work:
 
 
 class Done(Work):
-    """Work that was done at once."""
+    """Work that was complete when it was created."""
 
     def __init__(self) -> None:
         pass
@@ -94,33 +94,34 @@ class Done(Work):
 
 
 class ProcessGroup:
-    """Processes that communicate. ranks are those of the default group."""
+    """A group of processes that communicate. ranks: its members as ranks of the default group."""
 
     def __init__(self, handle: GroupHandle, backend: str, ranks: list[int] | None = None) -> None:
         self.handle, self.backend = handle, backend
         self.ranks = list(range(self.size())) if ranks is None else ranks
 
     def rank(self) -> int:
-        """The rank of this process in the group."""
+        """Returns the rank of this process in the group."""
         return int(quick.tt_group_rank(self.handle))
 
     def size(self) -> int:
-        """The number of processes."""
+        """Returns the number of processes."""
         return int(quick.tt_group_size(self.handle))
 
     def name(self) -> str:
-        """The name of the backend."""
+        """Returns the name of the backend."""
         return self.backend
 
     def split(self, color: int, key: int) -> GroupHandle | None:
-        """The group of all ranks with this color; None for a negative one."""
+        """Returns the group of all ranks with the same color, ordered by key. None if color is
+        negative."""
         handle = GroupHandle.__new__(GroupHandle)
         call("tt_group_split", self.handle, c_int64(color), c_int64(key), byref(handle))
         return handle if handle._address else None
 
     def start(self, name: str, *args: Any, wait: bool, after: Any = None) -> Work | None:
-        """Calls a function of C that starts work on tensors and numbers; None if it was waited
-        for."""
+        """Calls a C function that starts work on tensors and numbers. wait: waits for the work and
+        returns None."""
         numbers = [c_int32(a) if isinstance(a, int) else a for a in args]
         if wait:
             call(name, self.handle, *numbers, None)
@@ -133,17 +134,17 @@ class ProcessGroup:
 
 
 def tensor_of_bytes(data: bytes) -> Tensor:
-    """A tensor of these bytes."""
+    """Returns bytes as a tensor."""
     return frombuffer(bytearray(data), dtype=uint8) if data else empty(0, dtype=uint8)
 
 
 def bytes_of(t: Tensor) -> bytes:
-    """The bytes of a dense tensor."""
+    """Returns the bytes of a dense tensor."""
     return ctypes.string_at(t.data_ptr(), t.numel()) if t.numel() else b""
 
 
 def nccl_of_pip() -> str | None:
-    """The path of the NCCL that pip has installed, None without one."""
+    """Returns the path of pip's NCCL, or None if it is not installed."""
     try:
         spec = find_spec("nvidia.nccl")
     except ModuleNotFoundError:
@@ -156,7 +157,7 @@ def nccl_of_pip() -> str | None:
 
 
 def library_of(backend: str) -> str | None:
-    """The path of a backend's library, None if the loader has to look for it."""
+    """Returns the path of a backend's library, or None if the loader has to search for it."""
     if backend == "nccl":
         return nccl_of_pip()
     path = os.path.join(os.path.dirname(os.path.realpath(library_path)), f"libtt_{backend}.so")
@@ -164,7 +165,7 @@ def library_of(backend: str) -> str | None:
 
 
 def is_there(backend: str) -> bool:
-    """Whether the library of a backend can be opened."""
+    """Returns whether the library of a backend can be loaded."""
     try:
         name = "libnccl.so.2" if backend == "nccl" else f"libtt_{backend}.so"
         ctypes.CDLL(library_of(backend) or name)
@@ -176,7 +177,7 @@ def is_there(backend: str) -> bool:
 def connect(
     backend: str, rank: int, size: int, rendezvous: str, timeout: timedelta | None
 ) -> GroupHandle:
-    """Makes a group; rank and size are -1 where the backend knows them."""
+    """Creates a group. rank and size are -1 if the backend determines them."""
     ms = int((timeout or DEFAULT_TIMEOUT).total_seconds() * 1000)
     path = library_of(backend)
     options = struct("tt_group_opts")()

@@ -1,17 +1,17 @@
-"""Where processes meet: init_method, rank and world size, from arguments or the environment."""
+"""The rendezvous: init_method, rank and world size, from arguments or the environment."""
 from __future__ import annotations
 
 import os
 
 from ..errors import InvalidArgumentError
 
-# What launchers set: torchrun and tt.distributed.run, Open MPI, MPICH.
+# Variables of the launchers: torchrun and tt.distributed.run, Open MPI, MPICH.
 SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
 def number(given: int, names: tuple[str, ...], default: int) -> int:
-    """given, unless it is negative: then the first of the variables that is set."""
+    """Returns given or, if it is negative, the first environment variable of names that is set."""
     if given >= 0:
         return given
     for name in names:
@@ -23,7 +23,7 @@ def number(given: int, names: tuple[str, ...], default: int) -> int:
 def place_of(
     backend: str, init_method: str | None, world_size: int, rank: int
 ) -> tuple[int, int, str]:
-    """The world size, the rank and the place of a rendezvous."""
+    """Returns the world size, the rank and the address of the rendezvous."""
     method = init_method or "env://"
     if backend in ("mpi", "mpich"):
         return world_size, rank, ""

@@ -1,8 +1,8 @@
-"""python -m tt.distributed.run: starts the processes of a group, with torchrun's arguments.
+"""python -m tt.distributed.run starts the processes of a group. Its arguments are torchrun's.
 
 Each process gets RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR,
-MASTER_PORT and TORCHELASTIC_RUN_ID. If one fails, the others are ended; with --max-restarts, all
-are then started again.
+MASTER_PORT and TORCHELASTIC_RUN_ID. If one fails, the others are terminated; with --max-restarts,
+all of them are then restarted.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLL_SECONDS = 0.05
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments."""
+    """Returns the parser of the arguments."""
     p = argparse.ArgumentParser(prog="tt.distributed.run", description=__doc__)
     p.add_argument("--nproc-per-node", "--nproc_per_node", default="1")
     p.add_argument("--nnodes", default="1")
@@ -43,21 +43,21 @@ def parser() -> argparse.ArgumentParser:
 
 
 def processes_of(text: str) -> int:
-    """--nproc-per-node: a number, or "auto" and "cpu": one for each processor."""
+    """Parses --nproc-per-node: a number, or "auto" or "cpu" for one process per processor."""
     if text in ("auto", "cpu"):
         return len(os.sched_getaffinity(0))
     return int(text)
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Returns a free port."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])
 
 
 def command_of(args: Any) -> list[str]:
-    """The command of one process."""
+    """Returns the command line of one process."""
     if args.no_python:
         return [args.script, *args.args]
     return [sys.executable, "-u", *(["-m"] if args.module else []), args.script, *args.args]
@@ -92,7 +92,7 @@ def start(args: Any, local_size: int, nodes: int, attempt: int) -> list[subproce
 
 
 def end(processes: list[subprocess.Popen[bytes]], grace: float) -> None:
-    """Ends all processes: by SIGTERM, then by SIGKILL."""
+    """Terminates all processes with SIGTERM and, after the grace period, with SIGKILL."""
     running = [p for p in processes if p.poll() is None]
     for p in running:
         p.terminate()
@@ -106,7 +106,7 @@ def end(processes: list[subprocess.Popen[bytes]], grace: float) -> None:
 
 
 def watch(processes: list[subprocess.Popen[bytes]], grace: float) -> int:
-    """Waits for all processes, or for the first that fails. Returns its exit status, else 0."""
+    """Waits until all processes end or one fails. Returns the exit status of that one, else 0."""
     try:
         while True:
             codes = [p.poll() for p in processes]
@@ -127,12 +127,12 @@ def watch(processes: list[subprocess.Popen[bytes]], grace: float) -> int:
 
 
 def stop(number: int, frame: Any) -> NoReturn:
-    """A signal to the launcher ends the processes."""
+    """Handles a signal to the launcher by ending the processes."""
     raise SystemExit(128 + number)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the launcher; returns its exit status."""
+    """Runs the launcher and returns its exit status."""
     args = parser().parse_args(argv)
     local_size, nodes = processes_of(args.nproc_per_node), int(args.nnodes.split(":")[0])
     signal.signal(signal.SIGTERM, stop)

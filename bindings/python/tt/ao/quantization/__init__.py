@@ -1,9 +1,10 @@
-"""Training with fake quantisation and inference in 8-bit integers, by the names of
-torch.ao.quantization: observers, FakeQuantize, QConfig, prepare_qat and convert. The modules of
-convert compute in integers and take and give float32, so that nothing else of a model changes.
+"""Training with fake quantisation and inference in 8-bit integers, with the names of
+torch.ao.quantization: observers, FakeQuantize, QConfig, prepare_qat and convert. The modules that
+convert creates compute in integers; their inputs and outputs are float32, so the rest of the model
+is unchanged.
 
-quantize_per_tensor and its relatives are those of torch.ao.quantization.fx._decomposed: integers
-are plain tensors.
+quantize_per_tensor and the related functions are those of torch.ao.quantization.fx._decomposed:
+quantised values are plain integer tensors.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FakeQuantize: an observer and the rounding that it asks for."""
+"""FakeQuantize: rounds to a quantised grid whose parameters an observer chooses."""
 from __future__ import annotations
 
 from functools import partial
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class LatestPerChannelObserver(PerChannelMinMaxObserver):
-    """Records the range of the latest values alone: those of a weight, which training changes."""
+    """Records the range of the latest values only, for weights, which change in training."""
 
     def update(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         return low, high
 
 
 class FakeQuantize(Module):
-    """Rounds what passes to the numbers that integers stand for; gradients pass unchanged where
-    nothing is clamped. The observer chooses the integers while it is enabled.
+    """Rounds its input to values that the quantised integers represent. Gradients pass unchanged
+    where the input is not clamped. While enabled, the observer updates scale and zero point.
 
-    observer: class or constructor of the observer, which gets the other arguments.
+    observer: class or constructor of the observer, which is called with the other arguments.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class FakeQuantize(Module):
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> Callable[[], FakeQuantize]:
-        """Returns a constructor with these arguments."""
+        """Returns a constructor that passes these arguments."""
         return partial(cls, **kwargs)
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
@@ -73,24 +73,24 @@ default_per_channel_weight_fake_quant = FakeQuantize.with_args(
 
 
 def enable_observer(module: Module) -> None:
-    """For Module.apply: the observer records and chooses again."""
+    """For Module.apply: enables the observer, which updates scale and zero point."""
     if isinstance(module, FakeQuantize):
         module.observer_enabled = True
 
 
 def disable_observer(module: Module) -> None:
-    """For Module.apply: scale and zero point stay."""
+    """For Module.apply: disables the observer; scale and zero point no longer change."""
     if isinstance(module, FakeQuantize):
         module.observer_enabled = False
 
 
 def enable_fake_quant(module: Module) -> None:
-    """For Module.apply: numbers are rounded."""
+    """For Module.apply: enables rounding."""
     if isinstance(module, FakeQuantize):
         module.fake_quant_enabled = True
 
 
 def disable_fake_quant(module: Module) -> None:
-    """For Module.apply: numbers are not rounded."""
+    """For Module.apply: disables rounding."""
     if isinstance(module, FakeQuantize):
         module.fake_quant_enabled = False

@@ -1,5 +1,5 @@
-"""The layers of quantised models: those of training, which round weight and input, and those of
-inference, which compute in integers."""
+"""The layers of quantised models: training layers round weight and input, inference layers
+compute in integers."""
 from __future__ import annotations
 
 from ... import float32, int8
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class QATLayer(Module):
-    """Base of the layers of training. Parameters are those of the layer that it replaces."""
+    """Base class of the training layers. It shares the parameters of the layer that it replaces."""
 
     def __init__(self, layer: Any, qconfig: QConfig) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class QATLayer(Module):
 
 
 class QATLinear(QATLayer):
-    """A Linear of training, whose input and weight are rounded."""
+    """A Linear for training whose input and weight are rounded."""
 
     def __init__(self, layer: Linear, qconfig: QConfig) -> None:
         super().__init__(layer, qconfig)
@@ -45,7 +45,7 @@ class QATLinear(QATLayer):
 
 
 class QATConv2d(QATLayer):
-    """A Conv2d of training, whose input and weight are rounded."""
+    """A Conv2d for training whose input and weight are rounded."""
 
     def __init__(self, layer: Conv2d, qconfig: QConfig) -> None:
         super().__init__(layer, qconfig)
@@ -61,8 +61,8 @@ class QATConv2d(QATLayer):
 
 
 class QuantizedLayer(Module):
-    """Base of the layers of inference: an int8 weight with a scale for each output, and the scale
-    and zero point of the input. Made of the layer of training."""
+    """Base class of the inference layers. It has an int8 weight with a scale for each output, and
+    the scale and zero point of the input, all computed from the training layer."""
 
     scale: float
     zero_point: int
@@ -92,14 +92,14 @@ class QuantizedLayer(Module):
         self.register_buffer("bias", None if bias is None else bias.detach().to(float32))
 
     def quantize(self, x: Tensor) -> Tensor:
-        """Returns the integers of an input."""
+        """Returns the quantised input."""
         return quantize_per_tensor(
             x, self.scale, self.zero_point, self.quant_min, self.quant_max, self.dtype
         )
 
 
 class QuantizedLinear(QuantizedLayer):
-    """A Linear of inference, which computes in 8-bit integers."""
+    """A Linear for inference that computes in 8-bit integers."""
 
     def __init__(self, layer: QATLinear) -> None:
         super().__init__(layer)
@@ -119,7 +119,7 @@ class QuantizedLinear(QuantizedLayer):
 
 
 class QuantizedConv2d(QuantizedLayer):
-    """A Conv2d of inference, which computes in 8-bit integers."""
+    """A Conv2d for inference that computes in 8-bit integers."""
 
     def __init__(self, layer: QATConv2d) -> None:
         super().__init__(layer)

@@ -18,11 +18,11 @@ EPS = 2.0**-23
 
 
 class ObserverBase(Module):
-    """Records ranges in forward, which returns its input.
+    """Base class of observers. forward records the range of its input and returns it.
 
-    quant_min, quant_max: the integers in use; by default all of dtype.
-    symmetric: the zero point is 0, or the middle of unsigned integers.
-    ch_axis: dimension with a scale for each position; None: one scale.
+    quant_min, quant_max: range of the integers; by default that of dtype.
+    symmetric: the zero point is 0, or the middle of the range if dtype is unsigned.
+    ch_axis: the dimension of the channels, each of which has a scale; None: one scale.
     """
 
     min_val: Tensor
@@ -50,7 +50,7 @@ class ObserverBase(Module):
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> Callable[[], ObserverBase]:
-        """Returns a constructor with these arguments."""
+        """Returns a constructor that passes these arguments."""
         return partial(cls, **kwargs)
 
     def update(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,9 +73,9 @@ class ObserverBase(Module):
         return x
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """Returns scale (float32) and zero point (int32): one element, or one for each channel.
+        """Returns scale (float32) and zero point (int32): one element, or one per channel.
 
-        The range always includes 0, so that 0 is exact."""
+        The range always includes 0, so that 0 is represented exactly."""
         if not self.min_val.numel():
             return tensor([1.0]), zeros(1, dtype=int32)
         low = self.min_val.clamp(max=0).reshape(-1)
@@ -91,18 +91,18 @@ class ObserverBase(Module):
 
 
 class MinMaxObserver(ObserverBase):
-    """Records the smallest and the largest value so far."""
+    """Records the minimum and maximum of all values so far."""
 
 
 class PerChannelMinMaxObserver(ObserverBase):
-    """The same for each channel."""
+    """Records the minimum and maximum of each channel so far."""
 
     def __init__(self, ch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(ch_axis=ch_axis, **kwargs)
 
 
 class MovingAverageMinMaxObserver(ObserverBase):
-    """Records moving averages of the smallest and the largest value of each batch."""
+    """Records moving averages of the minimum and maximum of each batch."""
 
     def __init__(self, averaging_constant: float = 0.01, **kwargs: Any) -> None:
         super().__init__(**kwargs)

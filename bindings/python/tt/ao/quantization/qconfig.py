@@ -1,4 +1,4 @@
-"""QConfig, and the exchange of a model's layers: prepare_qat before training, convert after it."""
+"""QConfig, and functions that replace layers: prepare_qat before training, convert after it."""
 from __future__ import annotations
 
 import copy
@@ -22,7 +22,7 @@ else:
     from collections import namedtuple
 
     class QConfig(namedtuple("QConfig", "activation weight")):
-        """Constructors of the FakeQuantize of inputs and of weights."""
+        """The constructors of FakeQuantize for inputs and for weights."""
 
         __slots__ = ()
 
@@ -32,13 +32,13 @@ QUANTIZED = {QATLinear: QuantizedLinear, QATConv2d: QuantizedConv2d}
 
 
 def get_default_qat_qconfig(backend: str = "x86") -> QConfig:
-    """Returns uint8 inputs with one scale, a moving average, and int8 weights with a scale for each
-    output. backend: ignored."""
+    """Returns the default QConfig: uint8 inputs with one scale from a moving average, int8 weights
+    with a scale for each output. backend is ignored."""
     return QConfig(default_fake_quant, default_per_channel_weight_fake_quant)
 
 
 def _exchange(model: Module, replace: Callable[[Module], Module | None]) -> Module:
-    """Replaces modules of a tree. A module in two places is replaced by one."""
+    """Replaces modules of a tree. A module that occurs twice is replaced by one module."""
     replacements: dict[int, Module | None] = {}
 
     def of(module: Module) -> Module | None:
@@ -58,10 +58,10 @@ def _exchange(model: Module, replace: Callable[[Module], Module | None]) -> Modu
 
 
 def prepare_qat(model: Module, qconfig: QConfig | None = None, inplace: bool = False) -> Module:
-    """Replaces each Linear and Conv2d by one that rounds its input and weight in training.
+    """Replaces each Linear and Conv2d by a layer that rounds its input and weight in training.
 
-    qconfig: default: that of get_default_qat_qconfig.
-    inplace: whether the model itself is changed instead of a copy.
+    qconfig: by default get_default_qat_qconfig().
+    inplace: changes the model itself instead of a copy.
     """
     config = qconfig or get_default_qat_qconfig()
 
@@ -73,9 +73,9 @@ def prepare_qat(model: Module, qconfig: QConfig | None = None, inplace: bool = F
 
 
 def convert(model: Module, inplace: bool = False) -> Module:
-    """Replaces each layer of prepare_qat by one that computes in 8-bit integers.
+    """Replaces each layer that prepare_qat created by one that computes in 8-bit integers.
 
-    inplace: whether the model itself is changed instead of a copy.
+    inplace: changes the model itself instead of a copy.
     """
 
     def replace(module: Module) -> Module | None:

@@ -1,1 +1,1 @@
-"""What changes how gradients travel, by the names of torch.distributed.algorithms."""
+"""Hooks for the communication of gradients, with the names of torch.distributed.algorithms."""

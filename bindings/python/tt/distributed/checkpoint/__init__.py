@@ -1,7 +1,7 @@
-"""Checkpoints of which each rank writes its part, and that any number of ranks load.
+"""Checkpoints that all ranks write together and that any number of ranks can load.
 
-A checkpoint is a directory: a safetensors file of each rank, and metadata.json, which is written
-last. A directory without it is no checkpoint, whatever has ended its save.
+A checkpoint is a directory with a safetensors file per rank and metadata.json, which is written
+last. A directory without metadata.json is an incomplete save, not a checkpoint.
 """
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ VERSION = 1
 
 
 class Shard:
-    """Elements [start, start + tensor.numel()) of a flat tensor of `total` elements. Elements from
-    `total` on are padding, which is not saved."""
+    """Elements [start, start + tensor.numel()) of a flat tensor of `total` elements. Elements with
+    an index of `total` or more are padding, which is not saved."""
 
     def __init__(self, tensor: Tensor, start: int, total: int) -> None:
         self.tensor, self.start, self.total = tensor, start, total
 
     def used(self) -> int:
-        """The number of elements that are no padding."""
+        """Returns the number of elements that are not padding."""
         return max(0, min(self.tensor.numel(), self.total - self.start))
 
 
 def ranks_of(process_group: Any) -> tuple[int, int]:
-    """The rank of this process and the number of ranks, 0 and 1 without a group."""
+    """Returns the rank of this process and the number of ranks; 0 and 1 without a group."""
     if process_group is None and group.WORLD is None:
         return 0, 1
     g = checked(process_group, "checkpoint")
@@ -45,11 +45,11 @@ def ranks_of(process_group: Any) -> tuple[int, int]:
 def save(
     state_dict: dict[str, Any], checkpoint_id: str | os.PathLike[str], process_group: Any = None
 ) -> None:
-    """Writes a checkpoint; all ranks call it with the same names.
+    """Writes a checkpoint. All ranks must call it with the same names.
 
-    state_dict: a Shard is written by its rank; tensors and numbers, which are the same on all
-        ranks, by rank 0.
-    checkpoint_id: the directory, which all ranks see.
+    state_dict: each rank writes its Shards; rank 0 writes the tensors and numbers, which must be
+        the same on all ranks.
+    checkpoint_id: the directory, which all ranks must have access to.
     """
     rank, size = ranks_of(process_group)
     path = os.fspath(checkpoint_id)
@@ -90,8 +90,8 @@ def save(
 def load(
     state_dict: dict[str, Any], checkpoint_id: str | os.PathLike[str], process_group: Any = None
 ) -> None:
-    """Writes the values of a checkpoint into the tensors and Shards of state_dict, and replaces
-    its numbers. The number of ranks need not be that of the save."""
+    """Copies the values of a checkpoint into the tensors and Shards of state_dict and replaces its
+    numbers. The number of ranks may differ from that of the save."""
     path, ranks = os.fspath(checkpoint_id), entries_of(checkpoint_id)
     files: dict[int, Any] = {}
 
@@ -118,7 +118,7 @@ def load(
 
 
 def entries_of(checkpoint_id: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """What each rank has saved: name -> facts."""
+    """Returns the entries that each rank saved, as dicts from names to metadata."""
     path = os.fspath(checkpoint_id)
     try:
         with open(os.path.join(path, "metadata.json"), encoding="utf-8") as f:
@@ -136,7 +136,7 @@ def check_shape(name: str, value: Tensor, entry: dict[str, Any]) -> None:
 
 
 def load_shard(name: str, shard: Shard, parts: list[dict[str, Any]], tensor_of: Any) -> None:
-    """Fills a shard from the parts that it overlaps."""
+    """Fills a shard from the saved parts that overlap it."""
     if parts[0].get("total") != shard.total:
         raise InvalidArgumentError(
             f"checkpoint.load: {name} has {shard.total} elements, {parts[0].get('total')} in the "

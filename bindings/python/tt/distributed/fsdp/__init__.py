@@ -1,8 +1,9 @@
-"""FullyShardedDataParallel: each rank keeps a part of the parameters, as torch.distributed.fsdp.
+"""FullyShardedDataParallel: each rank stores a part of the parameters, as in
+torch.distributed.fsdp.
 
-A unit is a module that FullyShardedDataParallel wraps. Its parameters are one flat tensor, of which
-each rank has a shard. Forward collects the shards of all ranks and uses the parameters as views of
-the whole; backward collects them again, and its gradient is scattered to the shards as a mean.
+A unit is a module that FullyShardedDataParallel wraps. Its parameters are one flat tensor that is
+sharded over the ranks. Forward gathers the shards of all ranks; the parameters are views of the
+gathered tensor. Backward gathers them again and reduce-scatters the mean gradient to the shards.
 """
 from __future__ import annotations
 
@@ -26,15 +27,16 @@ __all__ = ["FullyShardedDataParallel", "ShardingStrategy"]
 
 
 class ShardingStrategy(Enum):
-    """FULL_SHARD: the whole parameters are there in a unit's forward and backward only.
-    SHARD_GRAD_OP: from forward to the end of backward. NO_SHARD is DistributedDataParallel."""
+    """FULL_SHARD: the whole parameters exist only during forward and backward of the unit.
+    SHARD_GRAD_OP: they exist from forward to the end of backward. For NO_SHARD use
+    DistributedDataParallel."""
 
     FULL_SHARD = 1
     SHARD_GRAD_OP = 2
 
 
 class Collect(Function):
-    """The whole flat parameter; its gradient is scattered to the shards as a mean."""
+    """Gathers the whole flat parameter. Its backward reduce-scatters the mean gradient."""
 
     @staticmethod
     def forward(ctx: Any, shard: Tensor, unit: FullyShardedDataParallel) -> Tensor:
@@ -51,7 +53,7 @@ class Collect(Function):
 
 
 class Part:
-    """A view of a unit's whole parameter, which is collected again when backward needs it."""
+    """A view of a unit's whole flat parameter, which is gathered again when backward needs it."""
 
     def __init__(self, unit: FullyShardedDataParallel, view: Tensor) -> None:
         self.unit, self.dtype = unit, view.dtype
@@ -59,13 +61,13 @@ class Part:
 
 
 class FullyShardedDataParallel(Module):
-    """Calls a module whose parameters are divided among the ranks.
+    """Wraps a module whose parameters are sharded over the ranks.
 
-    Units may contain units; each has one parameter, `flat_param`: optimizers are made after
-    wrapping, from parameters(). The values are those of rank 0.
+    Units may contain units. Each has one parameter, `flat_param`, so create the optimizer from
+    parameters() after wrapping. All ranks start with the values of rank 0.
 
-    auto_wrap_policy: a function of (module, recurse, nonwrapped_numel); where it returns True,
-        modules inside become units, too.
+    auto_wrap_policy: a function of (module, recurse, nonwrapped_numel); submodules for which it
+        returns True become units too.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class FullyShardedDataParallel(Module):
                 setattr(module, name, FullyShardedDataParallel(child, group, strategy))
 
     def _divide(self) -> None:
-        """Moves the parameters of this unit into its shard."""
+        """Replaces the parameters of this unit by its shard of the flat parameter."""
         own = {
             name: p
             for name, p in self.module.named_parameters()
@@ -116,7 +118,7 @@ class FullyShardedDataParallel(Module):
             self.process_group.start("tt_group_broadcast", flat, 0, wait=True)
             for b in self.module.buffers():
                 self.process_group.start("tt_group_broadcast", b.detach(), 0, wait=True)
-            for name, p in own.items():  # one number in the form of the parameter
+            for name, p in own.items():  # one element, expanded to the shape
                 p.requires_grad_(False)
                 p.data = ops.zeros((), dtype=p.dtype, device=p.device).expand(p.shape)
         self.flat_param = Parameter(flat[rank * length : (rank + 1) * length].clone())
@@ -124,7 +126,7 @@ class FullyShardedDataParallel(Module):
     # ---- the whole parameters ----
 
     def _collected(self) -> Tensor:
-        """The flat parameter of all ranks."""
+        """Returns the whole flat parameter, gathered from all ranks."""
         if self._whole is None:
             shard = self.flat_param.detach()
             whole = ops.empty(
@@ -174,7 +176,7 @@ class FullyShardedDataParallel(Module):
         return [(n, m) for n, m in self.named_modules() if isinstance(m, FullyShardedDataParallel)]
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
-        """The flat parameters of the units, and what was not trained before."""
+        """Returns the flat parameters of the units and the parameters that need no gradient."""
         hidden = {f"{n}.module.{p}".lstrip(".") for n, u in self._units() for p in u._shapes}
         for name, p in super().named_parameters(*args, **kwargs):
             if name not in hidden:
@@ -186,7 +188,7 @@ class FullyShardedDataParallel(Module):
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Scales the gradients of all units so that their norm over all ranks is at most max_norm.
-        Returns the norm before."""
+        Returns the norm before clipping."""
         grads = [u.flat_param.grad for _, u in self._units() if u.flat_param.grad is not None]
         with no_grad():
             if norm_type == float("inf"):
@@ -203,13 +205,14 @@ class FullyShardedDataParallel(Module):
 
     @contextmanager
     def summon_full_params(self) -> Iterator[dict[str, Tensor]]:
-        """A block with the whole parameters of all units, by the names that they had. All ranks
-        enter it. Changes are lost."""
+        """Yields copies of the whole parameters of all units, by their original names. All ranks
+        must enter the block. Changes to them are lost."""
         with no_grad():
             yield self.full_state_dict(buffers=False)
 
     def full_state_dict(self, buffers: bool = True) -> dict[str, Tensor]:
-        """The parameters and buffers as before wrapping. All ranks call it."""
+        """Returns the whole parameters and the buffers by their original names. All ranks must call
+        it."""
         state: dict[str, Tensor] = {}
         with no_grad():
             for path, unit in self._units():
@@ -223,7 +226,7 @@ class FullyShardedDataParallel(Module):
         return state
 
     def load_full_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Takes the values of a full_state_dict(), or of the module before wrapping."""
+        """Loads a full_state_dict(), or a state_dict() of the unwrapped module."""
         with no_grad():
             for path, unit in self._units():
                 parts = [
@@ -238,8 +241,8 @@ class FullyShardedDataParallel(Module):
                 b.copy_(state[plain_name(name)])
 
     def sharded_state_dict(self) -> dict[str, Any]:
-        """What tt.distributed.checkpoint saves and loads: the shards of the units, and buffers.
-        They share memory with the model."""
+        """Returns the shards of the units and the buffers, for tt.distributed.checkpoint. They
+        share memory with the model."""
         state: dict[str, Any] = {}
         for path, unit in self._units():
             state[f"{path}.flat_param".lstrip(".")] = unit._shard(unit.flat_param.detach())
@@ -247,7 +250,7 @@ class FullyShardedDataParallel(Module):
         return state
 
     def save_sharded(self, checkpoint_id: Any, optimizer: Any = None) -> None:
-        """Saves the model and an optimizer over its parameters; each rank writes its shards."""
+        """Saves the model and optionally an optimizer of it. Each rank writes its shards."""
         state = self.sharded_state_dict()
         if optimizer is not None:
             saved = optimizer.state_dict()
@@ -258,7 +261,7 @@ class FullyShardedDataParallel(Module):
         save(state, checkpoint_id, self.process_group)
 
     def load_sharded(self, checkpoint_id: Any, optimizer: Any = None) -> None:
-        """Loads what save_sharded has saved, on any number of ranks."""
+        """Loads a checkpoint of save_sharded, on any number of ranks."""
         state = self.sharded_state_dict()
         load(state, checkpoint_id, self.process_group)
         if optimizer is None:
@@ -280,7 +283,7 @@ class FullyShardedDataParallel(Module):
         )
 
     def _units_of(self, optimizer: Any) -> list[FullyShardedDataParallel]:
-        """The units of an optimizer's parameters, in its order."""
+        """Returns the units of an optimizer's parameters, in the order of the optimizer."""
         of = {id(u.flat_param): u for _, u in self._units()}
         params = [p for g in optimizer.param_groups for p in g["params"]]
         if any(id(p) not in of for p in params):
@@ -288,12 +291,12 @@ class FullyShardedDataParallel(Module):
         return [of[id(p)] for p in params]
 
     def _state_part(self, value: Any) -> Any:
-        """A Shard, of a state of the form of the parameter."""
+        """Returns optimizer state, as a Shard if it has the shape of the parameter."""
         is_part = isinstance(value, Tensor) and value.shape == self.flat_param.shape
         return self._shard(value) if is_part else value
 
     def _state_room(self, name: str, checkpoint_id: Any) -> Any:
-        """Where a saved state is loaded into."""
+        """Returns a Shard or tensor to load a saved state into; None for a number."""
         entry = entries_of(checkpoint_id)[0][name]
         if "total" in entry:
             return self._shard(ops.zeros_like(self.flat_param.detach()))
@@ -304,5 +307,5 @@ class FullyShardedDataParallel(Module):
 
 
 def plain_name(path: str) -> str:
-    """A name without the wrappers."""
+    """Returns a parameter's name without the names of the wrappers."""
     return ".".join(word for word in path.split(".") if word and word != "module")

@@ -1,6 +1,7 @@
-"""Collective operators with gradients, by the names of torch.distributed.nn.functional.
+"""Collective operators with gradients, with the names of torch.distributed.nn.functional.
 
-The gradient of a collective is a collective: all ranks run backward through it, in the same order.
+The gradient of a collective is a collective: all ranks must run backward through it, in the same
+order.
 """
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ __all__ = [
 
 
 class AllReduce(Function):
-    """The sum over the ranks, whose gradient is the sum of the ranks' gradients."""
+    """The sum over the ranks. Its gradient is the sum of the gradients of all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, op: ReduceOp, group: Any) -> Tensor:
@@ -45,7 +46,7 @@ class AllReduce(Function):
 
 
 class CopyToAll(Function):
-    """x itself, which all ranks have: its gradient is the sum of what the ranks do with it."""
+    """The identity, for a tensor that all ranks have. Its gradient is summed over the ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Any) -> Tensor:
@@ -75,7 +76,7 @@ class AllGather(Function):
 
 
 class ReduceScatter(Function):
-    """Part r, along the first dimension, of the sum over the ranks."""
+    """The sum over the ranks, of which rank r gets part r along the first dimension."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Any) -> Tensor:
@@ -90,7 +91,7 @@ class ReduceScatter(Function):
 
 
 class AllToAll(Function):
-    """Part r of x goes to rank r."""
+    """Sends part r of x to rank r."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Any) -> Tensor:
@@ -105,7 +106,7 @@ class AllToAll(Function):
 
 
 class Broadcast(Function):
-    """The tensor of one rank, which gets the sum of the gradients."""
+    """The tensor of one rank. Its gradient there is the sum of the gradients of all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, src: int, group: Any) -> Tensor:
@@ -132,7 +133,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None) -
 
 
 def copy_to_all(tensor: Tensor, group: Any = None) -> Tensor:
-    """Returns a tensor that is the same on all ranks; its gradient is the sum over the ranks."""
+    """Returns a tensor that is equal on all ranks. Its gradient is summed over the ranks."""
     return CopyToAll.apply(tensor, group)
 
 
@@ -147,7 +148,7 @@ def reduce_scatter(input_list: list[Tensor], group: Any = None) -> Tensor:
 
 
 def all_to_all_single(tensor: Tensor, group: Any = None) -> Tensor:
-    """Returns a tensor whose part r is this rank's part of the tensor of rank r."""
+    """Sends part r of tensor to rank r. Returns the parts received from all ranks."""
     return AllToAll.apply(tensor, group)
 
 

@@ -1,4 +1,5 @@
-"""Optimizers whose state is divided among the ranks (ZeRO, stage 1), as torch.distributed.optim."""
+"""An optimizer whose state is sharded over the ranks (ZeRO stage 1), as in
+torch.distributed.optim."""
 from __future__ import annotations
 
 from ... import _ops as ops
@@ -16,7 +17,7 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 
 def owners_of(params: list[Tensor], size: int) -> list[int]:
-    """The rank of each parameter: the largest ones first, each to the rank with the least."""
+    """Assigns parameters to ranks, largest first, each to the rank with the fewest elements."""
     load, owners = [0] * size, [0] * len(params)
     for i in sorted(range(len(params)), key=lambda i: (-params[i].numel(), i)):
         owners[i] = load.index(min(load))
@@ -25,14 +26,14 @@ def owners_of(params: list[Tensor], size: int) -> list[int]:
 
 
 class ZeroRedundancyOptimizer(Optimizer):
-    """An optimizer of which each rank keeps the state of a part of the parameters.
+    """An optimizer whose state is sharded: each rank has the state of a part of the parameters.
 
-    A step updates the parameters of this rank and gets the others from their ranks, so that all
-    ranks end with what one optimizer of class optimizer_class would compute. Gradients are the
-    same on all ranks, as DistributedDataParallel leaves them.
+    A step updates the parameters of this rank and receives the others from their ranks. The result
+    is that of one optimizer of class optimizer_class. Gradients must be equal on all ranks, as they
+    are after backward of DistributedDataParallel.
 
-    state_dict() is that of one optimizer; consolidate_state_dict(to), which all ranks call,
-    collects it on rank `to`. load_state_dict takes it on any number of ranks.
+    consolidate_state_dict(to), which all ranks must call, collects the state on rank `to`, where
+    state_dict() then returns it. load_state_dict accepts it on any number of ranks.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._fill_defaults()
 
     def _numbered(self) -> list[tuple[int, dict[str, Any]]]:
-        """(number of its first parameter, group) of all groups."""
+        """Returns (index of the first parameter, group) for all groups."""
         numbered, start = [], 0
         for group in self.param_groups:
             numbered.append((start, group))
@@ -74,8 +75,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         return numbered
 
     def _fill_defaults(self) -> None:
-        """Gives the groups the values that the class has by default, which are the same on all
-        ranks."""
+        """Adds the default values of optimizer_class to the groups, so that all ranks have them."""
         probe = ops.zeros(1).requires_grad_()
         values = self._optimizer_class([probe], **self.defaults).param_groups[0]
         for group in self.param_groups:
@@ -83,7 +83,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 group.setdefault(key, value)
 
     def _send_values(self) -> None:
-        """A scheduler changes the values of our groups: the optimizer of this rank takes them."""
+        """Copies the values of the groups, which schedulers change, to the optimizer of this rank."""
         if self.optim is None:
             return
         for own, i in zip(self.optim.param_groups, self._group_of_local):
@@ -92,7 +92,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                     own[key] = value
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters of this rank, and gets the others."""
+        """Updates the parameters of this rank and receives the others."""
         self._consolidated = None
         loss = None if closure is None else closure()
         self._send_values()
@@ -102,7 +102,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         return loss
 
     def _exchange(self) -> None:
-        """Each rank sends its parameters to the others, those of one dtype together."""
+        """Broadcasts the parameters of each rank to the others, concatenated by dtype."""
         params, started = self._params(), []
         with no_grad():
             for rank in range(self.process_group.size()):
@@ -133,7 +133,7 @@ class ZeroRedundancyOptimizer(Optimizer):
             self._consolidated = {i: s for part in states for i, s in part.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the collected state. Raises RuntimeError before consolidate_state_dict."""
+        """Returns the consolidated state. Raises RuntimeError before consolidate_state_dict."""
         if self._consolidated is None:
             raise RuntimeError(
                 "ZeroRedundancyOptimizer: all ranks must call consolidate_state_dict(to) before "
@@ -147,7 +147,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         return {"state": dict(sorted(self._consolidated.items())), "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over a state_dict() of any number of ranks, or of one optimizer."""
+        """Loads a state_dict() of any number of ranks, or of optimizer_class itself."""
         saved = state_dict["param_groups"]
         sizes = [len(g["params"]) for g in self.param_groups]
         if [len(g["params"]) for g in saved] != sizes:

@@ -1,7 +1,8 @@
-"""Calls of functions on other workers, by the names of torch.distributed.rpc.
+"""Remote procedure calls between workers, with the names of torch.distributed.rpc.
 
-Functions are sent by their name, which all workers must be able to import; arguments and results
-are pickled, tensors among them: trust the other workers. Each pair of workers has a group of two.
+Functions are sent by name, so all workers must be able to import them. Arguments and results,
+including tensors, are pickled: all workers must be trusted. Each pair of workers has a group of
+two.
 """
 from __future__ import annotations
 
@@ -45,26 +46,26 @@ class WorkerInfo:
 
 
 class RpcFuture(Future):
-    """The result of rpc_async: wait() returns it, or raises the error of the call."""
+    """The future of rpc_async: wait() returns the result or raises the error of the call."""
 
     def __init__(self, what: str, timeout: float) -> None:
         super().__init__()
         self.what, self.timeout = what, timeout
 
     def wait(self) -> Any:
-        """Waits for the result, at most the timeout of the call."""
+        """Waits for the result, at most for the timeout of the call."""
         try:
             return self.result(self.timeout or None)
         except FutureTimeout:
             raise DistributedError(f"{self.what} has not ended within {self.timeout} s") from None
 
     def then(self, callback: Callable[[RpcFuture], Any]) -> None:
-        """Calls callback(self) at the end."""
+        """Calls callback(self) when the call is complete."""
         self.add_done_callback(callback)  # type: ignore[arg-type]
 
 
 class Peer:
-    """Another worker, and the thread that reads what it sends."""
+    """Another worker, and the thread that receives its messages."""
 
     def __init__(self, agent: Agent, info: WorkerInfo, pair: ProcessGroup) -> None:
         self.agent, self.info, self.pair = agent, info, pair
@@ -87,7 +88,7 @@ class Peer:
         return t
 
     def listen(self) -> None:
-        """Takes requests and results until the worker ends."""
+        """Receives requests and results until the worker ends."""
         try:
             while True:
                 head = self.receive(ops.zeros(3, dtype=NUMBERS)).tolist()
@@ -170,7 +171,7 @@ class Agent:
             self.peers[other] = Peer(self, self.infos[names[other]], pair)
 
     def exchange_names(self, name: str) -> list[str]:
-        """The names of all workers, which must differ."""
+        """Returns the names of all workers. Raises an error if two are equal."""
         data = name.encode()[:256]
         mine = tensor_of_bytes(data.ljust(256, b"\0"))
         whole = ops.zeros((self.world.size(), 256), dtype=BYTES)
@@ -209,11 +210,11 @@ def init_rpc(
     init_method: str | None = None,
     rpc_timeout: float = DEFAULT_TIMEOUT,
 ) -> None:
-    """Connects this worker with the others, and answers their calls from then on.
+    """Connects this worker with the others and starts answering their calls.
 
-    name: of this worker; no other has it. backend: "gloo", the default.
+    name: name of this worker, which must be unique. backend: "gloo", the default.
     init_method, rank, world_size: as in init_process_group.
-    rpc_timeout: seconds of a call that says nothing else.
+    rpc_timeout: default timeout of a call in seconds.
     """
     global agent
     if agent is not None:
@@ -225,7 +226,7 @@ def init_rpc(
 
 
 def get_worker_info(worker_name: str | None = None) -> WorkerInfo:
-    """Returns a worker, by default this one."""
+    """Returns the WorkerInfo of a worker, by default this one."""
     a = current()
     return a.info if worker_name is None else a.infos[worker_name]
 
@@ -235,7 +236,7 @@ def rpc_async(
 ) -> RpcFuture:
     """Calls func(*args, **kwargs) on a worker, given by name, rank or WorkerInfo.
 
-    timeout: in seconds; -1: that of init_rpc; 0: none.
+    timeout: in seconds; -1: the default of init_rpc; 0: no timeout.
     """
     a = current()
     seconds = a.timeout if timeout < 0 else timeout
@@ -253,12 +254,12 @@ def rpc_async(
 def rpc_sync(
     to: Any, func: Callable[..., Any], args: Any = None, kwargs: Any = None, timeout: float = -1.0
 ) -> Any:
-    """The same; waits for the result and returns it."""
+    """Same as rpc_async, but waits for the result and returns it."""
     return rpc_async(to, func, args, kwargs, timeout).wait()
 
 
 def shutdown(graceful: bool = True, timeout: float = 0) -> None:
-    """Ends the connection. graceful: waits until all workers have called it."""
+    """Disconnects this worker. graceful: first waits until all workers have called shutdown."""
     global agent
     a = current()
     if graceful:

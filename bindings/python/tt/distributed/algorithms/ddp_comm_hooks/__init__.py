@@ -1,1 +1,1 @@
-"""Hooks of DistributedDataParallel, by the names of PyTorch."""
+"""Communication hooks of DistributedDataParallel, with the names of PyTorch."""

@@ -1,5 +1,5 @@
-"""Hooks for DistributedDataParallel.register_comm_hook. They are names of what C does: each
-raises RuntimeError if it is called."""
+"""Hooks for DistributedDataParallel.register_comm_hook. They select a
+compression in the C library: calling one raises RuntimeError."""
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -14,15 +14,15 @@ def refuse() -> NoReturn:
 
 
 def allreduce_hook(process_group: Any, bucket: Any) -> NoReturn:
-    """Gradients travel in their dtype."""
+    """Gradients are reduced in their own dtype."""
     refuse()
 
 
 def bf16_compress_hook(process_group: Any, bucket: Any) -> NoReturn:
-    """Gradients travel as bfloat16."""
+    """Gradients are communicated as bfloat16."""
     refuse()
 
 
 def fp16_compress_hook(process_group: Any, bucket: Any) -> NoReturn:
-    """Gradients travel as float16."""
+    """Gradients are communicated as float16."""
     refuse()
