@@ -1,4 +1,4 @@
-"""Probability distributions, by the names of torch.distributions."""
+"""Probability distributions, with the names of torch.distributions."""
 from . import constraints, transforms
 from .bernoulli import Bernoulli
 from .categorical import Categorical

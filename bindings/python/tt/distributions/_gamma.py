@@ -1,4 +1,4 @@
-"""Random numbers of the gamma, Poisson and binomial distributions, by rejection."""
+"""Sampling of the gamma, Poisson and binomial distributions, by rejection."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -14,9 +14,9 @@ STEP = 1e-4  # of the difference that is dP(a, x)/da, relative to a
 
 
 def accepted(like: Tensor, draw: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
-    """Returns a value for each element. draw(places) makes candidates for the elements at these
-    places of the flattened tensor, and tells which of them are accepted; the rest is drawn
-    anew."""
+    """Returns a sample for each element, by rejection. draw(places) returns candidates for these
+    indices of the flattened tensor and a bool for each: whether it is accepted. Rejected ones are
+    drawn again."""
     samples = ops.empty(like.numel(), dtype=like.dtype, device=like.device)
     places = ops.arange(like.numel(), device=like.device)
     while places.numel():
@@ -47,8 +47,8 @@ def drawn_gamma(concentration: Tensor) -> Tensor:
 
 
 class StandardGamma(Function):
-    """Draws from Gamma(a, 1). The gradient is the implicit one: -(dP/da)/(dP/dx), where P(a, x) is
-    the distribution function."""
+    """Draws from Gamma(a, 1). The gradient is the implicit -(dP/da)/(dP/dx), where P(a, x) is the
+    cumulative distribution function."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
@@ -72,12 +72,12 @@ class StandardGamma(Function):
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:
-    """Returns random numbers of Gamma(concentration, 1), as functions of concentration."""
+    """Returns samples of Gamma(concentration, 1), differentiable in concentration."""
     return StandardGamma.apply(concentration)
 
 
 def poisson(rate: Tensor) -> Tensor:
-    """Returns random numbers of the Poisson distribution, as floating numbers."""
+    """Returns samples of the Poisson distribution in the dtype of rate."""
     flat = rate.detach().reshape(-1)
     wide = flat.to(float64)
     many = wide >= 10
@@ -89,7 +89,7 @@ def poisson(rate: Tensor) -> Tensor:
 
 
 def counted_up(rate: Tensor) -> Tensor:
-    """Draws from Poisson(rate), rate at most 10, by adding probabilities until they exceed u."""
+    """Draws from Poisson(rate), rate at most 10, by summing probabilities until they exceed u."""
     u = ops.rand(rate.shape, dtype=float64, device=rate.device)
     term = (-rate).exp()
     total, k = term, ops.zeros_like(rate)
@@ -104,7 +104,7 @@ def counted_up(rate: Tensor) -> Tensor:
 
 
 def poisson_of_many(rate: Tensor) -> Tensor:
-    """Draws from Poisson(rate), rate at least 10, by Hörmann's method PTRS."""
+    """Draws from Poisson(rate), rate at least 10, by Hörmann's PTRS method."""
     b = 0.931 + 2.53 * rate.sqrt()
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
@@ -125,7 +125,7 @@ def poisson_of_many(rate: Tensor) -> Tensor:
 
 
 def binomial(count: Tensor, probs: Tensor) -> Tensor:
-    """Returns random numbers of the binomial distribution, as floating numbers."""
+    """Returns samples of the binomial distribution in the dtype of probs."""
     n = count.detach().reshape(-1).to(float64)
     p = probs.detach().reshape(-1).to(float64)
     flipped = p > 0.5
@@ -141,7 +141,7 @@ def binomial(count: Tensor, probs: Tensor) -> Tensor:
 
 
 def waited(n: Tensor, p: Tensor) -> Tensor:
-    """Draws from Binomial(n, p), n p small, by adding up geometric waiting times."""
+    """Draws from Binomial(n, p), n p below 10, by summing geometric waiting times."""
     k, trials = ops.zeros_like(n), ops.zeros_like(n)
     scale = (-p.clamp(1e-300, 1 - 1e-16)).log1p()
     open_ = p > 0
@@ -154,7 +154,7 @@ def waited(n: Tensor, p: Tensor) -> Tensor:
 
 
 def binomial_of_many(n: Tensor, p: Tensor) -> Tensor:
-    """Draws from Binomial(n, p), n p at least 10 and p at most 0.5, by Hörmann's method BTRS."""
+    """Draws from Binomial(n, p), n p at least 10 and p at most 0.5, by Hörmann's BTRS method."""
     spread = (n * p * (1 - p)).sqrt()
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p

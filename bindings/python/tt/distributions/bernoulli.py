@@ -1,4 +1,4 @@
-"""Bernoulli."""
+"""The Bernoulli distribution."""
 from __future__ import annotations
 
 from math import nan
@@ -26,7 +26,10 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
 
 
 class Bernoulli(Distribution):
-    """1 with probability probs, else 0. logits: log(probs / (1 - probs)), instead of probs."""
+    """The Bernoulli distribution: 1 with probability probs, else 0.
+
+    logits: log(probs / (1 - probs)), instead of probs.
+    """
 
     has_enumerate_support = True
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -48,7 +51,7 @@ class Bernoulli(Distribution):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Computes probs of logits, or the other way round."""
+            """Computes probs from logits, or logits from probs."""
             if name == "probs" and "logits" in self.__dict__:
                 return self.logits.sigmoid()
             if name == "logits" and "probs" in self.__dict__:

@@ -1,4 +1,4 @@
-"""Categorical."""
+"""The categorical distribution."""
 from __future__ import annotations
 
 from math import nan
@@ -20,9 +20,10 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Distribution):
-    """One of 0 … n - 1, with probabilities in proportion to the last dim of probs.
+    """The categorical distribution: indices 0 … n - 1 with probabilities proportional to probs.
 
-    logits: logarithms of such probabilities, instead of probs. Both attributes are normalized.
+    probs: weights along the last dim. logits: their logarithms, instead of probs. The attributes
+    probs and logits are normalized.
     """
 
     has_enumerate_support = True
@@ -51,7 +52,7 @@ class Categorical(Distribution):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Computes probs of logits, or the other way round."""
+            """Computes probs from logits, or logits from probs."""
             if name == "probs" and "logits" in self.__dict__:
                 return self.logits.softmax(-1)
             if name == "logits" and "probs" in self.__dict__:

@@ -1,4 +1,4 @@
-"""What parameters and values of distributions must satisfy."""
+"""Constraints on the parameters and the values of distributions."""
 from __future__ import annotations
 
 from .._tensor import Tensor
@@ -35,13 +35,13 @@ SUM_TOLERANCE = 1e-6
 
 
 class Constraint:
-    """A region of values. event_dim: the dims at the end that are checked together."""
+    """A region of values. event_dim: the number of trailing dims that are checked together."""
 
     def __init__(self, text: str, test: Callable[[Tensor], Tensor], event_dim: int = 0) -> None:
         self.text, self.test, self.event_dim = text, test, event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Returns a bool for each value."""
+        """Returns for each value whether it satisfies the constraint."""
         return self.test(value)
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
 
 
 def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Values from lower_bound to below upper_bound."""
+    """Values from lower_bound, included, to upper_bound, excluded."""
     return Constraint(
         f"HalfOpenInterval(lower_bound={lower_bound}, upper_bound={upper_bound})",
         lambda x: (x >= lower_bound) & (x < upper_bound),
@@ -65,7 +65,7 @@ def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Whole numbers from lower_bound to upper_bound."""
+    """Integers from lower_bound to upper_bound."""
     return Constraint(
         f"IntegerInterval(lower_bound={lower_bound}, upper_bound={upper_bound})",
         lambda x: (x % 1 == 0) & (x >= lower_bound) & (x <= upper_bound),
@@ -77,22 +77,22 @@ def in_simplex(x: Tensor) -> Tensor:
 
 
 def greater_than_eq(lower_bound: Any) -> Constraint:
-    """Values of at least lower_bound."""
+    """Values greater than or equal to lower_bound."""
     return Constraint(f"GreaterThanEq(lower_bound={lower_bound})", lambda x: x >= lower_bound)
 
 
 def greater_than(lower_bound: Any) -> Constraint:
-    """Values above lower_bound."""
+    """Values greater than lower_bound."""
     return Constraint(f"GreaterThan(lower_bound={lower_bound})", lambda x: x > lower_bound)
 
 
 def less_than(upper_bound: Any) -> Constraint:
-    """Values below upper_bound."""
+    """Values less than upper_bound."""
     return Constraint(f"LessThan(upper_bound={upper_bound})", lambda x: x < upper_bound)
 
 
 def independent(base: Constraint, n: int) -> Constraint:
-    """Values whose last n dims satisfy a constraint together."""
+    """Values that satisfy base in all elements of the last n dims."""
     if not n:
         return base
 
@@ -106,7 +106,7 @@ def independent(base: Constraint, n: int) -> Constraint:
 
 
 def multinomial(upper_bound: int) -> Constraint:
-    """Vectors of numbers that are not negative and add up to upper_bound."""
+    """Vectors of nonnegative numbers whose sum is upper_bound."""
     return Constraint(
         f"Multinomial(upper_bound={upper_bound})",
         lambda x: (x >= 0).all(-1) & (x.sum(-1) == upper_bound),

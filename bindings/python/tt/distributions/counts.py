@@ -1,4 +1,4 @@
-"""Geometric, Poisson, Binomial, NegativeBinomial and Multinomial."""
+"""Distributions of counts: Geometric, Poisson, Binomial, NegativeBinomial and Multinomial."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -21,7 +21,7 @@ __all__ = ["Binomial", "Geometric", "Multinomial", "NegativeBinomial", "Poisson"
 
 
 class WithProbs(Distribution):
-    """A base of distributions with a probability, or its logit log(p / (1 - p))."""
+    """Base class of distributions with a probability, or its logit log(p / (1 - p))."""
 
     if TYPE_CHECKING:
         probs: Tensor
@@ -29,7 +29,7 @@ class WithProbs(Distribution):
     else:
 
         def __getattr__(self, name):
-            """Computes probs of logits, or the other way round."""
+            """Computes probs from logits, or logits from probs."""
             if name == "probs" and "logits" in self.__dict__:
                 return self.logits.sigmoid()
             if name == "logits" and "probs" in self.__dict__:
@@ -47,7 +47,7 @@ class WithProbs(Distribution):
 
 
 class Geometric(WithProbs):
-    """The number of failures before the first success, each with probability probs."""
+    """The number of failures before the first success, where probs is the success probability."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -92,7 +92,7 @@ class Geometric(WithProbs):
 
 
 class Poisson(Distribution):
-    """The number of events of a rate in a unit of time."""
+    """The number of events per unit of time at a mean rate."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
@@ -123,7 +123,7 @@ class Poisson(Distribution):
 
 
 class Binomial(WithProbs):
-    """The number of successes in total_count trials, each with probability probs."""
+    """The number of successes in total_count trials with success probability probs."""
 
     has_enumerate_support = True
     arg_constraints = {
@@ -192,7 +192,7 @@ class Binomial(WithProbs):
 
 
 class NegativeBinomial(WithProbs):
-    """The number of successes of probability probs before total_count failures."""
+    """The number of successes before total_count failures, with success probability probs."""
 
     arg_constraints = {
         "total_count": constraints.nonnegative,
@@ -244,7 +244,7 @@ class NegativeBinomial(WithProbs):
 
 
 class Multinomial(Distribution):
-    """How often each of n outcomes occurs in total_count draws of Categorical(probs)."""
+    """The counts of each of n outcomes in total_count draws of Categorical(probs)."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 

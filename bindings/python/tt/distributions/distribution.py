@@ -1,4 +1,4 @@
-"""Distribution, the base class, and what distributions share."""
+"""Distribution, the base class, and functions that distributions share."""
 from __future__ import annotations
 
 from math import prod
@@ -25,10 +25,10 @@ __all__ = ["Distribution"]
 class Distribution:
     """Base class of probability distributions.
 
-    batch_shape: that of distributions with parameters of their own. event_shape: that of one
-    value. Samples have the shape sample_shape + batch_shape + event_shape.
-    validate_args: raises ValueError for parameters, and for values of log_prob and the like, that
-    the distribution does not have; by default set_default_validate_args's.
+    batch_shape: shape of the batch, each element of which has its own parameters. event_shape:
+    shape of one value. Samples have the shape sample_shape + batch_shape + event_shape.
+    validate_args: checks parameters, and the values passed to log_prob and similar methods, and
+    raises ValueError for invalid ones; the default is that of set_default_validate_args.
     """
 
     has_rsample = False
@@ -38,7 +38,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Sets whether distributions check what they are given."""
+        """Sets whether distributions check their arguments by default."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args: value is {value!r}: must be a bool")
         Distribution._validate_args = value
@@ -70,7 +70,7 @@ class Distribution:
 
     @property
     def support(self) -> Constraint:
-        """The values of the distribution."""
+        """Returns the constraint that the values of the distribution satisfy."""
         raise NotImplementedError(f"{type(self).__name__} has no support")
 
     @property
@@ -90,28 +90,28 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """Draws values, without gradients."""
+        """Draws samples without gradients."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        """Draws values as functions of the parameters, to which gradients flow."""
+        """Draws samples that are differentiable in the parameters."""
         raise NotImplementedError(f"{type(self).__name__} has no rsample")
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns the logarithm of the density, or of the probability, at value."""
+        """Returns the logarithm of the probability density or mass at value."""
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Returns the probability of a value up to this one."""
+        """Returns the cumulative distribution function at value."""
         raise NotImplementedError(f"{type(self).__name__} has no cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Returns the inverse of cdf."""
+        """Returns the inverse of the cumulative distribution function at value."""
         raise NotImplementedError(f"{type(self).__name__} has no icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Returns all values, along a new first dim."""
+        """Returns all values of the support along a new first dim."""
         raise NotImplementedError(f"{type(self).__name__} has no enumerate_support")
 
     def entropy(self) -> Tensor:
@@ -122,7 +122,7 @@ class Distribution:
         return self.entropy().exp()
 
     def expand(self, batch_shape: Shape) -> Self:
-        """Returns the distribution with its parameters expanded to a batch_shape."""
+        """Returns a copy whose parameters are expanded to batch_shape."""
         expanded = object.__new__(type(self))
         expanded.__dict__.update(self.__dict__)
         expanded._batch_shape = Size(batch_shape)
@@ -133,14 +133,14 @@ class Distribution:
         return expanded
 
     def _vector_shape(self, constraint: Constraint) -> tuple[int, ...]:
-        """Returns the shape of the dims that belong to one distribution's parameter."""
+        """Returns the shape of a parameter of one distribution of the batch."""
         return tuple(self._event_shape)
 
     def _extended_shape(self, sample_shape: Shape = ()) -> tuple[int, ...]:
         return (*sample_shape, *self._batch_shape, *self._event_shape)
 
     def _validate_sample(self, value: Any) -> None:
-        """Raises unless value is a tensor of the support, of a fitting shape."""
+        """Raises ValueError unless value is in the support and its shape fits."""
         if not self._validate_args:
             return
         name = type(self).__name__
@@ -171,7 +171,7 @@ class Distribution:
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Returns numbers and tensors as tensors of one shape.
 
-    Numbers get the dtype and device of the first tensor, without one float32.
+    Numbers get the dtype and device of the first tensor, or float32 if there is none.
     """
     like = next((v for v in values if isinstance(v, Tensor)), None)
     tensors = []
@@ -201,7 +201,7 @@ def one_of(owner: str, probs: Any, logits: Any) -> bool:
 
 
 def clamped(probs: Tensor) -> Tensor:
-    """Returns probabilities away from 0 and 1, where logarithms are infinite."""
+    """Clamps probabilities away from 0 and 1, so that their logarithms are finite."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 

@@ -1,4 +1,4 @@
-"""Exponential."""
+"""The exponential distribution."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -16,7 +16,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(Distribution):
-    """The exponential distribution of a rate."""
+    """The exponential distribution with a rate parameter."""
 
     has_rsample = True
     arg_constraints = {"rate": constraints.positive}

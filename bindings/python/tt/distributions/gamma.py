@@ -20,12 +20,12 @@ __all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
 
 
 def positive_part(drawn: Tensor) -> Tensor:
-    """Returns drawn numbers that are not 0."""
+    """Clamps samples to at least the smallest positive normal number."""
     return drawn.clamp(min=finfo(drawn.dtype).tiny)
 
 
 class Gamma(Distribution):
-    """The gamma distribution of a concentration (shape) and a rate (inverse scale)."""
+    """The gamma distribution with a concentration (shape) and a rate (inverse scale)."""
 
     has_rsample = True
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
@@ -66,7 +66,7 @@ class Gamma(Distribution):
 
 
 class Chi2(Gamma):
-    """The distribution of the sum of the squares of df standard normal numbers."""
+    """The chi-squared distribution with df degrees of freedom."""
 
     arg_constraints = {"df": constraints.positive}
 
@@ -79,7 +79,7 @@ class Chi2(Gamma):
 
 
 class Dirichlet(Distribution):
-    """Probabilities that add up to 1, with concentrations along the last dim."""
+    """The Dirichlet distribution, with concentrations along the last dim."""
 
     has_rsample = True
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
@@ -131,7 +131,7 @@ class Dirichlet(Distribution):
 
 
 class Beta(Distribution):
-    """The beta distribution of two concentrations, on [0, 1]."""
+    """The beta distribution on [0, 1] with two concentrations."""
 
     has_rsample = True
     arg_constraints = {
@@ -148,7 +148,7 @@ class Beta(Distribution):
 
     @property
     def total(self) -> Tensor:
-        """The sum of both concentrations."""
+        """Returns the sum of both concentrations."""
         return self.concentration1 + self.concentration0
 
     @property
@@ -165,7 +165,7 @@ class Beta(Distribution):
         return product / (self.total**2 * (self.total + 1))
 
     def both(self) -> Dirichlet:
-        """Returns the Dirichlet distribution of a value and 1 minus it."""
+        """Returns the Dirichlet distribution of (value, 1 - value)."""
         both = ops.stack([self.concentration1, self.concentration0], -1)
         return Dirichlet(both, validate_args=False)
 
@@ -181,7 +181,7 @@ class Beta(Distribution):
 
 
 class StudentT(Distribution):
-    """Student's t-distribution of df degrees of freedom, moved by loc and stretched by scale."""
+    """Student's t-distribution with df degrees of freedom, shifted by loc and scaled by scale."""
 
     has_rsample = True
     arg_constraints = {

@@ -1,4 +1,4 @@
-"""Independent."""
+"""Independent: batch dims as event dims."""
 from __future__ import annotations
 
 from .._tensor import Tensor
@@ -15,7 +15,7 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution whose last batch dims belong to the event: log_prob sums over them."""
+    """A distribution whose last batch dims are event dims: log_prob sums over them."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""kl_divergence, and its formulas for pairs of distributions."""
+"""kl_divergence and its formulas for pairs of distributions."""
 from __future__ import annotations
 
 from math import inf, log, pi
@@ -30,7 +30,8 @@ FORMULAS: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
-    """Decorates a function of (p, q) as the formula for these classes and their subclasses."""
+    """Registers the decorated function of (p, q) as the formula for two classes and their
+    subclasses."""
     for cls in (type_p, type_q):
         if not (isinstance(cls, type) and issubclass(cls, Distribution)):
             raise TypeError(f"register_kl: {cls} is no subclass of Distribution")
@@ -43,7 +44,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """Returns the Kullback-Leibler divergence of p from q, for each distribution of the batch.
+    """Returns the Kullback-Leibler divergence KL(p || q) for each distribution of the batch.
 
     Raises NotImplementedError for a pair without a formula.
     """

@@ -1,4 +1,4 @@
-"""Laplace."""
+"""The Laplace distribution."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -17,7 +17,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """The Laplace distribution around loc, of a scale."""
+    """The Laplace distribution with mean loc and a scale."""
 
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}

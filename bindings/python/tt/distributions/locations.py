@@ -28,7 +28,7 @@ def uniform(like: Tensor, shape: Any) -> Tensor:
 
 
 class Cauchy(Distribution):
-    """The Cauchy distribution of median loc and half width scale."""
+    """The Cauchy distribution with median loc and half width at half maximum scale."""
 
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
@@ -70,7 +70,7 @@ class Cauchy(Distribution):
 
 
 class HalfOfReals(Distribution):
-    """A base of the distributions of |x| for x of a symmetric one around 0."""
+    """Base class of distributions of |x|, where x has a distribution symmetric around 0."""
 
     has_rsample = True
     arg_constraints = {"scale": constraints.positive}
@@ -82,7 +82,7 @@ class HalfOfReals(Distribution):
 
     @property
     def base_dist(self) -> Any:
-        """The symmetric distribution."""
+        """Returns the symmetric distribution."""
         raise NotImplementedError(type(self).__name__)
 
     @property
@@ -108,7 +108,7 @@ class HalfOfReals(Distribution):
 
 
 class HalfNormal(HalfOfReals):
-    """The distribution of |x|, where x is Normal(0, scale)."""
+    """The distribution of |x|, where x ~ Normal(0, scale)."""
 
     @property
     def base_dist(self) -> Normal:
@@ -124,7 +124,7 @@ class HalfNormal(HalfOfReals):
 
 
 class HalfCauchy(HalfOfReals):
-    """The distribution of |x|, where x is Cauchy(0, scale)."""
+    """The distribution of |x|, where x ~ Cauchy(0, scale)."""
 
     @property
     def base_dist(self) -> Cauchy:
@@ -140,7 +140,7 @@ class HalfCauchy(HalfOfReals):
 
 
 class Gumbel(Distribution):
-    """The Gumbel distribution of location loc and a scale."""
+    """The Gumbel distribution with location loc and a scale."""
 
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
@@ -183,7 +183,7 @@ class Gumbel(Distribution):
 
 
 class Pareto(Distribution):
-    """The Pareto distribution: values of at least scale, with a tail of exponent alpha."""
+    """The Pareto distribution: values of at least scale, with tail exponent alpha."""
 
     has_rsample = True
     arg_constraints = {"scale": constraints.positive, "alpha": constraints.positive}
@@ -231,7 +231,7 @@ class Pareto(Distribution):
 
 
 class Weibull(Distribution):
-    """The Weibull distribution of a scale and a concentration (shape)."""
+    """The Weibull distribution with a scale and a concentration (shape)."""
 
     has_rsample = True
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}

@@ -1,4 +1,4 @@
-"""MultivariateNormal."""
+"""The multivariate normal distribution."""
 from __future__ import annotations
 
 from math import log, pi
@@ -19,10 +19,10 @@ __all__ = ["MultivariateNormal"]
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors, of mean loc.
+    """The multivariate normal distribution with mean loc.
 
-    One of covariance_matrix, its inverse precision_matrix, and its Cholesky factor scale_tril, a
-    lower triangular matrix, is given.
+    Exactly one of covariance_matrix, its inverse precision_matrix and its lower triangular Cholesky
+    factor scale_tril is required.
     """
 
     has_rsample = True
@@ -113,7 +113,7 @@ class MultivariateNormal(Distribution):
         return -0.5 * (n * log(2 * pi) + (whitened**2).sum(-1)) - self.half_log_det()
 
     def half_log_det(self) -> Tensor:
-        """Returns half the logarithm of the covariance matrix's determinant."""
+        """Returns half the log-determinant of the covariance matrix."""
         return ops.diagonal(self._tril, 0, -2, -1).log().sum(-1)
 
     def entropy(self) -> Tensor:

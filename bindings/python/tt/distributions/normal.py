@@ -1,4 +1,4 @@
-"""Normal and LogNormal."""
+"""The normal and the log-normal distribution."""
 from __future__ import annotations
 
 from math import log, pi, sqrt
@@ -18,7 +18,7 @@ __all__ = ["LogNormal", "Normal"]
 
 
 class Normal(Distribution):
-    """The normal distribution of mean loc and standard deviation scale."""
+    """The normal distribution with mean loc and standard deviation scale."""
 
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
@@ -66,7 +66,7 @@ class Normal(Distribution):
 
 
 class LogNormal(Distribution):
-    """The distribution of exp(x), where x is Normal(loc, scale)."""
+    """The distribution of exp(x), where x ~ Normal(loc, scale)."""
 
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}

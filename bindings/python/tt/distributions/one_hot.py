@@ -26,7 +26,7 @@ __all__ = [
 
 
 class OfCategorical(Distribution):
-    """A base of distributions that a Categorical distribution defines."""
+    """Base class of distributions that are defined by a Categorical distribution."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
@@ -61,7 +61,7 @@ class OfCategorical(Distribution):
 
 
 class OneHotCategorical(OfCategorical):
-    """A vector with a 1 at the index that Categorical(probs) draws, and zeros elsewhere."""
+    """One-hot vectors of the indices that Categorical(probs) draws."""
 
     has_enumerate_support = True
     support = constraints.one_hot
@@ -101,7 +101,7 @@ class OneHotCategorical(OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical, whose samples hand their gradients to probs."""
+    """OneHotCategorical with straight-through gradients: those of samples are passed to probs."""
 
     has_rsample = True
 
@@ -111,8 +111,8 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class RelaxedOneHotCategorical(OfCategorical):
-    """Probabilities near a one-hot vector, the nearer the lower temperature is: the Concrete or
-    Gumbel-softmax distribution."""
+    """The Concrete (Gumbel-softmax) distribution: probability vectors that approach one-hot vectors
+    as temperature approaches 0."""
 
     has_rsample = True
     support = constraints.simplex
@@ -144,7 +144,8 @@ class RelaxedOneHotCategorical(OfCategorical):
 
 
 class RelaxedBernoulli(Distribution):
-    """Numbers in (0, 1), the nearer to 0 or 1 the lower temperature is."""
+    """A relaxed Bernoulli distribution on (0, 1). Values approach 0 or 1 as temperature
+    approaches 0."""
 
     has_rsample = True
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -1,4 +1,4 @@
-"""TransformedDistribution."""
+"""Distributions of transformed values."""
 from __future__ import annotations
 
 from .._tensor import Tensor
@@ -17,8 +17,8 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of t(x), where x is base_distribution's and t one transform or several, the
-    first one first."""
+    """The distribution of t(x), where x ~ base_distribution and t is a transform, or a list of
+    transforms that are applied in order."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class TransformedDistribution(Distribution):
         return total + last_dims_summed(base, n - len(self.base_dist.event_shape))
 
     def mirrored(self, value: Tensor) -> Tensor:
-        """Returns 1 - value where the transforms decrease."""
+        """Returns 1 - value where the transforms are decreasing, else value."""
         sign = self._whole.sign
         return sign * (value - 0.5) + 0.5
 

@@ -1,4 +1,4 @@
-"""Invertible functions with their logarithms of |dy/dx|, by the names of
+"""Invertible transforms with the logarithm of |dy/dx|, with the names of
 torch.distributions.transforms."""
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
 
 
 class Transform:
-    """A function y = t(x), with t.inv its inverse.
+    """Base class of transforms y = t(x). t.inv is the inverse.
 
-    event_dim_in, event_dim_out: how many dims at the end of x and y belong together.
+    event_dim_in, event_dim_out: the number of event dims of x and y.
     """
 
     bijective = False
@@ -43,19 +43,19 @@ class Transform:
     event_dim_out = 0
 
     def __init__(self, cache_size: int = 0) -> None:
-        """cache_size is accepted: nothing is cached."""
+        """cache_size is ignored: nothing is cached."""
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._call(x)
 
     @property
     def inv(self) -> Transform:
-        """The inverse."""
+        """Returns the inverse transform."""
         return InverseTransform(self)
 
     @property
     def sign(self) -> Any:
-        """1 if the function increases, -1 if it decreases."""
+        """Returns 1 if the function is increasing, -1 if it is decreasing."""
         raise NotImplementedError(f"{type(self).__name__} has no sign")
 
     def _call(self, x: Tensor) -> Tensor:
@@ -65,15 +65,15 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} has no inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Returns log |dy/dx| for y = t(x)."""
+        """Returns log |det dy/dx| for y = t(x)."""
         raise NotImplementedError(f"{type(self).__name__} has no log_abs_det_jacobian")
 
     def forward_shape(self, shape: Any) -> Any:
-        """Returns the shape of y for that of x."""
+        """Returns the shape of y for the shape of x."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """Returns the shape of x for that of y."""
+        """Returns the shape of x for the shape of y."""
         return shape
 
     def __eq__(self, other: object) -> bool:
@@ -260,7 +260,7 @@ class TanhTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """y = |x|, whose inverse is taken as y itself."""
+    """y = |x|. The inverse returns y."""
 
     codomain = constraints.nonnegative
 
@@ -272,7 +272,7 @@ class AbsTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax(x) along the last dim, whose inverse is taken as log(y)."""
+    """y = softmax(x) along the last dim. The inverse returns log(y)."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -286,7 +286,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """n - 1 real numbers along the last dim to n probabilities, each a share of the rest."""
+    """Maps n - 1 real numbers along the last dim to n probabilities by stick-breaking."""
 
     bijective = True
     domain = constraints.real_vector
@@ -294,7 +294,7 @@ class StickBreakingTransform(Transform):
     event_dim_in = event_dim_out = 1
 
     def offset(self, x: Tensor) -> Tensor:
-        """Returns the logarithms of how many parts are left."""
+        """Returns the logarithms of the numbers of remaining parts."""
         n = x.shape[-1]
         return ops.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
 
@@ -323,7 +323,7 @@ class StickBreakingTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """A transform, the last dims of which belong together."""
+    """A transform whose last reinterpreted_batch_ndims batch dims are event dims."""
 
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
@@ -346,7 +346,7 @@ class IndependentTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after another, the first one first."""
+    """The composition of transforms, which are applied in order."""
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         self.parts = list(parts)

@@ -1,4 +1,4 @@
-"""Uniform."""
+"""The uniform distribution."""
 from __future__ import annotations
 
 from .. import _ops as ops
@@ -16,7 +16,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """The uniform distribution over low … high, without high."""
+    """The uniform distribution on [low, high)."""
 
     has_rsample = True
     arg_constraints = {"low": constraints.real, "high": constraints.real}

@@ -1,9 +1,8 @@
-"""Python's multiprocessing, with tensors that processes share, by the names of
-torch.multiprocessing.
+"""Python's multiprocessing with shared tensors, with the names of torch.multiprocessing.
 
-A tensor that is sent through a Queue or a Pipe, or given to a Process, is moved into shared memory:
-both processes see what either writes. Anything else is copied. As in PyTorch, a sender must live
-until what it has sent has been received.
+A tensor that is sent through a Queue or a Pipe, or passed to a Process, is moved to shared memory:
+both processes see each other's writes. Other objects are copied. As in PyTorch, a sender must live
+until its objects are received.
 """
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ STRATEGY = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Returns {"file_descriptor"}: shared memory has no name, its descriptor is sent."""
+    """Returns {"file_descriptor"}: shared memory has no name and is sent as a descriptor."""
     return {STRATEGY}
 
 
@@ -48,7 +47,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepts "file_descriptor" and "file_system", which change nothing."""
+    """Accepts "file_descriptor" and "file_system". Has no effect."""
     if new_strategy not in (STRATEGY, "file_system"):
         raise ValueError(
             f"set_sharing_strategy: new_strategy is {new_strategy!r}: must be {STRATEGY!r}"
@@ -56,7 +55,7 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def reduced(t: Tensor) -> Any:
-    """Returns how t is pickled for another process: by the descriptor of its memory."""
+    """Reduces t for pickling to another process, by the descriptor of its memory."""
     if t.requires_grad and not t.is_leaf:
         raise RuntimeError(
             "multiprocessing: a tensor that requires a gradient and is no leaf cannot be sent: "
@@ -71,7 +70,7 @@ def reduced(t: Tensor) -> Any:
 
 
 def rebuilt(cls: type[Tensor], file: Any, size: int, place: Any, requires_grad: bool) -> Tensor:
-    """Unpickles what reduced() has pickled."""
+    """Rebuilds a tensor from the result of reduced()."""
     descriptor = file.detach()
     try:
         block = Block(descriptor, size)

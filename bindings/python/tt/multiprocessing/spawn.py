@@ -1,4 +1,4 @@
-"""spawn: runs a function in several processes and waits for them."""
+"""spawn runs a function in several processes and waits for them."""
 from __future__ import annotations
 
 import multiprocessing
@@ -17,7 +17,7 @@ __all__ = ["ProcessContext", "ProcessExitedException", "ProcessRaisedException",
 
 
 class ProcessException(Exception):
-    """A process failed. error_index: its number, error_pid: its id."""
+    """A process failed. error_index: its index, error_pid: its process id."""
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
@@ -25,11 +25,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised an exception in a process, whose traceback is the message."""
+    """The function raised an exception in a process. The message is its traceback."""
 
 
 class ProcessExitedException(ProcessException):
-    """A process was ended by a signal, or ended itself with an exit code."""
+    """A process was killed by a signal or exited with a nonzero exit code."""
 
     def __init__(
         self, msg: str, error_index: int, pid: int, exit_code: int, signal_name: str | None = None
@@ -39,7 +39,7 @@ class ProcessExitedException(ProcessException):
 
 
 def run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], error_file: str) -> None:
-    """Runs fn(i, *args) in a child process. An exception's traceback goes to error_file."""
+    """Runs fn(i, *args) in a child process. Writes the traceback of an exception to error_file."""
     try:
         fn(i, *args)
     except KeyboardInterrupt:
@@ -61,10 +61,10 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Waits until a process fails or all have ended, at most timeout seconds.
+        """Waits until a process fails or all have ended, for at most timeout seconds.
 
-        Returns whether all have ended. If one has failed, ends the others, after grace_period
-        seconds, and raises ProcessRaisedException or ProcessExitedException.
+        Returns whether all have ended. If one fails, terminates the others after grace_period
+        seconds and raises ProcessRaisedException or ProcessExitedException.
         """
         failed = None
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -125,7 +125,7 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Runs fn(i, *args) in nprocs processes, i from 0 on. See spawn."""
+    """Runs fn(i, *args) for each i in range(nprocs) in a process of its own. See spawn."""
     context: Any = multiprocessing.get_context(start_method)
     processes, error_files = [], []
     for i in range(nprocs):
@@ -151,9 +151,9 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Runs fn(i, *args) in nprocs new processes, i from 0 on, and waits for them.
+    """Runs fn(i, *args) for each i in range(nprocs) in a new process and waits for all.
 
-    If one fails the others are ended, and ProcessRaisedException or ProcessExitedException is
-    raised. join=False: returns a ProcessContext at once, whose join() waits.
+    If one fails, terminates the others and raises ProcessRaisedException or ProcessExitedException.
+    join=False: returns a ProcessContext immediately; its join() waits.
     """
     return start_processes(fn, args, nprocs, join, daemon, start_method)

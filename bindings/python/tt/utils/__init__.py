@@ -1,5 +1,5 @@
-"""Tools around training: data loading, checkpointing, logs for TensorBoard. Modules are loaded when
-they are first used."""
+"""Training utilities: data loading, activation checkpointing, logs for TensorBoard. Modules are
+imported on first use."""
 from __future__ import annotations
 
 from importlib import import_module

@@ -1,9 +1,9 @@
-"""Activation checkpointing: results inside a function are computed again in backward, not kept.
+"""Activation checkpointing: intermediate results are recomputed in backward instead of stored.
 
-With use_reentrant=False, what operators inside the function save for backward is computed again
-when backward first asks for it: gradients of any kind are as without a checkpoint. Otherwise
-backward runs a backward of its own: backward() adds the gradients of parameters that the function
-uses; autograd.grad returns those of its arguments only, and create_graph is refused.
+With use_reentrant=False, tensors that operators save for backward are recomputed when backward
+first needs them, and all kinds of gradients work as without a checkpoint. Otherwise backward runs
+a nested backward: backward() accumulates the gradients of parameters that the function uses, but
+autograd.grad returns only those of its arguments, and create_graph=True raises an error.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
 
 
 class CheckpointError(RuntimeError):
-    """The function has returned something else when it was computed again."""
+    """The recomputation of a function differs from the first call."""
 
 
 def no_contexts() -> tuple[Any, Any]:
@@ -50,15 +50,16 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Returns function(*args, **kwargs) without keeping what its backward needs.
+    """Returns function(*args, **kwargs) without storing intermediate results for backward.
 
     Backward calls the function again with the same arguments, and with the same random numbers if
-    preserve_rng_state. Arguments and results may hold tensors in lists, tuples and dicts.
-    context_fn: returns two context managers: around the first call and around the second one.
-    determinism_check: "default": raises CheckpointError if the second results have other shapes or
-        dtypes; "none": does not look.
-    use_reentrant: see above. early_stop: the second call ends as soon as it has computed what
-        backward needs. debug is ignored.
+    preserve_rng_state. Arguments and results may contain tensors in lists, tuples and dicts.
+    use_reentrant: see the module's documentation.
+    context_fn: returns two context managers, for the first and for the second call.
+    determinism_check: "default" raises CheckpointError if the shapes or dtypes of the second call
+        differ; "none" does not check.
+    early_stop: ends the second call as soon as it has computed all that backward needs.
+    debug is ignored.
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(
@@ -85,7 +86,7 @@ def checkpoint(
 
 
 class Recomputed:
-    """What backward needs to call a function again."""
+    """A function and its arguments, random state and contexts, so that backward can call it again."""
 
     function: Callable[..., Any]
     arguments: Any
@@ -97,7 +98,7 @@ class Recomputed:
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """The modes of the second call."""
+        """Restores the modes and the random state of the first call for a block."""
         before = get_rng_state()
         try:
             if self.rng is not None:
@@ -118,7 +119,7 @@ class Recomputed:
 
 
 def autocast_modes() -> list[autocast]:
-    """Returns the modes of autocast that are on now."""
+    """Returns the autocast modes that are enabled."""
     return [
         autocast(kind, get_autocast_dtype(kind), True, is_autocast_cache_enabled())
         for kind in ("cpu", "cuda")
@@ -127,7 +128,7 @@ def autocast_modes() -> list[autocast]:
 
 
 class Computed(BaseException):
-    """Ends the second call: all that backward needs is there."""
+    """Ends the second call early: all that backward needs has been computed."""
 
 
 class Frame:
@@ -160,7 +161,7 @@ class Frame:
         return t
 
     def compute(self) -> None:
-        """Calls the function again, and keeps what its operators save."""
+        """Calls the function again and stores the tensors that its operators save."""
         self.recomputed.clear()
         number = 0
 
@@ -239,8 +240,8 @@ def checkpoint_sequential(
     use_reentrant: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Calls functions, or the layers of a Sequential, one after the other, in segments that are
-    checkpointed, all but the last one. kwargs: preserve_rng_state."""
+    """Calls functions, or the layers of a Sequential, in order. They are divided into segments, all
+    of which but the last are checkpointed. kwargs: preserve_rng_state."""
     layers = list(functions)
     size = len(layers) // segments
     for start in range(0, size * (segments - 1), size):

@@ -1,8 +1,8 @@
-"""SummaryWriter: event files that TensorBoard reads, written without a dependency.
+"""SummaryWriter: writes event files for TensorBoard, without dependencies.
 
 A file is a sequence of records: the length, its checksum, an Event message, its checksum. Messages
-are in the encoding of Protocol Buffers; the numbers of their fields are those of TensorFlow's
-event.proto and summary.proto.
+are encoded as Protocol Buffers, with the field numbers of TensorFlow's event.proto and
+summary.proto.
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CRC_TABLE = crc_table()
 
 
 def masked_crc(data: bytes) -> int:
-    """Returns the checksum of a record's part, rotated and offset as the format wants it."""
+    """Returns the masked CRC-32C of data: rotated and offset, as the format requires."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
@@ -61,7 +61,7 @@ def masked_crc(data: bytes) -> int:
 
 
 def varint(n: int) -> bytes:
-    """Returns an integer in groups of 7 bits, the lowest ones first."""
+    """Encodes an integer as a varint: groups of 7 bits, lowest first."""
     n &= 2**64 - 1
     groups = bytearray()
     while n > 127:
@@ -79,12 +79,12 @@ def double_field(number: int, value: float) -> bytes:
 
 
 def float_field(number: int, value: float) -> bytes:
-    """Returns a field of 32 bits. A value beyond float32 is inf."""
+    """Encodes a float32 field. A value beyond the range of float32 becomes inf."""
     return varint(number << 3 | 5) + bytes(tensor(value)._bytes())
 
 
 def bytes_field(number: int, value: bytes) -> bytes:
-    """Returns a field that is a string or a message."""
+    """Encodes a field that is a string or a message."""
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
@@ -105,7 +105,7 @@ def histogram_edges() -> list[float]:
 
 
 def edges_of(values: Tensor, bins: Any) -> Tensor:
-    """Returns the edges of bins: "tensorflow", a number, edges, or a rule of NumPy."""
+    """Returns the edges of bins. bins: "tensorflow", a number, edges, or a rule of NumPy."""
     if bins == "tensorflow":
         return tensor(histogram_edges(), dtype=float64)
     if isinstance(bins, str):
@@ -121,8 +121,8 @@ def edges_of(values: Tensor, bins: Any) -> Tensor:
 
 
 def histogram(values: Any, bins: Any) -> bytes:
-    """Returns a HistogramProto. A bin has the values from its lower edge up to below the upper one;
-    the last bin has its upper edge too. Empty bins at both ends are left out."""
+    """Returns a HistogramProto. Bins include their lower edge but not their upper edge, except for
+    the last bin, which includes both. Empty bins at both ends are omitted."""
     flat = as_tensor(values).detach().cpu().reshape(-1).to(float64)
     if not flat.numel():
         raise ValueError("add_histogram: values is empty")
@@ -149,7 +149,7 @@ def histogram(values: Any, bins: Any) -> bytes:
 
 
 def png(pixels: bytes, height: int, width: int, channels: int) -> bytes:
-    """Returns a PNG file of rows of bytes."""
+    """Encodes rows of bytes as a PNG file."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
@@ -164,7 +164,7 @@ def png(pixels: bytes, height: int, width: int, channels: int) -> bytes:
 
 
 def image(img: Any, dataformats: str) -> bytes:
-    """Returns an Image of a tensor of floats in 0…1 or of uint8."""
+    """Returns an Image message of a tensor of floats in [0, 1] or of uint8."""
     given = as_tensor(img).detach().cpu()
     letters = dataformats.upper()
     if sorted(letters) not in (["H", "W"], ["C", "H", "W"]) or given.ndim != len(letters):
@@ -203,7 +203,7 @@ class EventFile:
         self.flush()
 
     def add(self, what: bytes, step: Any = None, walltime: float | None = None) -> None:
-        """Writes an Event of one more field."""
+        """Writes an Event with one field besides time and step."""
         event = double_field(1, time.time() if walltime is None else walltime)
         if step is not None:
             event += integer_field(2, int(step))
@@ -218,7 +218,7 @@ class EventFile:
             self.flush()
 
     def flush(self) -> None:
-        """Hands everything to the system."""
+        """Flushes the file to the operating system."""
         with self.lock:
             self.file.flush()
             self.waiting, self.flushed = 0, time.monotonic()
@@ -230,10 +230,11 @@ class EventFile:
 class SummaryWriter:
     """Writes scalars, histograms, texts and images to event files, for TensorBoard.
 
-    log_dir: a folder; by default runs/ with the time, the name of the machine and comment.
-    purge_step: TensorBoard forgets what an earlier run wrote from this step on.
-    max_queue, flush_secs: events, and seconds, after which the next event flushes the file.
-    filename_suffix: the end of the files' names.
+    log_dir: a folder; by default a new one in runs/, named by time, host and comment.
+    purge_step: TensorBoard discards the events of earlier runs from this step on.
+    max_queue, flush_secs: number of events and of seconds after which the next event flushes the
+        file.
+    filename_suffix: suffix of the file names.
     """
 
     def __init__(
@@ -254,7 +255,7 @@ class SummaryWriter:
         self._file(self.log_dir)
 
     def _file(self, folder: str) -> EventFile:
-        """Returns the open file of a folder. After close() it is a new one."""
+        """Returns the open file of a folder, or opens a new one."""
         if folder not in self.files:
             self.files[folder] = EventFile(folder, *self.options)
             if self.purge_step is not None:
@@ -264,7 +265,7 @@ class SummaryWriter:
         return self.files[folder]
 
     def _add(self, tag: str, value: bytes, step: Any, time: Any, folder: str | None = None) -> None:
-        """Writes a Summary of one value."""
+        """Writes a Summary with one value."""
         summary = bytes_field(1, bytes_field(1, tag.encode()) + value)
         self._file(folder or self.log_dir).add(bytes_field(5, summary), step, time)
 
@@ -281,7 +282,7 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """Writes a number, or a tensor of one. new_style and double_precision are ignored."""
+        """Writes a number or a one-element tensor. new_style and double_precision are ignored."""
         self._add(tag, float_field(2, float(scalar_value)), global_step, walltime)
 
     def add_scalars(
@@ -291,7 +292,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Writes numbers that are shown in one plot. Each has a folder below log_dir."""
+        """Writes several numbers to show in one plot. Each has a folder below log_dir."""
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag}_{tag}".replace("/", "_"))
             self._add(main_tag, float_field(2, float(value)), global_step, walltime, folder)
@@ -305,7 +306,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Writes how many of values are in each bin.
+        """Writes a histogram of values.
 
         bins: "tensorflow", a number of equal bins, their edges, or a rule of NumPy such as "auto".
         max_bins is ignored.
@@ -319,7 +320,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Writes a text, which is shown as Markdown."""
+        """Writes a text, which TensorBoard renders as Markdown."""
         plugin = bytes_field(1, bytes_field(1, b"text"))
         shape = bytes_field(2, integer_field(1, 1))
         text = bytes_field(8, text_string.encode())
@@ -335,19 +336,19 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Writes an image: floats in 0…1 or uint8, of 1, 3 or 4 channels.
+        """Writes an image of 1, 3 or 4 channels: floats in [0, 1] or uint8.
 
         dataformats: the order of its dims: CHW, HWC or HW.
         """
         self._add(tag, bytes_field(4, image(img_tensor, dataformats)), global_step, walltime)
 
     def flush(self) -> None:
-        """Hands all events to the system."""
+        """Flushes all files to the operating system."""
         for file in self.files.values():
             file.flush()
 
     def close(self) -> None:
-        """Closes the files. An event after it opens new ones."""
+        """Closes the files. Later events open new ones."""
         for file in self.files.values():
             file.close()
         self.files = {}

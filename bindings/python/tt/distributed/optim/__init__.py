@@ -83,7 +83,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 group.setdefault(key, value)
 
     def _send_values(self) -> None:
-        """Copies the values of the groups, which schedulers change, to the optimizer of this rank."""
+        """Copies the values of the groups, which schedulers change, to this rank's optimizer."""
         if self.optim is None:
             return
         for own, i in zip(self.optim.param_groups, self._group_of_local):

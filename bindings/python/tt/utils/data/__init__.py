@@ -1,4 +1,4 @@
-"""Datasets, samplers and the loader, by the names of torch.utils.data."""
+"""Datasets, samplers and the loader, with the names of torch.utils.data."""
 from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
 from .dataset import (
     ChainDataset,

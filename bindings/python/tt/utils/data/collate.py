@@ -1,4 +1,4 @@
-"""Batches from samples."""
+"""Functions that make a batch from samples."""
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
@@ -17,7 +17,7 @@ NO_NUMBERS = "SUaO"  # kinds of NumPy's dtypes
 
 
 def default_convert(data: Any) -> Any:
-    """Returns data with NumPy arrays as tensors, also inside of mappings and sequences."""
+    """Converts NumPy arrays in data to tensors, including those in mappings and sequences."""
     if isinstance(data, (Tensor, str, bytes)):
         return data
     if is_array(data):
@@ -33,11 +33,11 @@ def default_convert(data: Any) -> Any:
 
 
 def default_collate(batch: Any) -> Any:
-    """Returns a batch of a list of samples of the same structure.
+    """Combines samples of the same structure into a batch.
 
-    Tensors and arrays are stacked, ints and bools become a tensor, floats one of float64; strings
-    and bytes stay a list. Of mappings, named tuples and sequences each item is collated; a tuple
-    becomes a list.
+    Tensors and arrays are stacked. Ints and bools become a tensor, floats a float64 tensor; strings
+    and bytes stay a list. The items of mappings, named tuples and sequences are collated
+    individually; a tuple becomes a list.
     Raises RuntimeError for sequences of different lengths, TypeError for samples of other types.
     """
     first = batch[0]
@@ -72,7 +72,7 @@ def default_collate(batch: Any) -> Any:
 
 
 def mapping_like(example: Any, items: dict[Any, Any]) -> Any:
-    """Returns a mapping of example's type, a dict if that cannot be."""
+    """Returns items as a mapping of example's type, or as a dict if that is impossible."""
     try:
         if isinstance(example, MutableMapping):
             mapping = copy(example)
@@ -84,7 +84,7 @@ def mapping_like(example: Any, items: dict[Any, Any]) -> Any:
 
 
 def sequence_like(example: Any, items: list[Any]) -> Any:
-    """Returns a sequence of example's type, a list if that cannot be."""
+    """Returns items as a sequence of example's type, or as a list if that is impossible."""
     try:
         if isinstance(example, MutableSequence):
             sequence = copy(example)

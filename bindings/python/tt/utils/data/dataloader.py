@@ -28,28 +28,28 @@ FIXED = "batch_size batch_sampler sampler drop_last dataset persistent_workers".
 class DataLoader(Generic[T_co]):
     """Iterates over the batches of a dataset.
 
-    batch_size: samples in a batch; None: samples are returned one by one, not collated.
-    shuffle: a new random order in each epoch.
-    sampler: the order of indices. batch_sampler: that of lists of indices.
-    num_workers: 0: the caller makes batches; else so many workers do, ahead of the caller.
-    collate_fn: makes a batch of a list of samples; by default default_collate, and
-        default_convert without a batch_size.
-    drop_last: leaves out a last batch that is shorter.
-    timeout: seconds to wait for a batch of the workers; 0: no limit.
-    worker_init_fn: called with the number of each worker before its first batch.
-    multiprocessing_context: how processes start: a context, or "fork", "spawn", "forkserver".
-    generator: decides random orders and the seeds of workers; by default this thread's.
-    prefetch_factor: batches that each worker makes ahead; by default 2.
-    persistent_workers: keeps the workers between epochs.
-    in_order: False: returns the batches of workers as they come.
-    worker: "process", or "thread" for datasets that spend their time outside of Python code. Each
-        worker has its own seed: one that is drawn for the epoch, plus the worker's number.
+    batch_size: number of samples in a batch; None: returns single samples, not collated.
+    shuffle: draws a new random order in each epoch.
+    sampler: yields the indices. batch_sampler: yields lists of indices.
+    num_workers: number of workers that make batches in advance; 0: the caller makes them.
+    collate_fn: makes a batch from a list of samples; by default default_collate, or
+        default_convert if batch_size is None.
+    drop_last: drops the last batch if it is shorter.
+    timeout: seconds to wait for a batch from the workers; 0: no limit.
+    worker_init_fn: called in each worker with the worker's number before its first batch.
+    multiprocessing_context: a context, or the start method "fork", "spawn" or "forkserver".
+    generator: draws random orders and the seeds of workers; by default this thread's.
+    prefetch_factor: number of batches that each worker makes in advance; by default 2.
+    persistent_workers: keeps the workers alive between epochs.
+    in_order: False returns batches in the order in which the workers finish them.
+    worker: "process", or "thread" for datasets that spend their time outside of Python code. The
+        seed of a worker is one that is drawn for the epoch, plus the worker's number.
     pin_memory and pin_memory_device are ignored.
 
-    The batches of a TensorDataset with the default collate_fn are made by libtt: its workers are
-    threads, whatever `worker` says, unless there is a worker_init_fn.
+    libtt makes the batches of a TensorDataset with the default collate_fn: its workers are threads
+    regardless of `worker`, unless there is a worker_init_fn.
 
-    state_dict() and load_state_dict() continue in the middle of an epoch.
+    state_dict() and load_state_dict() allow resuming in the middle of an epoch.
     """
 
     dataset: Dataset[T_co]
@@ -127,7 +127,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """The context that starts worker processes; None for the default one."""
+        """Returns the context that starts worker processes; None: the default one."""
         return self._context
 
     @multiprocessing_context.setter
@@ -181,7 +181,7 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler if self._batched else self.sampler
 
     def __len__(self) -> int:
-        """Returns the number of batches of an epoch; of an IterableDataset, as it says itself."""
+        """Returns the number of batches of an epoch. For an IterableDataset it follows from its len()."""
         if not self._iterable:
             return len(self._index_sampler)
         n: int = len(self.dataset)  # type: ignore[arg-type]
@@ -225,7 +225,7 @@ class DataLoader(Generic[T_co]):
     # ---- state ----
 
     def _generators(self) -> list[Generator]:
-        """Returns the generators that the order depends on, besides this thread's."""
+        """Returns the generators that the order depends on, except this thread's."""
         generators: list[Generator] = []
         inner = getattr(self.batch_sampler, "sampler", None)
         for owner in (self, self.sampler, self.batch_sampler, inner):
@@ -235,7 +235,7 @@ class DataLoader(Generic[T_co]):
         return generators
 
     def _start(self) -> dict[str, Any]:
-        """Returns what decides the epoch that begins now."""
+        """Returns the state that determines the epoch that starts now."""
         return {
             "default_generator": get_rng_state(),
             "generators": [g.get_state() for g in self._generators()],
@@ -250,8 +250,8 @@ class DataLoader(Generic[T_co]):
             self.sampler.set_epoch(state["epoch"])
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the last iterator is: the batches that it has returned, and the state of
-        the generators at the beginning of its epoch."""
+        """Returns the position of the last iterator: the number of batches that it returned and the
+        state of the generators at the start of its epoch."""
         if self._resume is not None:
             return dict(self._resume)
         at = self._position
@@ -261,10 +261,10 @@ class DataLoader(Generic[T_co]):
         return {"version": STATE_VERSION, "batches": at.returned, **at.start}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Makes the next iteration continue where state_dict() was called.
+        """Makes the next iteration resume where state_dict() was called.
 
-        The order is drawn again and the batches that were returned are left out: by their indices,
-        or, of an IterableDataset, by reading them. Samplers must draw from tt's generators only.
+        The order is drawn again and the batches that were already returned are skipped, by index
+        or, for an IterableDataset, by reading them. Samplers must use only tt's generators.
         The state of this thread's generator does not change.
         """
         if state_dict.get("version") != STATE_VERSION:
@@ -280,7 +280,7 @@ class DataLoader(Generic[T_co]):
 
 
 class Unknown:
-    """The sampler of an IterableDataset, which takes no indices."""
+    """The sampler of an IterableDataset, which has no indices: yields None."""
 
     def __iter__(self) -> Iterator[None]:
         return repeat(None)
@@ -289,8 +289,8 @@ class Unknown:
 class Position:
     """The position of an iterator, which may outlive the iterator.
 
-    start: what decided its epoch. returned: number of batches that the caller has. finished: the
-    iterator has raised StopIteration.
+    start: the state that determined its epoch. returned: the number of batches returned.
+    finished: whether the iterator has raised StopIteration.
     """
 
     def __init__(self, start: dict[str, Any]) -> None:
@@ -308,7 +308,7 @@ class LoaderIterator:
         self.indices: Iterator[Any] = iter(())
 
     def begin(self, position: Position, skip: int) -> None:
-        """Begins an epoch without its first `skip` batches."""
+        """Starts an epoch without its first `skip` batches."""
         self.position = position
         self.indices = iter(self.loader._index_sampler)
         if not self.loader._iterable:
@@ -360,7 +360,7 @@ class SingleIterator(LoaderIterator):
 
 
 class NativeIterator(LoaderIterator):
-    """Batches of a TensorDataset, which C makes; workers are its threads."""
+    """Batches of a TensorDataset, made by the C library. Workers are its threads."""
 
     def begin(self, position: Position, skip: int) -> None:
         self.position = position
@@ -372,10 +372,10 @@ class NativeIterator(LoaderIterator):
 
 
 class WorkerIterator(LoaderIterator):
-    """Sends numbered tasks to workers in turn, and returns the batches in the order of the tasks.
+    """Sends numbered tasks to workers in turn and returns the batches in the order of the tasks.
 
-    sent: the next task's number. awaited: the number of the batch to return. first: of the epoch's
-    first task: answers to earlier ones are dropped.
+    sent: number of the next task. awaited: number of the next batch to return. first: number of
+    the first task of the epoch; answers to earlier tasks are dropped.
     """
 
     def __init__(self, loader: DataLoader[Any], base_seed: int) -> None:
@@ -405,7 +405,7 @@ class WorkerIterator(LoaderIterator):
             self._send()
 
     def _send(self) -> None:
-        """Gives the next task to the next active worker."""
+        """Sends the next task to the next active worker."""
         workers = range(self.turn, self.turn + len(self.active))
         worker = next((w % len(self.active) for w in workers if self.active[w % len(workers)]), -1)
         if worker < 0:
@@ -435,7 +435,7 @@ class WorkerIterator(LoaderIterator):
         raise StopIteration
 
     def _answer(self) -> tuple[int, Any]:
-        """Returns (worker, answer) of the awaited task; of any, if their order does not count."""
+        """Returns (worker, answer) of the awaited task, or of any task if in_order is False."""
         timeout = self.loader.timeout
         deadline = time.monotonic() + timeout if timeout else None
         while self.awaited not in self.arrived:

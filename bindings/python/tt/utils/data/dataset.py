@@ -1,4 +1,4 @@
-"""Datasets: samples by index, or one after the other."""
+"""Datasets: samples by index, or a stream of samples."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -43,8 +43,8 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co]):
     """Base class of datasets that are streams. A subclass defines __iter__.
 
-    Each worker of a DataLoader iterates over its own copy: get_worker_info() tells __iter__ which
-    part of the stream to return.
+    Each worker of a DataLoader iterates over its own copy. With get_worker_info(), __iter__ can
+    choose the part of the stream to return.
     """
 
     def __iter__(self) -> Iterator[T_co]:
@@ -55,7 +55,7 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset["tuple[Tensor, ...]"]):
-    """Rows of tensors: sample i is a tuple with row i of each tensor."""
+    """A dataset of rows of tensors: sample i is a tuple with row i of each tensor."""
 
     tensors: tuple[Tensor, ...]
 
@@ -73,10 +73,10 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
 
 
 class StackDataset(Dataset[Any]):
-    """Samples of several datasets side by side.
+    """Combines the samples of several datasets of the same length.
 
-    Sample i is a tuple of the samples i of datasets given by position, or a dict of the samples i
-    of datasets given by name.
+    Sample i contains sample i of each dataset: a tuple for positional arguments, a dict for
+    keyword arguments.
     """
 
     datasets: Any
@@ -119,14 +119,14 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one after the other. cumulative_sizes: where each one ends."""
+    """The concatenation of datasets. cumulative_sizes: the index at which each one ends."""
 
     datasets: list[Dataset[T_co]]
     cumulative_sizes: list[int]
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Returns where each dataset of the sequence ends."""
+        """Returns the index at which each dataset of the sequence ends."""
         return list(accumulate(len(d) for d in sequence))
 
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
@@ -154,7 +154,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Streams one after the other."""
+    """The concatenation of IterableDatasets."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a dataset at indices."""
+    """The subset of a dataset at indices."""
 
     dataset: Dataset[T_co]
     indices: Sequence[int]
@@ -196,7 +196,7 @@ class Subset(Dataset[T_co]):
 
 
 def samples_of(dataset: Any, indices: Sequence[Any]) -> list[Any]:
-    """Returns the samples at indices, by the dataset's __getitems__ where it has one."""
+    """Returns the samples at indices, with __getitems__ if the dataset defines it."""
     if callable(getattr(dataset, "__getitems__", None)):
         return dataset.__getitems__(indices)
     return [dataset[i] for i in indices]
@@ -207,8 +207,8 @@ def random_split(
 ) -> list[Subset[T_co]]:
     """Splits a dataset into random subsets that do not overlap.
 
-    lengths: numbers of samples, whose sum is len(dataset); or fractions, whose sum is 1. What
-    rounding down leaves is given to the subsets in turn, one sample each.
+    lengths: numbers of samples with sum len(dataset), or fractions with sum 1. Fractions are
+    rounded down and the remaining samples are distributed to the subsets in turn.
     """
     from ... import _ops as ops
 

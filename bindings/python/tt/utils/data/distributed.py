@@ -1,4 +1,4 @@
-"""DistributedSampler: each process's share of a dataset."""
+"""DistributedSampler: divides the indices of a dataset among processes."""
 from __future__ import annotations
 
 from typing import TypeVar
@@ -16,14 +16,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class DistributedSampler(Sampler[T_co]):
-    """The indices of one of num_replicas processes: rank, rank + num_replicas, … of an order that
-    is the same in all of them.
+    """Yields the indices of one of num_replicas processes: elements rank, rank + num_replicas, …
+    of an order that is the same in all processes.
 
     num_replicas, rank: by default those of the default process group, 1 and 0 without one.
-    shuffle: a random order, decided by seed and by set_epoch(epoch), which is to be called before
-        each epoch.
-    drop_last: leaves out the last indices so that all processes have the same number; else the
-        first ones are repeated.
+    shuffle: a random order that depends on seed and epoch. Call set_epoch(epoch) before each
+        epoch.
+    drop_last: drops the last indices so that all processes have the same number; otherwise the
+        first indices are repeated.
     """
 
     def __init__(
@@ -64,5 +64,5 @@ class DistributedSampler(Sampler[T_co]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the number of the epoch, by which the order differs from those of others."""
+        """Sets the epoch, on which the random order depends."""
         self.epoch = epoch

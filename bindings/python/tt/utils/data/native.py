@@ -1,4 +1,4 @@
-"""Batches of a TensorDataset by C's loader: rows are gathered by threads of tt."""
+"""Batches of a TensorDataset by the loader of the C library, whose threads gather the rows."""
 from __future__ import annotations
 
 from array import array
@@ -42,7 +42,7 @@ class Loader(Handle):
 
 
 def is_native(loader: Any) -> bool:
-    """Whether C makes the loader's batches: nothing of Python is called for its samples."""
+    """Returns whether the C library makes the loader's batches, without calls of Python code."""
     dataset, batches = loader.dataset, loader.batch_sampler
     if type(batches) is not BatchSampler:
         return False

@@ -1,4 +1,4 @@
-"""Samplers: the order in which a loader reads samples."""
+"""Samplers, which determine the order in which a loader reads samples."""
 from __future__ import annotations
 
 from itertools import islice
@@ -26,8 +26,8 @@ CHUNK = 32  # indices drawn at a time with replacement
 
 
 class Sampler(Generic[T_co]):
-    """Base class of samplers. A subclass defines __iter__, which returns indices or batches of
-    them, and __len__ if their number is known."""
+    """Base class of samplers. A subclass defines __iter__, which yields indices or lists of indices,
+    and __len__ if their number is known."""
 
     def __init__(self, data_source: Sized | None = None) -> None:
         pass
@@ -37,7 +37,7 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler["int"]):
-    """The indices 0, 1, …, len(data_source) - 1."""
+    """Yields the indices 0, 1, …, len(data_source) - 1."""
 
     data_source: Sized
 
@@ -52,12 +52,12 @@ class SequentialSampler(Sampler["int"]):
 
 
 class RandomSampler(Sampler["int"]):
-    """Indices in random order.
+    """Yields indices in random order.
 
-    replacement: draws each index from all; else it returns permutations of all, one after the
-    other.
+    replacement: draws indices with replacement; otherwise yields consecutive permutations of all
+    indices.
     num_samples: number of indices; by default len(data_source).
-    generator: by default one that is seeded from this thread's, anew in each epoch.
+    generator: by default a new one in each epoch, seeded from this thread's generator.
     """
 
     data_source: Sized
@@ -102,7 +102,7 @@ class RandomSampler(Sampler["int"]):
 
 
 class SubsetRandomSampler(Sampler["int"]):
-    """The given indices in random order."""
+    """Yields the given indices in random order."""
 
     indices: Sequence[int]
 
@@ -118,7 +118,7 @@ class SubsetRandomSampler(Sampler["int"]):
 
 
 class WeightedRandomSampler(Sampler["int"]):
-    """num_samples indices of weights, each with a probability in proportion to its weight."""
+    """Yields num_samples indices of weights, with probabilities proportional to the weights."""
 
     num_samples: int
     replacement: bool
@@ -151,7 +151,7 @@ class WeightedRandomSampler(Sampler["int"]):
 
 
 class BatchSampler(Sampler["list[int]"]):
-    """Lists of batch_size indices of a sampler. drop_last: without a last list that is shorter."""
+    """Yields lists of batch_size indices of a sampler. drop_last: drops a shorter last list."""
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         check_count("BatchSampler", batch_size, "batch_size")

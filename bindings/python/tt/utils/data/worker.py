@@ -1,8 +1,8 @@
-"""What workers of a DataLoader run, and how their batches come back.
+"""The workers of a DataLoader and the transfer of their batches.
 
-A process receives tasks over a socket and answers each with a file descriptor: a shared-memory
-file that holds the pickled batch and, before it, the elements of its tensors, over which the
-caller's tensors are made. The file has no name, so nothing of it outlives the processes.
+A process receives tasks over a socket and answers each with a file descriptor of a shared-memory
+file. The file contains the elements of the tensors, which the caller's tensors share, followed by
+the pickled batch. It has no name, so it does not outlive the processes.
 """
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ parent_ends: Any = set()  # the callers' ends of all sockets, which forked worke
 
 
 class WorkerInfo:
-    """What get_worker_info() returns in a worker.
+    """The result of get_worker_info() in a worker.
 
-    id: its number. num_workers: how many there are. seed: of its random numbers. dataset: its copy
-    of the dataset; in a thread, the dataset itself.
+    id: number of the worker. num_workers: number of workers. seed: seed of its random numbers.
+    dataset: its copy of the dataset; in a thread, the dataset itself.
     """
 
     def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
@@ -64,12 +64,12 @@ current = Current()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Returns id, num_workers, seed and dataset of the worker that calls; elsewhere None."""
+    """Returns the WorkerInfo of the calling worker; None outside of workers."""
     return current.info
 
 
 class Failure:
-    """An exception in a worker, and its traceback as text."""
+    """An exception in a worker, with its traceback as text."""
 
     def __init__(self, where: str, error: BaseException) -> None:
         lines = traceback.format_exception(type(error), error, error.__traceback__)
@@ -93,7 +93,7 @@ class Failure:
 
 
 class Lines(str):
-    """A text that KeyError shows verbatim, not as its repr."""
+    """A string that KeyError shows verbatim instead of its repr."""
 
     def __repr__(self) -> str:
         return self
@@ -104,7 +104,7 @@ class Exhausted:
 
 
 class Job:
-    """What the workers of a loader need: picklable, for processes that are not forked."""
+    """The arguments of a loader's workers, picklable for processes that are not forked."""
 
     def __init__(self, loader: Any, base_seed: int) -> None:
         self.dataset, self.collate_fn = loader.dataset, loader.collate_fn
@@ -113,7 +113,7 @@ class Job:
         self.init, self.base_seed = loader.worker_init_fn, base_seed
 
     def fetcher(self) -> Callable[[Any], Any]:
-        """Returns the function that makes a batch from the indices of the sampler."""
+        """Returns the function that makes a batch from indices."""
         if self.iterable:
             return StreamFetcher(self)
         return self.fetch
@@ -127,9 +127,9 @@ class Job:
         return self.collate_fn(samples_of(self.dataset, index))
 
     def _rows(self, indices: Any) -> Any:
-        """Returns the batch of a TensorDataset or of Subsets of one, by one gather per tensor.
+        """Returns the batch of a TensorDataset or of Subsets of one, with one gather per tensor.
 
-        It is default_collate's. None if the batch must be made sample by sample.
+        The result equals that of default_collate. None if the batch must be made sample by sample.
         """
         dataset = self.dataset
         if self.collate_fn is not default_collate:
@@ -170,9 +170,9 @@ class StreamFetcher:
 
 
 class Answers:
-    """What a worker does with its tasks, in a process or in a thread.
+    """Answers the tasks of a worker, in a process or a thread.
 
-    A task is an index of the index sampler, or None to begin another epoch.
+    A task is an index of the index sampler, or None to start another epoch.
     """
 
     def __init__(self, job: Job, worker: int, where: str) -> None:
@@ -202,7 +202,7 @@ class Answers:
             return Failure(self.where, error)
 
     def restart(self) -> None:
-        """Begins another epoch."""
+        """Starts another epoch."""
         self.fetch = None
 
 
@@ -210,7 +210,7 @@ class Answers:
 
 
 def seed_process(base_seed: int, worker: int) -> None:
-    """Seeds the generators of this worker: tt's, Python's and, where it is loaded, NumPy's."""
+    """Seeds the generators of tt, Python and, if it is imported, NumPy in this worker."""
     seed = (base_seed + worker) % 2**63
     random.seed(seed)
     manual_seed(seed)
@@ -223,7 +223,7 @@ def seed_process(base_seed: int, worker: int) -> None:
 def process_main(job: Job | None, worker: int, end: connection.Connection) -> None:
     """Answers tasks until the caller closes its end of the socket or dies.
 
-    job: None in a process that is not forked, which receives it first.
+    job: None in a process that is not forked, which then receives the job first.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller decides what Ctrl-C means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -254,7 +254,7 @@ def tasks(end: connection.Connection) -> Iterator[Any]:
 
 
 class BatchPickler(pickle.Pickler):
-    """Pickles a batch, and puts the elements of plain CPU tensors aside."""
+    """Pickles a batch without the elements of plain CPU tensors, which it collects separately."""
 
     def __init__(self, file: BytesIO) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -333,7 +333,7 @@ def receive(end: connection.Connection) -> tuple[int, Any]:
 
 
 class ProcessPool:
-    """The worker processes of a loader, and the caller's ends of their sockets."""
+    """The worker processes of a loader and the caller's ends of their sockets."""
 
     def __init__(self, job: Job, context: Any) -> None:
         self.pid, self.closed = os.getpid(), False
@@ -372,7 +372,7 @@ class ProcessPool:
             self._died(worker)
 
     def get(self, worker: int | None, timeout: float | None) -> tuple[int, Any] | None:
-        """Returns (number, answer) of a worker, or of any. None: the time is over.
+        """Returns (number, answer) of a worker, by default of any. None if the timeout expires.
 
         Raises RuntimeError if the worker has died.
         """
@@ -403,7 +403,7 @@ class ProcessPool:
         raise RuntimeError(f"DataLoader worker {worker} (pid {pid}) exited unexpectedly: {why}")
 
     def close(self) -> None:
-        """Ends the workers: those that do not end by themselves are terminated, then killed."""
+        """Ends the workers. Those that do not exit by themselves are terminated, then killed."""
         if self.closed or os.getpid() != self.pid:  # a forked child has a copy of this object
             return
         self.closed = True
@@ -459,7 +459,7 @@ class ThreadPool:
         self.inboxes[worker].put((number, task))
 
     def get(self, worker: int | None, timeout: float | None) -> tuple[int, Any] | None:
-        """Returns (number, answer) of any worker. None: the time is over."""
+        """Returns (number, answer) of any worker. None if the timeout expires."""
         try:
             return self.outbox.get(timeout=timeout)
         except queue.Empty:
@@ -479,7 +479,7 @@ class ThreadPool:
 
 
 def join_all(workers: list[Any]) -> None:
-    """Waits until they have ended, JOIN_SECONDS at most."""
+    """Waits until the workers have ended, for at most JOIN_SECONDS."""
     deadline = time.monotonic() + JOIN_SECONDS
     for worker in workers:
         worker.join(max(0.0, deadline - time.monotonic()))
