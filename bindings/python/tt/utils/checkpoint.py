@@ -86,7 +86,7 @@ def checkpoint(
 
 
 class Recomputed:
-    """A function and its arguments, random state and contexts, so that backward can call it again."""
+    """A function with its arguments, random state and contexts, for a second call in backward."""
 
     function: Callable[..., Any]
     arguments: Any
@@ -98,7 +98,7 @@ class Recomputed:
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """Restores the modes and the random state of the first call for a block."""
+        """Enters the modes and the random state of the second call for a block."""
         before = get_rng_state()
         try:
             if self.rng is not None:

@@ -189,7 +189,7 @@ def image(img: Any, dataformats: str) -> bytes:
 
 
 class EventFile:
-    """An event file in a folder, which is created."""
+    """An event file. The folder is created if it does not exist."""
 
     def __init__(self, folder: str, max_queue: int, flush_secs: float, suffix: str) -> None:
         os.makedirs(folder, exist_ok=True)

@@ -181,7 +181,7 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler if self._batched else self.sampler
 
     def __len__(self) -> int:
-        """Returns the number of batches of an epoch. For an IterableDataset it follows from its len()."""
+        """Returns the number of batches of an epoch. An IterableDataset must define __len__."""
         if not self._iterable:
             return len(self._index_sampler)
         n: int = len(self.dataset)  # type: ignore[arg-type]

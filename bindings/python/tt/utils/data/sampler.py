@@ -26,8 +26,8 @@ CHUNK = 32  # indices drawn at a time with replacement
 
 
 class Sampler(Generic[T_co]):
-    """Base class of samplers. A subclass defines __iter__, which yields indices or lists of indices,
-    and __len__ if their number is known."""
+    """Base class of samplers. A subclass defines __iter__, which yields indices or lists of
+    indices, and __len__ if their number is known."""
 
     def __init__(self, data_source: Sized | None = None) -> None:
         pass
