@@ -1,4 +1,4 @@
-//! Tensors from numbers and arrays of Rust.
+//! Conversions of Rust numbers and arrays to tensors.
 use crate::tensor::refuse;
 use crate::{Element, Tensor};
 
@@ -13,7 +13,7 @@ fn copied<T: Element>(data: &[T], shape: &[usize]) -> Tensor {
 
 macro_rules! conversions {
     ($($t:ty)*) => { $(
-        /// Makes a tensor without dimensions.
+        /// Makes a 0-dimensional tensor.
         impl From<$t> for Tensor {
             #[track_caller]
             fn from(value: $t) -> Tensor {
@@ -24,8 +24,8 @@ macro_rules! conversions {
 }
 conversions!(bool u8 i8 i16 i32 i64 f32 f64);
 
-/// Copies elements, whose type is the dtype. It panics if there is no memory, as a `Vec` does;
-/// [`Tensor::from_slice`] returns an error.
+/// Copies the elements; their type determines the dtype. Panics if memory is exhausted, as `Vec`
+/// does; [`Tensor::from_slice`] returns an error instead.
 ///
 /// ```
 /// use tt::Tensor;
@@ -68,7 +68,7 @@ impl<T: Element> From<&[T]> for Tensor {
         copied(data, &[data.len()])
     }
 }
-/// Takes ownership of a vector, without a copy.
+/// Takes ownership of the vector without copying it.
 impl<T: Element> From<Vec<T>> for Tensor {
     #[track_caller]
     fn from(data: Vec<T>) -> Tensor {

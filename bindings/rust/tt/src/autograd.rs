@@ -13,15 +13,15 @@ use tt_sys as sys;
 
 /// # Gradients
 impl Tensor {
-    /// Sets whether gradients are accumulated for a leaf; returns the tensor.
+    /// Sets whether autograd accumulates gradients for this leaf. Returns the tensor.
     pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_requires_grad_(c, self.raw(), on as i32)).map(|_| self) }
     }
 }
 
-/// Computes the gradients of several tensors and adds them to those of the leaves. A gradient that
-/// is None counts as 1.
+/// Runs backward from several tensors and accumulates the gradients of the leaves. A gradient of
+/// None counts as 1.
 pub fn backward_all(
     tensors: &[impl Borrow<Tensor>],
     gradients: &[Option<&Tensor>],
@@ -48,8 +48,8 @@ pub fn backward_all(
     }
 }
 
-/// Returns the gradients of outputs with respect to inputs; None for an unused one, if that is
-/// allowed.
+/// Returns the gradients of outputs with respect to inputs. If unused inputs are allowed, their
+/// gradient is None.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0]).requires_grad_(true)?;
@@ -69,20 +69,20 @@ pub fn grad(
     let (y, x) = (raw_list(outputs), raw_list(inputs));
     let mut grads = vec![null_mut(); x.len()];
     let (py, px) = (y.as_ptr() as *const *const _, x.as_ptr() as *const *const _);
-    // SAFETY: the lists are as long as said, and there is room for a gradient per input.
+    // SAFETY: the lengths match the lists, and there is room for one gradient per input.
     unsafe {
         call(|c| {
             sys::tt_grad(c, py, y.len() as i64, px, x.len() as i64, &opts.0, grads.as_mut_ptr())
         })?
     };
-    // SAFETY: each is a reference of ours, or null.
+    // SAFETY: each is null or a reference that we own.
     Ok(grads.into_iter().map(|g| unsafe { owned(g) }).collect())
 }
 
 /// A function with a custom gradient, for [`apply`]. Both methods may run on any thread; operators
-/// in forward are not recorded.
+/// called in forward are not recorded.
 pub trait Function: Send + Sync + 'static {
-    /// Returns the name in messages and in the graph.
+    /// Returns the name shown in messages and in the graph.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
@@ -92,7 +92,7 @@ pub trait Function: Send + Sync + 'static {
         call: &FunctionCall,
         inputs: &[Option<Tensor>],
     ) -> Result<Vec<Option<Tensor>>>;
-    /// Computes the gradient of each input from those of the results.
+    /// Computes the gradients of the inputs from those of the results.
     fn backward(
         &self,
         call: &FunctionCall,
@@ -103,10 +103,10 @@ pub trait Function: Send + Sync + 'static {
 /// One application of a [`Function`].
 pub struct FunctionCall(pub(crate) *mut sys::tt_function);
 impl FunctionCall {
-    /// Saves tensors for backward; called in forward.
+    /// Saves tensors for backward. Call it in forward.
     pub fn save(&self, tensors: &[&Tensor]) -> Result<()> {
         let list = raw_list::<Tensor>(tensors);
-        // SAFETY: tt lends the call to forward and backward, which borrow this; handles are live.
+        // SAFETY: the call is valid while forward or backward borrows it; the handles are live.
         unsafe {
             call(|c| {
                 sys::tt_function_save(
@@ -118,14 +118,14 @@ impl FunctionCall {
             })
         }
     }
-    /// Returns the i-th saved tensor; called in backward.
+    /// Returns the i-th saved tensor. Call it in backward.
     pub fn saved(&self, i: i64) -> Result<Tensor> {
-        // SAFETY: as of `save`.
+        // SAFETY: as in `save`.
         unsafe { call1(|c, out| sys::tt_function_saved(c, self.0, i, out)) }
     }
 }
 
-/// Applies a function that returns `n_outs` tensors, and records it.
+/// Applies a function with `n_outs` results and records it in the graph.
 ///
 /// ```
 /// use tt::{FunctionCall, Result, Tensor};
@@ -158,14 +158,14 @@ pub fn apply<F: Function>(function: F, inputs: &[&Tensor], n_outs: usize) -> Res
         (c_string(function.name())?, raw_list::<Tensor>(inputs), vec![null_mut(); n_outs]);
     let def = callbacks::tt_function_def::table::<F>(name.as_ptr(), user(function));
     let (px, n) = (x.as_ptr() as *const *const _, x.len() as i64);
-    // SAFETY: the table is that of F, and there is room for n_outs results, which are ours then.
+    // SAFETY: the table belongs to F; there is room for n_outs results, which we then own.
     unsafe {
         call(|c| sys::tt_function_apply(c, &def, px, n, outs.as_mut_ptr(), n_outs as i64))?;
         Ok(outs.into_iter().map(|t| Tensor::from_raw(t)).collect())
     }
 }
 
-/// The two functions of [`saved_tensors_hooks`], which keeps a P for each tensor.
+/// The two functions passed to [`saved_tensors_hooks`]. P is the packed form of a tensor.
 struct SavedHooks<P, K, U> {
     pack: K,
     unpack: U,
@@ -173,14 +173,15 @@ struct SavedHooks<P, K, U> {
 }
 
 /// # Safety
-/// tt calls it as it calls `tt_saved_tensors_def.pack`, with the `user` of `SavedHooks<P, K, U>`.
+/// tt calls it as `tt_saved_tensors_def.pack`, with a `user` that points to `SavedHooks<P, K, U>`.
 unsafe extern "C" fn pack<P, K: Fn(&Tensor) -> Result<P>, U>(
     hooks: *mut c_void,
     ctx: *mut sys::tt_ctx,
     t: *const sys::tt_tensor,
     packed: *mut *mut c_void,
 ) -> sys::tt_status {
-    // SAFETY: the caller's; a Tensor has the layout of its handle, which is lent for the call.
+    // SAFETY: guaranteed by the caller; a Tensor has the layout of its handle, which is borrowed
+    // for the call.
     guarded(ctx, || unsafe {
         let hooks = closure::<SavedHooks<P, K, U>>(hooks);
         *packed = user((hooks.pack)(&*(&t as *const _ as *const Tensor))?);
@@ -189,14 +190,14 @@ unsafe extern "C" fn pack<P, K: Fn(&Tensor) -> Result<P>, U>(
 }
 
 /// # Safety
-/// As of [`pack`]; `packed` is what `pack` has made, and is kept by tt during the call.
+/// As for [`pack`]; `packed` is a result of `pack`, which tt keeps alive during the call.
 unsafe extern "C" fn unpack<P, K, U: Fn(&P) -> Result<Tensor>>(
     hooks: *mut c_void,
     ctx: *mut sys::tt_ctx,
     packed: *mut c_void,
     out: *mut *mut sys::tt_tensor,
 ) -> sys::tt_status {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     guarded(ctx, || unsafe {
         let hooks = closure::<SavedHooks<P, K, U>>(hooks);
         let packed = closure::<P>(packed);
@@ -205,9 +206,9 @@ unsafe extern "C" fn unpack<P, K, U: Fn(&P) -> Result<Tensor>>(
     })
 }
 
-/// Calls `f`, in which operators keep `pack(t)` instead of a tensor t that backward needs. Backward
-/// reads `unpack` of that, a tensor of t's shape and dtype, on whichever thread it runs. `pack`
-/// must not change t. Of nested calls the innermost counts.
+/// Calls `f` with hooks for saved tensors: operators save `pack(t)` instead of a tensor t, and
+/// backward, on any thread, calls `unpack` to get a tensor of t's shape and dtype. `pack` must not
+/// change t. The innermost of nested calls applies.
 ///
 /// ```
 /// use tt::DType;
@@ -232,7 +233,7 @@ where
     struct Pop;
     impl Drop for Pop {
         fn drop(&mut self) {
-            // SAFETY: the matching push has succeeded. Nothing can be told of a failure here.
+            // SAFETY: the matching push has succeeded. A failure cannot be reported here.
             let _ = unsafe { call(|c| sys::tt_saved_tensors_pop(c)) };
         }
     }
@@ -245,7 +246,7 @@ where
         drop_packed: Some(drop_user::<P>),
         drop: Some(drop_user::<SavedHooks<P, K, U>>),
     };
-    // SAFETY: the table is that of the hooks, which C owns from here on.
+    // SAFETY: the table belongs to the hooks, whose ownership passes to C.
     unsafe { call(|c| sys::tt_saved_tensors_push(c, &def))? };
     let _pop = Pop;
     f()

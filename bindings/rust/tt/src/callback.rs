@@ -1,6 +1,6 @@
-//! Closures that tt calls. Each is owned by tt through an `Arc`. While one runs, the context of the
-//! outer call is the thread's current one; its error or panic becomes the cause of that call's
-//! error.
+//! Closures that tt calls. tt owns each through an `Arc`. While a closure runs, the context of the
+//! outer call is the thread's current context; an error or panic of the closure becomes the cause
+//! of that call's error.
 use crate::context::{current_during, in_destructor};
 use crate::error::{Error, Result};
 use crate::{Status, Tensor};
@@ -16,7 +16,7 @@ thread_local! {
     static RAISED: Cell<Option<Error>> = const { Cell::new(None) };
 }
 
-/// Takes the error of the last closure of this thread that failed.
+/// Takes the error of this thread's last failed closure.
 pub(crate) fn take_raised() -> Option<Error> {
     RAISED.try_with(Cell::take).ok().flatten()
 }
@@ -35,7 +35,7 @@ pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sy
     status
 }
 
-/// Like [`guarded`], for callbacks that may return NOT_IMPLEMENTED, which is no error there.
+/// Like [`guarded`], for callbacks that may return NOT_IMPLEMENTED, which is not an error.
 pub(crate) fn declinable(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sys::tt_status {
     let status = guarded(c, f);
     if status == sys::TT_NOT_IMPLEMENTED {
@@ -52,7 +52,7 @@ pub(crate) fn user<F>(f: F) -> *mut c_void {
 /// # Safety
 /// `user` came from [`user`] with the same F, and is not used again.
 pub(crate) unsafe extern "C" fn drop_user<F>(user: *mut c_void) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     in_destructor(|| quietly(|| drop(unsafe { Arc::from_raw(user as *const F) })));
 }
 
@@ -63,9 +63,9 @@ pub(crate) fn quietly(f: impl FnOnce()) {
     }
 }
 
-/// An `FnMut` closure, called by one thread: a hook of a module, the closure of an optimizer or of
-/// a schedule. These objects stay on their thread, and so do their calls. Only hooks of backward
-/// can be called elsewhere, since a graph moves between threads: they check the thread.
+/// An `FnMut` closure called by one thread: a module hook, or the closure of an optimizer or a
+/// scheduler. These objects stay on their thread. Only backward hooks can be called from another
+/// thread, since graphs move between threads; they check the thread.
 pub(crate) struct Local<F> {
     f: RefCell<F>,
     thread: Option<ThreadId>,
@@ -74,7 +74,7 @@ impl<F> Local<F> {
     pub(crate) fn new(f: F, in_backward: bool) -> Local<F> {
         Local { f: RefCell::new(f), thread: in_backward.then(|| thread::current().id()) }
     }
-    /// Calls the closure; fails on another thread than its own, and inside a call of itself.
+    /// Calls the closure. Fails on any other thread and on a recursive call.
     pub(crate) fn run<R>(&self, call: impl FnOnce(&mut F) -> Result<R>) -> Result<R> {
         if self.thread.map_or(false, |own| own != thread::current().id()) {
             return Err(Error::new(
@@ -91,13 +91,12 @@ impl<F> Local<F> {
     }
 }
 
-/// Returns the closure behind `user`, with a reference of its own: a hook may remove itself while
-/// it runs.
+/// Returns a new reference to the closure behind `user`: a hook may remove itself while it runs.
 ///
 /// # Safety
-/// `user` came from [`user`] with the same F, and has not been given away.
+/// `user` came from [`user`] with the same F, and has not been freed.
 pub(crate) unsafe fn closure<F>(user: *mut c_void) -> Arc<F> {
-    // SAFETY: the caller's; the count that `from_raw` takes over is the one added here.
+    // SAFETY: guaranteed by the caller; `from_raw` takes the reference added here.
     unsafe {
         Arc::increment_strong_count(user as *const F);
         Arc::from_raw(user as *const F)
@@ -117,12 +116,12 @@ pub(crate) unsafe fn tensors<'a>(
 }
 
 /// # Safety
-/// `p` leads to n items that are valid for `'a`; it may be anything if n is 0.
+/// `p` points to n items that are valid for `'a`, or n is 0.
 pub(crate) unsafe fn slice<'a, T>(p: *const T, n: i64) -> &'a [T] {
     if n == 0 {
         return &[];
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(p, n as usize) }
 }
 

@@ -1,4 +1,4 @@
-//! The context of each thread, other contexts, runtimes, and the modes of a context.
+//! Thread contexts, additional contexts, runtimes, and context modes.
 use crate::error::{Error, Result};
 use crate::handle::*;
 use crate::{version, Cancel, DType, Generator, Isa, Runtime, RuntimeOpts, Status};
@@ -8,10 +8,10 @@ use std::sync::Mutex;
 use tt_sys as sys;
 
 thread_local! {
-    /// The context of this thread's calls; null before the first one. A `Cell` without a destructor
-    /// and with a constant initial value costs every call one load.
+    /// The context of this thread's calls; null before the first call. A `Cell` with a constant
+    /// initial value and no destructor costs one load per call.
     static CURRENT: Cell<*mut sys::tt_ctx> = const { Cell::new(null_mut()) };
-    /// The context that was made for this thread, until the thread ends.
+    /// The context created for this thread; released when the thread ends.
     static OWNED: Cell<Option<Context>> = const { Cell::new(None) };
     /// Whether this thread is in `in_destructor`.
     static IN_DESTRUCTOR: Cell<bool> = const { Cell::new(false) };
@@ -27,8 +27,8 @@ pub(crate) fn ctx() -> *mut sys::tt_ctx {
     }
 }
 
-/// Makes the context of this thread, at its first call. If that fails it returns null: the call
-/// then fails with BAD_HANDLE, and [`Error::last`] finds the reason.
+/// Creates the context of this thread on its first call. Returns null on failure: the call then
+/// fails with BAD_HANDLE, and [`Error::last`] finds the reason.
 #[cold]
 #[inline(never)]
 fn first_ctx() -> *mut sys::tt_ctx {
@@ -39,8 +39,7 @@ fn first_ctx() -> *mut sys::tt_ctx {
     let c = context.0.as_ptr();
     let thread_ends = OWNED.try_with(|_| ()).is_err();
     if thread_ends || IN_DESTRUCTOR.with(Cell::get) {
-        // `in_destructor` releases it; a thread that computes while its locals are dropped does
-        // not.
+        // `in_destructor` releases it; it leaks if a thread computes while its locals are dropped.
         std::mem::forget(context);
     } else {
         OWNED.with(|owned| owned.set(Some(context)));
@@ -49,8 +48,8 @@ fn first_ctx() -> *mut sys::tt_ctx {
     c
 }
 
-/// Runs f, a destructor that tt calls, perhaps in the middle of another call of this thread: if f
-/// calls tt, it does so on a context of its own. f does not panic.
+/// Runs f, a destructor called by tt, possibly during another call of this thread: calls of tt in f
+/// use a separate context. f must not panic.
 pub(crate) fn in_destructor(f: impl FnOnce()) {
     let outer = CURRENT.with(|current| current.replace(null_mut()));
     let outermost = !IN_DESTRUCTOR.with(|inside| inside.replace(true));
@@ -60,7 +59,7 @@ pub(crate) fn in_destructor(f: impl FnOnce()) {
     }
     let own = CURRENT.with(|current| current.replace(outer));
     if !own.is_null() {
-        // SAFETY: `first_ctx` made it for f, and passed the reference on.
+        // SAFETY: `first_ctx` created it for f and left the reference to us.
         unsafe { sys::tt_ctx_release(own) };
     }
 }
@@ -83,8 +82,8 @@ pub(crate) fn current_during<R>(c: *mut sys::tt_ctx, f: impl FnOnce() -> R) -> R
     f()
 }
 
-/// The result of a call that has no context, so that the status is all that is known.
-fn made(status: sys::tt_status, what: &str) -> Result<()> {
+/// Converts the status of a call without a context, for which there is no error record.
+fn checked(status: sys::tt_status, what: &str) -> Result<()> {
     if status == sys::TT_OK {
         return Ok(());
     }
@@ -97,26 +96,26 @@ fn made(status: sys::tt_status, what: &str) -> Result<()> {
 }
 
 fn check_version() -> Result<()> {
-    let (found, wanted) = (version(), sys::VERSION);
-    if found.split('.').take(2).eq(wanted.split('.').take(2)) {
+    let (loaded, needed) = (version(), sys::VERSION);
+    if loaded.split('.').take(2).eq(needed.split('.').take(2)) {
         return Ok(());
     }
     Err(Error::new(
         Status::Abi,
         format!(
             "the libtt that was loaded is version {}, this crate needs version {}",
-            found, wanted
+            loaded, needed
         ),
     ))
 }
 
-/// A context beside the thread's own, with its own grad mode, random numbers and errors, or on
-/// another runtime. It may move between threads; one at a time uses it.
+/// An additional context with its own grad mode, random numbers and errors, possibly of another
+/// runtime. It may move between threads, but only one at a time may use it.
 pub struct Context(NonNull<sys::tt_ctx>);
 // SAFETY: a ctx belongs to one thread at a time and may move between threads.
 unsafe impl Send for Context {}
 impl Context {
-    /// Makes a context of a runtime; None is the runtime that all threads share by default.
+    /// Creates a context of a runtime; None means the default runtime, which all threads share.
     pub fn new(runtime: Option<&Runtime>) -> Result<Context> {
         static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
         check_version()?;
@@ -125,13 +124,13 @@ impl Context {
             *shared = Some(Runtime::new(RuntimeOpts::new())?);
         }
         let mut c = null_mut();
-        // SAFETY: the runtime is live; a ctx that was made is not null.
+        // SAFETY: the runtime is live; a new ctx is not null.
         unsafe {
-            made(sys::tt_ctx_new(opt_raw(runtime.or(shared.as_ref())), &mut c), "ctx_new")?;
+            checked(sys::tt_ctx_new(opt_raw(runtime.or(shared.as_ref())), &mut c), "ctx_new")?;
             Ok(Context(NonNull::new_unchecked(c)))
         }
     }
-    /// Runs f with this as the thread's context.
+    /// Runs f with this context as the thread's current one.
     pub fn run<R>(&mut self, f: impl FnOnce() -> R) -> R {
         current_during(self.0.as_ptr(), f)
     }
@@ -144,20 +143,20 @@ impl Drop for Context {
                 current.set(null_mut())
             }
         }); // fails when the thread ends
-            // SAFETY: the reference is this one's own.
+            // SAFETY: we own the reference.
         unsafe { sys::tt_ctx_release(c) }
     }
 }
 
 impl Runtime {
-    /// Makes a runtime; [`Context::new`] makes contexts of it.
+    /// Creates a runtime; [`Context::new`] creates its contexts.
     pub fn new(opts: RuntimeOpts) -> Result<Runtime> {
         check_version()?;
         let mut out = null_mut();
         // SAFETY: the options are valid during the call, and their hooks are static.
         let status = opts.with_raw(|raw| unsafe { sys::tt_runtime_new(raw, &mut out) });
-        made(status, "runtime_new")?;
-        // SAFETY: a runtime that was made is a reference of ours.
+        checked(status, "runtime_new")?;
+        // SAFETY: a successful call returns a reference, which we own.
         Ok(unsafe { Runtime::from_raw(out) })
     }
     /// Returns the runtime of the thread's context.
@@ -165,32 +164,32 @@ impl Runtime {
         // SAFETY: takes a ctx alone.
         unsafe { call1(|c, out| sys::tt_ctx_runtime(c, out)) }
     }
-    /// Seeds the contexts that are made from now on: the n-th draws stream n of this seed. Existing
-    /// contexts keep their generators; [`manual_seed`] also seeds that of this thread.
+    /// Seeds the contexts created from now on: the n-th draws from stream n of this seed. Existing
+    /// contexts keep their generators; [`manual_seed`] also seeds this thread's generator.
     pub fn manual_seed(&self, seed: u64) -> Result<()> {
         // SAFETY: the handle is live.
-        made(unsafe { sys::tt_runtime_manual_seed(self.raw(), seed) }, "runtime_manual_seed")
+        checked(unsafe { sys::tt_runtime_manual_seed(self.raw(), seed) }, "runtime_manual_seed")
     }
-    /// Returns the seed, and the number of contexts made since it was set.
+    /// Returns the seed and the number of contexts created since it was set.
     pub fn rng_state(&self) -> Result<[u64; 2]> {
         let mut state = [0; 2];
         // SAFETY: the state has two numbers.
         let status = unsafe { sys::tt_runtime_rng_state(self.raw(), state.as_mut_ptr()) };
-        made(status, "runtime_rng_state").map(|()| state)
+        checked(status, "runtime_rng_state").map(|()| state)
     }
-    /// Restores what [`rng_state`](Runtime::rng_state) returned: contexts made from now on draw the
-    /// same numbers as those made after that call.
+    /// Restores a state that [`rng_state`](Runtime::rng_state) returned: contexts created from now
+    /// on draw the same numbers as those created after that call.
     pub fn set_rng_state(&self, state: [u64; 2]) -> Result<()> {
         // SAFETY: the state has two numbers.
         let status = unsafe { sys::tt_runtime_set_rng_state(self.raw(), state.as_ptr()) };
-        made(status, "runtime_set_rng_state")
+        checked(status, "runtime_set_rng_state")
     }
 }
 
-/// Seeds the random numbers of this thread, and of contexts made later, such as those of new
-/// threads: each draws its own stream, which follows from the seed and the order in which the
-/// contexts are made. Other threads that have called tt before keep their generators. Without a
-/// seed, each run of a program draws different numbers.
+/// Seeds the generators of this thread and of contexts created later, such as those of new threads.
+/// Each draws from its own stream, determined by the seed and the order in which contexts are
+/// created. Other threads that have called tt before keep their generators. Without a seed, each
+/// run of a program draws different numbers.
 ///
 /// ```
 /// tt::manual_seed(7)?;
@@ -219,15 +218,15 @@ impl Generator {
             })
         }
     }
-    /// Restores what [`state`](Generator::state) returned.
+    /// Restores a state that [`state`](Generator::state) returned.
     pub fn set_state(&self, state: [u64; 2]) -> Result<()> {
         // SAFETY: the state has two numbers.
         unsafe { call(|c| sys::tt_generator_set_state(c, self.raw(), state.as_ptr())) }
     }
 }
 
-/// Runs f, whose calls fail with [`Status::Cancelled`] once `cancel` is requested. An inner
-/// `cancellable` replaces the token of the outer one until its f ends.
+/// Runs f; its calls fail with [`Status::Cancelled`] once `cancel` is requested. A nested
+/// `cancellable` replaces the outer token until its f returns.
 pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
     type Running = (*mut sys::tt_ctx, *mut sys::tt_cancel);
     thread_local!(static RUNNING: Cell<Running> = const { Cell::new((null_mut(), null_mut())) });
@@ -241,7 +240,7 @@ pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
             RUNNING.with(|running| running.set(self.1));
         }
     }
-    // SAFETY: the token is live until f ends.
+    // SAFETY: the token is live until f returns.
     unsafe { call(|c| sys::tt_ctx_set_cancel(c, cancel.raw()))? };
     let _back = Back(ctx(), RUNNING.with(|running| running.replace((ctx(), cancel.raw()))));
     Ok(f())
@@ -249,7 +248,7 @@ pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
 
 type Setter = unsafe extern "C" fn(*mut sys::tt_ctx, i32, *mut i32) -> sys::tt_status;
 
-/// Restores a mode of the thread's context when it is dropped.
+/// Restores a mode of the thread's context when dropped.
 #[must_use]
 pub struct ModeGuard(Setter, i32, std::marker::PhantomData<*mut ()>);
 impl ModeGuard {
@@ -271,13 +270,13 @@ impl Drop for ModeGuard {
 pub fn grad_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_grad_enabled, on)
 }
-/// Makes backward fail at the first operator whose gradient has nan, until the guard is dropped.
-/// The error names the forward operator.
+/// Makes backward fail at the first operator whose gradient contains nan, until the guard is
+/// dropped. The error names the forward operator.
 pub fn anomaly_guard(on: bool) -> ModeGuard {
     ModeGuard::new(sys::tt_set_anomaly_enabled, on)
 }
-/// Runs f without recording gradients. This is a mode of the thread's context: other threads record
-/// as before, also those that f starts.
+/// Runs f without recording gradients. The mode belongs to the thread's context: it does not affect
+/// other threads, including those that f starts.
 ///
 /// ```
 /// let w = tt::ones(&[2])?.requires_grad_(true)?;
@@ -294,12 +293,12 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Sets the dtype of floating-point numbers and tensors that are given none, on this thread.
+/// Sets this thread's default dtype of floating-point numbers and tensors.
 pub fn set_default_dtype(dtype: DType) -> Result<()> {
     // SAFETY: takes a ctx and a number.
     unsafe { call(|c| sys::tt_ctx_set_default_dtype(c, dtype as i32)) }
 }
-/// Returns the dtype of floating-point numbers and tensors that are given none.
+/// Returns this thread's default dtype of floating-point numbers and tensors.
 pub fn default_dtype() -> Result<DType> {
     // SAFETY: takes a ctx alone.
     let raw = unsafe { call_value(|c, out| sys::tt_ctx_default_dtype(c, out))? };
@@ -308,15 +307,15 @@ pub fn default_dtype() -> Result<DType> {
 /// How tensors are printed.
 #[derive(Clone, Copy, Debug)]
 pub struct PrintOptions {
-    /// Digits after the point, at most 17.
+    /// Digits after the decimal point, at most 17.
     pub precision: i64,
     /// Tensors with more elements are summarized.
     pub threshold: i64,
     /// Items shown at each end of a dimension of a summarized tensor.
     pub edgeitems: i64,
-    /// Characters of a line.
+    /// Characters per line.
     pub linewidth: i64,
-    /// Scientific notation; None: by the magnitudes of the elements.
+    /// Whether to use scientific notation; None decides by the magnitudes of the elements.
     pub sci_mode: Option<bool>,
 }
 impl Default for PrintOptions {

@@ -15,32 +15,31 @@ impl Dataset {
         unsafe { call1(|c, out| sys::tt_dataset_tensors(c, items.as_ptr() as *const _, n, out)) }
     }
 
-    /// Returns a dataset of samples that f makes; workers call it on their threads.
+    /// Returns a dataset whose samples f computes; workers call f on their threads.
     pub fn map<F>(size: i64, f: F) -> Result<Dataset>
     where
         F: Fn(i64) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     {
         let entry = Some(callbacks::tt_sample_fn::<F> as _);
-        // SAFETY: tt drops f when it needs it no more.
+        // SAFETY: tt takes ownership of f and drops it.
         unsafe {
             call1(|c, out| sys::tt_dataset_map(c, size, entry, user(f), Some(drop_user::<F>), out))
         }
     }
 
-    /// Returns a dataset of the samples that f makes one after the other, until it makes one
-    /// without tensors.
+    /// Returns a dataset that calls f for each successive sample, until f returns no tensors.
     pub fn stream<F>(f: F) -> Result<Dataset>
     where
         F: Fn(i64) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     {
         let entry = Some(callbacks::tt_sample_fn::<F> as _);
-        // SAFETY: tt drops f when it needs it no more.
+        // SAFETY: tt takes ownership of f and drops it.
         unsafe {
             call1(|c, out| sys::tt_dataset_stream(c, entry, user(f), Some(drop_user::<F>), out))
         }
     }
 
-    /// Returns a dataset of the samples of several datasets, one behind the other.
+    /// Returns the concatenation of several datasets.
     pub fn concat<'a>(datasets: impl IntoIterator<Item = &'a Dataset>) -> Result<Dataset> {
         let list: Vec<*const sys::tt_dataset> =
             datasets.into_iter().map(|d| d.raw() as *const _).collect();
@@ -49,14 +48,14 @@ impl Dataset {
         unsafe { call1(|c, out| sys::tt_dataset_concat(c, list.as_ptr(), n, out)) }
     }
 
-    /// Returns a dataset of chosen samples.
+    /// Returns a dataset of the samples at the given indices.
     pub fn subset(&self, indices: &[i64]) -> Result<Dataset> {
         let n = indices.len() as i64;
         // SAFETY: the list is valid during the call.
         unsafe { call1(|c, out| sys::tt_dataset_subset(c, self.raw(), indices.as_ptr(), n, out)) }
     }
 
-    /// Returns the number of samples; None: unknown, of a stream.
+    /// Returns the number of samples; None for a stream, whose length is unknown.
     pub fn size(&self) -> Option<i64> {
         // SAFETY: the handle is live.
         Some(unsafe { sys::tt_dataset_size(self.raw()) }).filter(|n| *n >= 0)
@@ -71,7 +70,8 @@ impl Dataset {
     }
 }
 
-/// Where a [`Sampler`] or a [`Loader`] is: `position` indices of the epoch were returned.
+/// The position of a [`Sampler`] or a [`Loader`]: `position` indices of the epoch have been
+/// returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct OrderState {
@@ -102,14 +102,14 @@ impl Sampler {
         Sampler::random_with(n, false, -1, seed)
     }
 
-    /// Returns a sampler of num_samples random indices below n (-1: n of them).
+    /// Returns a sampler of num_samples random indices below n; -1 means n samples.
     pub fn random_with(n: i64, replacement: bool, num_samples: i64, seed: i64) -> Result<Sampler> {
         let replacement = replacement as i32;
         // SAFETY: takes numbers.
         unsafe { call1(|c, out| sys::tt_sampler_random(c, n, replacement, num_samples, seed, out)) }
     }
 
-    /// Returns a sampler that draws num_samples indices in each epoch by weights.
+    /// Returns a sampler that draws num_samples indices per epoch according to weights.
     pub fn weighted(
         weights: &[f64],
         num_samples: i64,
@@ -123,7 +123,7 @@ impl Sampler {
         }
     }
 
-    /// Returns a sampler of given indices, permuted in each epoch if shuffle is set.
+    /// Returns a sampler of the given indices, permuted in each epoch if `shuffle` is set.
     pub fn subset(indices: &[i64], shuffle: bool, seed: i64) -> Result<Sampler> {
         let (list, n) = (indices.as_ptr(), indices.len() as i64);
         // SAFETY: the list is valid during the call.
@@ -136,22 +136,22 @@ impl Sampler {
         unsafe { sys::tt_sampler_length(self.raw()) }
     }
 
-    /// Returns the next indices, at most n. None of them: the epoch has ended, and the next one
-    /// begins.
+    /// Returns the next indices, at most n. An empty list means that the epoch has ended and the
+    /// next one begins.
     pub fn next_indices(&self, n: usize) -> Result<Vec<i64>> {
         let mut indices = vec![0; n];
-        let mut found = 0;
-        // SAFETY: the list has n places.
+        let mut count = 0;
+        // SAFETY: the list has room for n indices.
         unsafe {
             call(|c| {
-                sys::tt_sampler_next(c, self.raw(), indices.as_mut_ptr(), n as i64, &mut found)
+                sys::tt_sampler_next(c, self.raw(), indices.as_mut_ptr(), n as i64, &mut count)
             })?
         };
-        indices.truncate(found as usize);
+        indices.truncate(count as usize);
         Ok(indices)
     }
 
-    /// Returns where the sampler is.
+    /// Returns the position of the sampler.
     pub fn state(&self) -> Result<OrderState> {
         let mut raw = [0; 3];
         // SAFETY: the state has three numbers.
@@ -159,7 +159,7 @@ impl Sampler {
         Ok(OrderState::of_raw(raw))
     }
 
-    /// Moves the sampler.
+    /// Sets the position of the sampler.
     pub fn set_state(&self, state: OrderState) -> Result<()> {
         let raw = state.raw();
         // SAFETY: the state has three numbers.
@@ -167,16 +167,16 @@ impl Sampler {
     }
 }
 
-/// How a [`Loader`] makes batches.
+/// Options of a [`Loader`].
 #[derive(Clone, Copy, Debug)]
 pub struct LoaderOptions {
-    /// Samples of a batch.
+    /// Samples per batch.
     pub batch_size: i64,
-    /// Threads of tt that make batches ahead; 0: next makes them.
+    /// Threads that tt uses to load batches in advance; 0 loads them in `next_batch`.
     pub workers: i64,
-    /// Batches that are kept ahead, for each worker.
+    /// Batches prefetched per worker.
     pub prefetch: i64,
-    /// Whether a last batch that is shorter is left out.
+    /// Whether to drop the last batch if it is incomplete.
     pub drop_last: bool,
 }
 
@@ -187,7 +187,7 @@ impl Default for LoaderOptions {
 }
 
 impl Loader {
-    /// Returns a loader. No sampler: all samples in order.
+    /// Creates a loader. Without a sampler, it loads all samples in order.
     pub fn new(
         dataset: &Dataset,
         sampler: Option<&Sampler>,
@@ -218,18 +218,18 @@ impl Loader {
         Ok(Some(batch).filter(|batch| !batch.is_empty()))
     }
 
-    /// Returns the batches up to the end of the epoch.
+    /// Iterates over the batches up to the end of the epoch.
     pub fn epoch(&self) -> Epoch<'_> {
         Epoch { loader: self }
     }
 
-    /// Returns the number of batches of an epoch; None: unknown, of a stream.
+    /// Returns the number of batches per epoch; None for a stream, whose length is unknown.
     pub fn epoch_length(&self) -> Option<i64> {
         // SAFETY: the handle is live.
         Some(unsafe { sys::tt_loader_length(self.raw()) }).filter(|n| *n >= 0)
     }
 
-    /// Returns the position after the last returned batch; batches made ahead do not count.
+    /// Returns the position after the last returned batch; prefetched batches do not count.
     pub fn state(&self) -> Result<OrderState> {
         let mut raw = [0; 3];
         // SAFETY: the state has three numbers.
@@ -237,7 +237,7 @@ impl Loader {
         Ok(OrderState::of_raw(raw))
     }
 
-    /// Continues where a loader of the same dataset, sampler and batch size was.
+    /// Resumes from the state of a loader with the same dataset, sampler and batch size.
     pub fn set_state(&self, state: OrderState) -> Result<()> {
         let raw = state.raw();
         // SAFETY: the state has three numbers.

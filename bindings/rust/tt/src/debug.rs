@@ -1,4 +1,4 @@
-//! `Debug` of handles, in one line each.
+//! `Debug` implementations of handles, one line each.
 use crate::handle::Handle;
 use crate::Node;
 use crate::Scheduler;

@@ -5,7 +5,7 @@ use crate::DeviceType;
 use std::fmt;
 use tt_sys as sys;
 
-/// The device of a tensor. It is parsed from text:
+/// The device of a tensor. It can be parsed from text:
 /// ```
 /// let device: tt::Device = "cuda:1".parse()?;
 /// assert_eq!((device.kind, device.index), (tt::DeviceType::Cuda, 1));
@@ -16,14 +16,14 @@ use tt_sys as sys;
 pub struct Device {
     /// The kind of device.
     pub kind: DeviceType,
-    /// The number among the devices of this kind.
+    /// The index among the devices of this kind.
     pub index: i32,
 }
 
 impl Device {
     /// The CPU.
     pub const CPU: Device = Device { kind: DeviceType::Cpu, index: 0 };
-    /// The meta device, whose tensors have shapes and dtypes, but no data.
+    /// The meta device, whose tensors have shapes and dtypes but no data.
     pub const META: Device = Device { kind: DeviceType::Meta, index: 0 };
     /// Returns the number of devices of a kind.
     pub fn count(kind: DeviceType) -> Result<i32> {

@@ -27,20 +27,20 @@ pub struct StateDict(Arc<Dict>);
 
 struct Dict {
     raw: NonNull<sys::tt_state_dict>,
-    structure: Option<String>, // of a copy, whose dict in C has none
+    structure: Option<String>, // of a copy, whose C dict has none
 }
-// SAFETY: a Dict that is shared does not change.
+// SAFETY: a shared Dict is immutable.
 unsafe impl Send for Dict {}
 // SAFETY: as above.
 unsafe impl Sync for Dict {}
 impl Drop for Dict {
     fn drop(&mut self) {
-        // SAFETY: the reference is this one's own.
+        // SAFETY: we own the reference.
         unsafe { sys::tt_state_dict_release(self.raw.as_ptr()) }
     }
 }
 
-/// After `from_raw` nothing may change the dict through another handle.
+/// After `from_raw`, the dict must not be changed through another handle.
 impl Handle for StateDict {
     type Raw = sys::tt_state_dict;
     unsafe fn from_raw(raw: *mut sys::tt_state_dict) -> StateDict {
@@ -54,18 +54,18 @@ impl Handle for StateDict {
 }
 
 impl StateDict {
-    /// Sets the tensor of a name: replaces it, or appends a new name.
+    /// Sets the tensor of a name: replaces that of an existing name, or appends a new name.
     pub fn insert(&mut self, name: &str, tensor: &Tensor) -> Result<()> {
         let (name, own) = (c_string(name)?, self.own()?);
-        // SAFETY: nobody else has `own`.
+        // SAFETY: `own` is not shared.
         unsafe { call(|c| sys::tt_state_dict_set(c, own, name.as_ptr(), tensor.raw())) }
     }
     /// Sets the tensor of a name; the same as [`insert`](StateDict::insert).
     pub fn set(&mut self, name: &str, tensor: &Tensor) -> Result<()> {
         self.insert(name, tensor)
     }
-    /// Inserts all pairs of an iterator. `collect` and `extend` panic where this returns an error:
-    /// for a name with a zero byte, or out of memory.
+    /// Inserts all pairs of an iterator. Where this returns an error, for a name with a zero byte
+    /// or if memory is exhausted, `collect` and `extend` panic.
     pub fn try_extend<N: AsRef<str>, T: AsRef<Tensor>>(
         &mut self,
         pairs: impl IntoIterator<Item = (N, T)>,
@@ -79,7 +79,7 @@ impl StateDict {
         // SAFETY: the text is valid while the dict does not change.
         own.or_else(|| unsafe { opt_text(sys::tt_state_dict_structure(self.raw())) })
     }
-    /// Returns the handle for a change. If clones share the dict, a copy replaces it first.
+    /// Returns the handle for modification. A dict shared with clones is copied first.
     pub(crate) fn own(&mut self) -> Result<*mut sys::tt_state_dict> {
         if Arc::get_mut(&mut self.0).is_none() {
             let mut copy = StateDict::new()?;
@@ -153,7 +153,7 @@ named_tensors!(
 // ---- the dict as a map ----
 
 impl StateDict {
-    /// Returns the tensor of a name, None if it is absent.
+    /// Returns the tensor of a name; None if it is absent.
     pub fn get(&self, name: &str) -> Option<Tensor> {
         self.tensor(name).ok()
     }
@@ -197,7 +197,7 @@ impl<'a> IntoIterator for &'a StateDict {
     }
 }
 
-/// Iterates over the names and tensors of a [`StateDict`] that it owns.
+/// Iterates over the names and tensors of an owned [`StateDict`].
 #[derive(Clone, Debug)]
 pub struct IntoIter {
     dict: StateDict,
@@ -235,8 +235,8 @@ impl<N: AsRef<str>, T: AsRef<Tensor>> Extend<(N, T)> for StateDict {
 impl<N: AsRef<str>, T: AsRef<Tensor>> FromIterator<(N, T)> for StateDict {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = (N, T)>>(pairs: I) -> StateDict {
-        let made = StateDict::new().and_then(|mut dict| dict.try_extend(pairs).map(|()| dict));
-        match made {
+        let dict = StateDict::new().and_then(|mut dict| dict.try_extend(pairs).map(|()| dict));
+        match dict {
             Ok(dict) => dict,
             Err(e) => panic!("{}", e),
         }
@@ -252,7 +252,7 @@ impl fmt::Debug for StateDict {
 // ---- files ----
 
 impl SafeTensors {
-    /// Iterates over the metadata of the file: pairs of texts.
+    /// Iterates over the metadata of the file, pairs of strings.
     pub fn metadata(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let pair = move |i| Some((self.metadata_key(i)?, self.metadata_value(i)?));
         (0..self.metadata_size()).filter_map(pair)

@@ -71,7 +71,7 @@ impl Value {
     /// # Safety
     /// What the value points to is valid.
     unsafe fn of_raw(v: &sys::tt_value) -> Value {
-        // SAFETY: the caller's; the tag tells which fields count.
+        // SAFETY: guaranteed by the caller; the tag tells which fields count.
         unsafe {
             match v.tag {
                 sys::TT_VAL_TENSOR => shared(v.tensor).map_or(Value::None, Value::Tensor),
@@ -99,7 +99,7 @@ impl Value {
     /// # Safety
     /// There are n values, and what they point to is valid.
     pub(crate) unsafe fn list(args: *const sys::tt_value, n: i64) -> Vec<Value> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { slice(args, n).iter().map(|v| Value::of_raw(v)).collect() }
     }
 }

@@ -126,7 +126,7 @@ impl Error {
     /// # Safety
     /// The record's texts and its cause are valid.
     unsafe fn of_record(r: &sys::tt_error) -> Error {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let (message, op, arg, cause) =
             unsafe { (text_of(r.message), text_of(r.op), text_of(r.arg), r.cause.as_ref()) };
         let mut e = Error::new(Status::from_raw(r.code).unwrap_or(Status::Internal), message);
@@ -138,7 +138,7 @@ impl Error {
             .map(|i| r.shape[i][..r.ndim[i].min(8) as usize].to_vec())
             .collect();
         e.0.dtypes = r.dtype.iter().filter_map(|d| DType::from_raw(*d)).collect();
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         e.0.cause = cause.map(|cause| unsafe { Error::of_record(cause) });
         e
     }

@@ -69,7 +69,7 @@ pub(crate) unsafe fn call_value<V: Default>(
     f: impl FnOnce(Ctx, *mut V) -> sys::tt_status,
 ) -> Result<V> {
     let mut value = V::default();
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(|c| f(c, &mut value)).map(|_| value) }
 }
 
@@ -82,7 +82,7 @@ pub(crate) unsafe fn call_array<V: Copy>(
     let mut items = vec![zero; 64];
     loop {
         let mut n = 0;
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         match unsafe { call(|c| f(c, items.as_mut_ptr(), items.len() as i64, &mut n)) } {
             Err(e) if e.status == Status::BufferTooSmall && n >= items.len() as i64 => {
                 items.resize(n as usize + 1, zero)
@@ -120,7 +120,7 @@ pub(crate) unsafe fn call_named<V: Default>(
 pub(crate) unsafe fn call_text(
     f: impl FnMut(Ctx, *mut c_char, i64, *mut i64) -> sys::tt_status,
 ) -> Result<String> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let chars = unsafe { call_array(0 as c_char, f)? };
     let bytes: Vec<u8> = chars.iter().map(|c| *c as u8).collect();
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -180,7 +180,7 @@ pub(crate) unsafe fn numbers(items: *const i64, n: i32) -> Vec<i64> {
     if items.is_null() || n <= 0 {
         return vec![];
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(items, n as usize) }.to_vec()
 }
 
@@ -192,7 +192,7 @@ pub(crate) unsafe fn text_of<'a>(s: *const c_char) -> Cow<'a, str> {
     if s.is_null() {
         return "".into();
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(s) }.to_string_lossy()
 }
 
@@ -201,7 +201,7 @@ pub(crate) unsafe fn text_of<'a>(s: *const c_char) -> Cow<'a, str> {
 /// # Safety
 /// `s` is NULL or valid.
 pub(crate) unsafe fn opt_text(s: *const c_char) -> Option<String> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     (!s.is_null()).then(|| unsafe { text_of(s) }.into_owned())
 }
 
@@ -210,7 +210,7 @@ pub(crate) unsafe fn opt_text(s: *const c_char) -> Option<String> {
 /// # Safety
 /// `raw` is NULL or a live handle whose reference is the caller's.
 pub(crate) unsafe fn owned<T: Handle>(raw: *mut T::Raw) -> Option<T> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     (!raw.is_null()).then(|| unsafe { T::from_raw(raw) })
 }
 

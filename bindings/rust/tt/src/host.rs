@@ -119,7 +119,7 @@ pub(crate) unsafe extern "C" fn parallel_for<T: Executor>(
     body_ctx: *mut c_void,
 ) -> i32 {
     let body = Body(body, body_ctx);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let executor = unsafe { &*(user as *const T) };
     executor.parallel_for(n, grain, &|begin, end| body.run(begin, end));
     0

@@ -60,7 +60,7 @@ impl Index {
                 step: given(4, raw.step).unwrap_or(1),
             },
             sys::TT_IDX_TENSOR => {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 let tensor = unsafe { shared(raw.tensor as *mut _) };
                 tensor.map_or(Index::New, Index::Tensor)
             }

@@ -245,7 +245,7 @@ impl Tensor {
     /// # Safety
     /// `managed` points to such a struct, and its memory is valid until the deleter is called.
     pub unsafe fn from_dlpack(managed: *mut c_void, versioned: bool) -> Result<Tensor> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { call1(|c, out| sys::tt_tensor_from_dlpack(c, managed, versioned as i32, out)) }
     }
 }

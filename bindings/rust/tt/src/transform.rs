@@ -39,7 +39,7 @@ fn with_function<R>(
 /// # Safety
 /// The first n items are references of ours, or null.
 unsafe fn taken(list: &[*mut sys::tt_tensor], n: i64) -> Vec<Option<Tensor>> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     list[..n as usize].iter().map(|t| unsafe { owned(*t) }).collect()
 }
 

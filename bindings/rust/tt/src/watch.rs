@@ -25,7 +25,7 @@ pub fn memory(device: Device) -> Result<MemoryStats> {
 /// # Safety
 /// No other thread uses the runtime during the call, which searches all of its memory.
 pub unsafe fn live() -> Result<Vec<Live>> {
-    // SAFETY: the caller's; the texts of rows are valid forever.
+    // SAFETY: guaranteed by the caller; the texts of rows are valid forever.
     unsafe {
         let rows = call_array(sys::tt_live_row::default(), |c, rows, cap, n| {
             sys::tt_runtime_live(c, rows, cap, n)
@@ -208,7 +208,7 @@ pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> 
         slot: *const c_char,
         depth: i32,
     ) {
-        // SAFETY: the caller's; tt does not call it from within itself.
+        // SAFETY: guaranteed by the caller; tt does not call it from within itself.
         let ((see, raised), op, slot) =
             unsafe { (&mut *(user as *mut State<S>), text_of(op), text_of(slot)) };
         if raised.is_none() {
