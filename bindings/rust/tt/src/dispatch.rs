@@ -1,4 +1,4 @@
-//! Operators by name, operators of the application, devices of the application.
+//! Operators by name, custom operators, and custom devices.
 use crate::callback::{slice, tensors, user};
 use crate::error::{Error, Result};
 use crate::generated::callbacks;
@@ -11,25 +11,25 @@ use tt_sys as sys;
 /// An argument of an operator that is called by name.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// No value: the argument's default.
+    /// No value; selects the argument's default.
     None,
     /// A tensor.
     Tensor(Tensor),
     /// A list of tensors, some of which may be absent.
     Tensors(Vec<Option<Tensor>>),
-    /// A number that takes part in the promotion of dtypes by its kind.
+    /// A number, whose kind takes part in dtype promotion.
     Scalar(Scalar),
     /// An integer.
     Int(i64),
     /// A floating-point number.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A list of integers.
     Ints(Vec<i64>),
-    /// A text.
+    /// A string.
     Str(String),
-    /// A generator of random numbers.
+    /// A random number generator.
     Generator(Generator),
     /// A device.
     Device(Device),
@@ -69,9 +69,9 @@ impl Value {
         Ok(RawValue(v, index, text))
     }
     /// # Safety
-    /// What the value points to is valid.
+    /// Everything the value points to is valid.
     unsafe fn of_raw(v: &sys::tt_value) -> Value {
-        // SAFETY: guaranteed by the caller; the tag tells which fields count.
+        // SAFETY: guaranteed by the caller; the tag selects the valid fields.
         unsafe {
             match v.tag {
                 sys::TT_VAL_TENSOR => shared(v.tensor).map_or(Value::None, Value::Tensor),
@@ -97,7 +97,7 @@ impl Value {
         }
     }
     /// # Safety
-    /// There are n values, and what they point to is valid.
+    /// There are n values, and everything they point to is valid.
     pub(crate) unsafe fn list(args: *const sys::tt_value, n: i64) -> Vec<Value> {
         // SAFETY: guaranteed by the caller.
         unsafe { slice(args, n).iter().map(|v| Value::of_raw(v)).collect() }
@@ -122,22 +122,22 @@ impl Op {
         unsafe { call(|c| sys::tt_op_find(c, name.as_ptr(), &mut op))? };
         Ok(Op(op, Runtime::current()?))
     }
-    /// Returns its name.
+    /// Returns the name.
     pub fn name(&self) -> String {
         // SAFETY: the operator lives as long as its runtime, and so does the text.
         unsafe { text_of(sys::tt_op_name(self.0)).into_owned() }
     }
-    /// Returns its declaration: arguments, defaults, results.
+    /// Returns the declaration: arguments, defaults, results.
     pub fn schema(&self) -> String {
-        // SAFETY: as of `name`.
+        // SAFETY: as in `name`.
         unsafe { text_of(sys::tt_op_schema(self.0)).into_owned() }
     }
-    /// Returns whether it writes into an argument, which is a `Tensor!` in the schema.
+    /// Returns whether the operator writes into an argument, declared as `Tensor!` in the schema.
     pub fn mutates(&self) -> bool {
         self.schema().contains("Tensor!")
     }
-    /// Calls the operator with one value per argument of the schema. None, or no value at the end,
-    /// is the argument's default. Operators that write into an argument need
+    /// Calls the operator with one value per argument of the schema. [`Value::None`] and omitted
+    /// trailing values select the arguments' defaults. Operators that write into an argument need
     /// [`call_mut`](Op::call_mut).
     pub fn call(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         if self.mutates() {
@@ -146,19 +146,19 @@ impl Op {
                 format!("{} writes into an argument: call_mut, which is unsafe", self.name()),
             ));
         }
-        // SAFETY: it writes into no argument.
+        // SAFETY: the operator writes into no argument.
         unsafe { self.call_mut(args) }
     }
     /// Calls any operator, including those that write into an argument.
     ///
     /// # Safety
-    /// While it runs, nothing else reads or writes the memory that it writes, slices of it
-    /// included: clones alias.
+    /// During the call, nothing else reads or writes the memory that the operator writes, including
+    /// through slices and clones, which alias it.
     pub unsafe fn call_mut(&self, args: &[Value]) -> Result<Vec<Tensor>> {
         let kept = args.iter().map(Value::raw).collect::<Result<Vec<_>>>()?;
         let raw: Vec<_> = kept.iter().map(|v| v.0).collect();
-        // SAFETY: `kept` and `args` have what the values point to; the rest is the caller's
-        // concern.
+        // SAFETY: `kept` and `args` own everything the values point to; the caller guarantees the
+        // rest.
         unsafe {
             call_list(|c, outs, cap, n| {
                 sys::tt_op_call(c, self.0, raw.as_ptr(), raw.len() as i64, outs, cap, n)
@@ -167,12 +167,12 @@ impl Op {
     }
 }
 
-/// An operator of the application. Its methods may run on any thread, and the operators that they
-/// call are not recorded. It is found, called, profiled and traced like a built-in one.
+/// A custom operator. Its methods may run on any thread, and the operators that they call are not
+/// recorded. It is looked up, called, profiled and traced like a built-in one.
 pub trait Operator: Send + Sync + 'static {
-    /// Computes as many tensors as the schema has results.
+    /// Computes the results declared by the schema.
     fn compute(&self, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
-    /// Computes the gradients of the tensor arguments, in order; the default has none.
+    /// Computes the gradients of the tensor arguments, in order; the default returns none.
     fn backward(
         &self,
         _grads: &[Option<Tensor>],
@@ -181,29 +181,30 @@ pub trait Operator: Send + Sync + 'static {
     ) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![])
     }
-    /// Returns whether there is a backward; without one, results need no gradient.
+    /// Returns whether the operator has a backward; without one, results do not require gradients.
     fn differentiable(&self) -> bool {
         false
     }
 }
-/// Adds an operator to the runtime, with a schema such as "name(x: Tensor, k: Int) -> Tensor".
+/// Registers an operator with the runtime, under a schema such as "name(x: Tensor, k: Int) ->
+/// Tensor".
 pub fn register_op<O: Operator>(schema: &str, op: O) -> Result<()> {
     let schema = c_string(schema)?;
     let differentiable = op.differentiable();
     let mut def = callbacks::tt_op_def::table::<O>(schema.as_ptr(), user(op));
     def.backward = def.backward.filter(|_| differentiable);
-    // SAFETY: the table is that of O, whose value tt takes over.
+    // SAFETY: the table belongs to O, and tt takes ownership of `op`.
     unsafe { call(|c| sys::tt_op_register(c, &def)) }
 }
 
-/// A device of the application, with its own memory and operators.
+/// A custom device with its own memory and operators.
 ///
 /// # Safety
-/// Addresses and copies are as tt.h asks of a `tt_backend_def`; `alloc`, `free` and `copy` do not
-/// panic.
+/// Addresses and copies meet the requirements of `tt_backend_def` in tt.h; `alloc`, `free` and
+/// `copy` do not panic.
 pub unsafe trait Backend: Send + Sync + 'static {
-    /// Returns an address, to which tt adds offsets for views; null if there is no memory. It must
-    /// not call tt.
+    /// Returns the address of new memory, to which tt adds the offsets of views; null if memory is
+    /// exhausted. It must not call tt.
     fn alloc(&self, bytes: i64) -> *mut c_void;
     /// Frees a block; called from any thread. It must not call tt.
     ///
@@ -224,10 +225,10 @@ pub unsafe trait Backend: Send + Sync + 'static {
     /// Computes the results of an operator. After [`Status::NotImplemented`] the CPU computes them.
     fn compute(&self, op: &str, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
 }
-/// Adds a device to the runtime.
+/// Registers a device with the runtime.
 pub fn register_backend<B: Backend>(name: &str, backend: B) -> Result<Device> {
     let name = c_string(name)?;
     let def = callbacks::tt_backend_def::table::<B>(name.as_ptr(), user(backend));
-    // SAFETY: the table is that of B, whose value tt takes over.
+    // SAFETY: the table belongs to B, and tt takes ownership of `backend`.
     unsafe { call_value(|c, out| sys::tt_backend_register(c, &def, out)).map(Device::of_raw) }
 }

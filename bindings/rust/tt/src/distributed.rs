@@ -1,4 +1,4 @@
-//! Groups of processes, and data-parallel training over them.
+//! Process groups and data-parallel training.
 use crate::error::Result;
 use crate::handle::*;
 use crate::{DType, Ddp, Group, Module, Tensor, Work};
@@ -7,7 +7,7 @@ use std::ptr;
 use std::time::Duration;
 use tt_sys as sys;
 
-/// How elements of several ranks become one. On bool a sum is "or", a product "and".
+/// The reduction of elements across ranks. For bool, a sum is "or" and a product is "and".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum ReduceOp {
@@ -21,13 +21,13 @@ pub enum ReduceOp {
     BitXor = 8,
 }
 
-/// How a [`Group`] connects.
+/// Options of a [`Group`].
 #[derive(Clone, Debug, Default)]
 pub struct GroupOptions {
-    /// Of everything that waits for another process; None: 30 minutes.
+    /// Timeout of every wait for another process; None means 30 minutes.
     pub timeout: Option<Duration>,
-    /// The path of the backend's library; None: `libtt_gloo.so` or `libtt_mpi.so`, beside libtt or
-    /// on the path of the loader.
+    /// The path of the backend's library; None means `libtt_gloo.so` or `libtt_mpi.so`, next to
+    /// libtt or on the loader's path.
     pub library: Option<String>,
 }
 
@@ -40,8 +40,8 @@ fn number(name: &str, default: i32) -> i32 {
 }
 
 impl Group {
-    /// Connects this process with the others of a group: the backend "gloo" meets at
-    /// "tcp://host:port" or "file:///path"; "mpi" knows rank and size, which may be -1.
+    /// Joins a process group. The backend "gloo" has a rendezvous at "tcp://host:port" or
+    /// "file:///path"; "mpi" provides rank and size, so both may be -1.
     pub fn new(
         backend: &str,
         rank: i32,
@@ -65,8 +65,8 @@ impl Group {
         unsafe { call1(|c, out| sys::tt_group_new(c, name, rank, size, place, &raw, out)) }
     }
 
-    /// Connects by what launchers and mpirun set: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or
-    /// MPI. Without them, the group has one process.
+    /// Joins the group described by the variables of a launcher (RANK, WORLD_SIZE, MASTER_ADDR and
+    /// MASTER_PORT) or by mpirun. Without either, the group has one process.
     pub fn from_env(options: &GroupOptions) -> Result<Group> {
         let set = |name: &str| std::env::var_os(name).is_some();
         if (set("OMPI_COMM_WORLD_SIZE") || set("PMI_SIZE")) && !set("MASTER_ADDR") {
@@ -77,8 +77,8 @@ impl Group {
         Group::new("gloo", number("RANK", 0), number("WORLD_SIZE", 1), &place, options)
     }
 
-    /// Returns a group for each color, of the ranks that pass it, in the order of their keys; None
-    /// for a negative color. All ranks of the group call it.
+    /// Splits the group: returns the group of the ranks with this color, ordered by key; None for a
+    /// negative color. All ranks of the group must call it.
     pub fn split(&self, color: i64, key: i64) -> Result<Option<Group>> {
         // SAFETY: the handle is live.
         unsafe { call_opt(|c, out| sys::tt_group_split(c, self.raw(), color, key, out)) }
@@ -96,7 +96,7 @@ impl Group {
         unsafe { sys::tt_group_size(self.raw()) }
     }
 
-    /// Returns the name of the backend, "" for a group of one process without one.
+    /// Returns the name of the backend, "" for a group of one process without a backend.
     pub fn backend(&self) -> String {
         // SAFETY: the text is valid while the handle is.
         unsafe { text_of(sys::tt_group_backend(self.raw())) }.into_owned()
@@ -108,33 +108,33 @@ impl Group {
         unsafe { call(|c| sys::tt_group_barrier(c, self.raw(), ptr::null_mut())) }
     }
 
-    /// Replaces the tensor, on all ranks, by the reduction of the tensors of all ranks.
+    /// Replaces the tensor on all ranks with the reduction of the tensors of all ranks.
     pub fn all_reduce(&self, tensor: &Tensor, op: ReduceOp) -> Result<()> {
         self.start_all_reduce(tensor, op)?.wait()
     }
 
-    /// Starts [`Group::all_reduce`]. The tensor must not be used before the end.
+    /// Starts [`Group::all_reduce`]. The tensor must not be used before the work is done.
     pub fn start_all_reduce(&self, tensor: &Tensor, op: ReduceOp) -> Result<Work> {
         let t = tensor.raw();
         // SAFETY: the handles are live; C keeps the tensor.
         unsafe { call1(|c, out| sys::tt_group_all_reduce(c, self.raw(), t, op as i32, out)) }
     }
 
-    /// The same as all_reduce on the rank root; the tensors of the others stay.
+    /// Like [`Group::all_reduce`] on rank `root`; the tensors of other ranks are unchanged.
     pub fn reduce(&self, tensor: &Tensor, op: ReduceOp, root: i32) -> Result<()> {
         let (t, wait) = (tensor.raw(), ptr::null_mut());
         // SAFETY: the handles are live.
         unsafe { call(|c| sys::tt_group_reduce(c, self.raw(), t, op as i32, root, wait)) }
     }
 
-    /// Replaces the tensor, on all ranks, by that of the rank root.
+    /// Replaces the tensor on all ranks with that of rank `root`.
     pub fn broadcast(&self, tensor: &Tensor, root: i32) -> Result<()> {
         let (t, wait) = (tensor.raw(), ptr::null_mut());
         // SAFETY: the handles are live.
         unsafe { call(|c| sys::tt_group_broadcast(c, self.raw(), t, root, wait)) }
     }
 
-    /// Writes the inputs of all ranks to output, one behind the other.
+    /// Writes the concatenated inputs of all ranks to the output.
     pub fn all_gather(&self, input: &Tensor, output: &Tensor) -> Result<()> {
         let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
         // SAFETY: the handles are live.
@@ -155,28 +155,28 @@ impl Group {
         unsafe { call(|c| sys::tt_group_all_to_all(c, self.raw(), i, o, wait)) }
     }
 
-    /// Writes the inputs of all ranks to the output of the rank root; the others have none.
+    /// Writes the concatenated inputs of all ranks to the output of rank `root`; others have none.
     pub fn gather(&self, input: &Tensor, output: Option<&Tensor>, root: i32) -> Result<()> {
         let (i, o, wait) = (input.raw(), opt_raw(output), ptr::null_mut());
         // SAFETY: the handles are live.
         unsafe { call(|c| sys::tt_group_gather(c, self.raw(), i, o, root, wait)) }
     }
 
-    /// Writes part r of the input of the rank root to the output of rank r.
+    /// Writes part r of the input of rank `root` to the output of rank r.
     pub fn scatter(&self, input: Option<&Tensor>, output: &Tensor, root: i32) -> Result<()> {
         let (i, o, wait) = (opt_raw(input), output.raw(), ptr::null_mut());
         // SAFETY: the handles are live.
         unsafe { call(|c| sys::tt_group_scatter(c, self.raw(), i, o, root, wait)) }
     }
 
-    /// Starts to send a tensor to another rank, which receives it with the same tag.
+    /// Starts sending a tensor to another rank, which receives it with the same tag.
     pub fn send(&self, tensor: &Tensor, peer: i32, tag: i32) -> Result<Work> {
         let t = tensor.raw();
         // SAFETY: the handles are live; C keeps the tensor.
         unsafe { call1(|c, out| sys::tt_group_send(c, self.raw(), t, peer, tag, out)) }
     }
 
-    /// Starts to receive a tensor of this shape and dtype from another rank.
+    /// Starts receiving a tensor of this shape and dtype from another rank.
     pub fn recv(&self, tensor: &Tensor, peer: i32, tag: i32) -> Result<Work> {
         let t = tensor.raw();
         // SAFETY: the handles are live; C keeps the tensor.
@@ -191,7 +191,7 @@ impl Work {
         unsafe { call(|c| sys::tt_work_wait(c, self.raw(), -1)) }
     }
 
-    /// The same; fails if the work is not done within the time.
+    /// Like [`Work::wait`]; fails if the work is not done within the timeout.
     pub fn wait_for(&self, timeout: Duration) -> Result<()> {
         let ms = timeout.as_millis().min(i64::MAX as u128) as i64;
         // SAFETY: the handle is live.
@@ -205,16 +205,16 @@ impl Work {
     }
 }
 
-/// How a [`Ddp`] reduces gradients.
+/// Options of a [`Ddp`].
 #[derive(Clone, Copy, Debug)]
 pub struct DdpOptions {
-    /// Bytes of a bucket; the first has at most 1 MB.
+    /// Bytes per bucket; the first bucket has at most 1 MB.
     pub bucket_bytes: i64,
-    /// Whether a forward in training mode begins with the buffers of rank 0.
+    /// Whether a forward in training mode first broadcasts the buffers of rank 0.
     pub broadcast_buffers: bool,
-    /// Whether a backward may leave parameters without a gradient; they count as zeros.
+    /// Whether backward may leave parameters without gradients, which then count as zeros.
     pub find_unused_parameters: bool,
-    /// The dtype of messages, such as BF16; None: that of the gradients.
+    /// The dtype of messages, such as BF16; None means that of the gradients.
     pub compression: Option<DType>,
 }
 
@@ -230,9 +230,9 @@ impl Default for DdpOptions {
 }
 
 impl Ddp {
-    /// Begins data-parallel training of a module: all ranks call it, the parameters and buffers of
-    /// rank 0 replace those of the others, and backward replaces gradients by their mean over the
-    /// ranks, until the last clone is dropped.
+    /// Starts data-parallel training of a module. All ranks must call it. It broadcasts the
+    /// parameters and buffers of rank 0; backward averages gradients over the ranks until the last
+    /// clone is dropped.
     pub fn new(module: &Module, group: &Group, options: &DdpOptions) -> Result<Ddp> {
         let mut raw = sys::tt_ddp_opts {
             set: sys::TT_DDP_BUCKET_BYTES
@@ -252,14 +252,13 @@ impl Ddp {
         unsafe { call1(|c, out| sys::tt_ddp_new(c, module.raw(), group.raw(), &raw, out)) }
     }
 
-    /// Begins a forward of a model that is not called as a module: the buffers of rank 0 replace
-    /// those of the others.
+    /// Prepares a forward that does not call the module: broadcasts the buffers of rank 0.
     pub fn prepare_forward(&self) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_ddp_prepare_forward(c, self.raw())) }
     }
 
-    /// Sets whether backward reduces gradients. While it is off, they add up in each process.
+    /// Sets whether backward reduces gradients. While it is off, they accumulate in each process.
     pub fn set_sync(&self, on: bool) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_ddp_set_sync(c, self.raw(), on as i32)) }

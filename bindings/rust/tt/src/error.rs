@@ -29,13 +29,13 @@ pub struct ErrorInfo {
     pub status: Status,
     /// The operator or function that failed; "" if the error has none.
     pub op: String,
-    /// The argument that is wrong.
+    /// The invalid argument.
     pub argument: Option<String>,
-    /// Its position in the C function, without the ctx.
+    /// Its position in the C function, not counting the ctx.
     pub argument_index: Option<usize>,
-    /// Shapes that are wrong, at most two.
+    /// The offending shapes, at most two.
     pub shapes: Vec<Vec<i64>>,
-    /// Dtypes that are wrong, at most two.
+    /// The offending dtypes, at most two.
     pub dtypes: Vec<DType>,
     /// The message without the operator's name.
     pub message: String,
@@ -53,7 +53,7 @@ impl std::ops::Deref for Error {
 }
 
 impl Error {
-    /// Makes an error of the application, for closures that tt calls.
+    /// Makes an application error, for closures that tt calls.
     pub fn new(status: Status, message: impl Into<String>) -> Error {
         let (message, op) = (message.into(), String::new());
         let (argument, argument_index, shapes, dtypes) = (None, None, vec![], vec![]);
@@ -77,7 +77,7 @@ impl Error {
         e.0.other = Some(error);
         e
     }
-    /// Returns the text of the panic behind this error, its own or that of a cause.
+    /// Returns the message of the panic behind this error or its cause.
     pub fn panic_message(&self) -> Option<&str> {
         let here = self.0.panic.is_some().then_some(self.0.message.as_str());
         here.or_else(|| self.cause.as_ref()?.panic_message())
@@ -111,10 +111,10 @@ impl Error {
     #[cold]
     pub(crate) fn last(c: *mut sys::tt_ctx) -> Error {
         let raised = callback::take_raised();
-        // SAFETY: the ctx is live, or null, and so is its record until the next failure.
+        // SAFETY: the ctx is live or null; its record is valid until the next failure.
         let record = unsafe { sys::tt_ctx_error(c).as_ref() };
         let mut e = match record {
-            // SAFETY: the texts of a record live as long.
+            // SAFETY: the strings of a record are valid as long as the record.
             Some(record) => unsafe { Error::of_record(record) },
             None => return context::startup_error(),
         };
@@ -124,7 +124,7 @@ impl Error {
         e
     }
     /// # Safety
-    /// The record's texts and its cause are valid.
+    /// The record's strings and its cause are valid.
     unsafe fn of_record(r: &sys::tt_error) -> Error {
         // SAFETY: guaranteed by the caller.
         let (message, op, arg, cause) =

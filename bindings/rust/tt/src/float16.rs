@@ -36,7 +36,7 @@ impl F16 {
             return F16(sign | 0x7c00); // 65536 and above, infinity
         }
         let half = if magnitude < 0x3880_0000 {
-            // Below 2^-14 the unit is 2^-24: adding 0.5, whose unit is that, rounds.
+            // Below 2^-14 the spacing is 2^-24, like that of f32 at 0.5: adding 0.5 rounds.
             let rounded = f32::from_bits(magnitude) + 0.5;
             rounded.to_bits() - 0.5f32.to_bits()
         } else {
@@ -97,7 +97,7 @@ macro_rules! half {
                 value.to_f32().into()
             }
         }
-        /// Numbers are compared, not bits.
+        /// Compares the numbers, not their bits.
         impl PartialEq for $t {
             fn eq(&self, other: &$t) -> bool {
                 self.to_f32() == other.to_f32()
@@ -146,11 +146,11 @@ mod tests {
     #[test]
     fn ties_go_to_even() {
         let cases = [
-            (1.0 + 1.0 / 2048.0, 0x3c00), // between 1 and the next
+            (1.0 + 1.0 / 2048.0, 0x3c00), // halfway between 1 and the next number
             (1.0 + 3.0 / 2048.0, 0x3c02),
             (65519.9, 0x7bff),
             (65520.0, 0x7c00),
-            (2f32.powi(-25), 0), // half of the least
+            (2f32.powi(-25), 0), // half of the smallest number
             (2f32.powi(-25) * 1.01, 1),
             (-2f32.powi(-24), 0x8001),
             (f32::INFINITY, 0x7c00),

@@ -1,5 +1,4 @@
-//! Handles, each of which owns a reference to an object of tt, and calls of C with this thread's
-//! context.
+//! Handles, which own references to tt objects, and C calls with this thread's context.
 use crate::context::ctx;
 use crate::error::{Error, Result};
 use crate::{Index, Status, Tensor};
@@ -11,7 +10,7 @@ use std::path::Path;
 use std::ptr;
 use tt_sys as sys;
 
-/// An object of tt with its C handle, for direct calls of `tt_sys`.
+/// A tt object with its C handle, for direct calls of `tt_sys`.
 pub trait Handle: Sized {
     /// The C type.
     type Raw;
@@ -29,8 +28,8 @@ type Ctx = *mut sys::tt_ctx;
 /// Calls f with the thread's context.
 ///
 /// # Safety
-/// The call in `f` is sound. This holds for all functions below, which also take ownership of what
-/// the call returns.
+/// The call in `f` is sound. The functions below require the same; they also take ownership of the
+/// results.
 #[inline(always)]
 pub(crate) unsafe fn call(f: impl FnOnce(Ctx) -> sys::tt_status) -> Result<()> {
     let c = ctx();
@@ -45,26 +44,26 @@ pub(crate) unsafe fn call1<T: Handle>(
     f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status,
 ) -> Result<T> {
     let mut out = ptr::null_mut();
-    // SAFETY: a call that succeeds gives one reference.
+    // SAFETY: a successful call returns one reference.
     unsafe {
         call(|c| f(c, &mut out))?;
         Ok(T::from_raw(out))
     }
 }
 
-/// For an output that may be absent.
+/// Like [`call1`], for an optional result.
 pub(crate) unsafe fn call_opt<T: Handle>(
     f: impl FnOnce(Ctx, *mut *mut T::Raw) -> sys::tt_status,
 ) -> Result<Option<T>> {
     let mut out = ptr::null_mut();
-    // SAFETY: a call that succeeds gives one reference or NULL.
+    // SAFETY: a successful call returns one reference or NULL.
     unsafe {
         call(|c| f(c, &mut out))?;
         Ok(owned(out))
     }
 }
 
-/// For a number or a plain struct.
+/// Like [`call1`], for a number or a plain struct.
 pub(crate) unsafe fn call_value<V: Default>(
     f: impl FnOnce(Ctx, *mut V) -> sys::tt_status,
 ) -> Result<V> {
@@ -73,8 +72,8 @@ pub(crate) unsafe fn call_value<V: Default>(
     unsafe { call(|c| f(c, &mut value)).map(|_| value) }
 }
 
-/// For a list of unknown length: f(ctx, items, capacity, length), which is called again if the
-/// list is longer than the capacity.
+/// Calls f(ctx, items, capacity, length) for a list of unknown length, again if it is longer than
+/// the capacity.
 pub(crate) unsafe fn call_array<V: Copy>(
     zero: V,
     mut f: impl FnMut(Ctx, *mut V, i64, *mut i64) -> sys::tt_status,
@@ -99,18 +98,18 @@ pub(crate) unsafe fn call_array<V: Copy>(
 pub(crate) unsafe fn call_list(
     f: impl FnMut(Ctx, *mut *mut sys::tt_tensor, i64, *mut i64) -> sys::tt_status,
 ) -> Result<Vec<Tensor>> {
-    // SAFETY: a call that succeeds gives one reference per item.
+    // SAFETY: a successful call returns one reference per item.
     unsafe {
         Ok(call_array(ptr::null_mut(), f)?.into_iter().map(|t| Tensor::from_raw(t)).collect())
     }
 }
 
-/// For a name of at most 96 bytes and its value.
+/// Like [`call_value`], for a value with a name of at most 96 bytes.
 pub(crate) unsafe fn call_named<V: Default>(
     f: impl FnOnce(Ctx, *mut c_char, i64, *mut V) -> sys::tt_status,
 ) -> Result<(String, V)> {
     let mut name = [0 as c_char; 96];
-    // SAFETY: a call that succeeds ends the name with 0.
+    // SAFETY: a successful call terminates the name with 0.
     unsafe {
         let value = call_value(|c, out| f(c, name.as_mut_ptr(), 96, out))?;
         Ok((text_of(name.as_ptr()).into_owned(), value))
@@ -139,7 +138,7 @@ pub(crate) fn opt_list<T: Handle>(handles: &[Option<&T>]) -> Vec<*mut T::Raw> {
     handles.iter().map(|h| opt_raw(*h)).collect()
 }
 
-/// The handles of an iterator's tensors. It keeps the tensors, which the iterator may own.
+/// The handles of an iterator's tensors, and the tensors, which the iterator may own.
 pub(crate) struct RawItems<T> {
     raw: Vec<*mut sys::tt_tensor>,
     _items: Vec<T>,
@@ -172,7 +171,7 @@ pub(crate) fn c_path(path: impl AsRef<Path>) -> Result<CString> {
         .map_err(|_| Error::new(Status::InvalidArg, "the path has a zero byte"))
 }
 
-/// Copies a list of C.
+/// Copies a C array.
 ///
 /// # Safety
 /// `items` is NULL or has n numbers.
@@ -184,7 +183,7 @@ pub(crate) unsafe fn numbers(items: *const i64, n: i32) -> Vec<i64> {
     unsafe { std::slice::from_raw_parts(items, n as usize) }.to_vec()
 }
 
-/// A text of tt; "" for NULL.
+/// Converts a C string; NULL becomes "".
 ///
 /// # Safety
 /// `s` is NULL or valid for `'a`.
@@ -196,7 +195,7 @@ pub(crate) unsafe fn text_of<'a>(s: *const c_char) -> Cow<'a, str> {
     unsafe { CStr::from_ptr(s) }.to_string_lossy()
 }
 
-/// A text of tt; None for NULL.
+/// Converts a C string; NULL becomes None.
 ///
 /// # Safety
 /// `s` is NULL or valid.
@@ -208,17 +207,17 @@ pub(crate) unsafe fn opt_text(s: *const c_char) -> Option<String> {
 /// Takes ownership of a reference, which may be NULL.
 ///
 /// # Safety
-/// `raw` is NULL or a live handle whose reference is the caller's.
+/// `raw` is NULL or a live handle whose reference the caller owns.
 pub(crate) unsafe fn owned<T: Handle>(raw: *mut T::Raw) -> Option<T> {
     // SAFETY: guaranteed by the caller.
     (!raw.is_null()).then(|| unsafe { T::from_raw(raw) })
 }
 
-/// Makes an owned handle of a borrowed one, which may be NULL.
+/// Clones a borrowed handle, which may be NULL.
 ///
 /// # Safety
 /// `raw` is NULL or a live handle.
 pub(crate) unsafe fn shared<T: Handle + Clone>(raw: *mut T::Raw) -> Option<T> {
-    // SAFETY: the reference that is not ours is not dropped.
+    // SAFETY: the borrowed reference is not dropped.
     unsafe { owned::<T>(raw) }.map(|t| (*std::mem::ManuallyDrop::new(t)).clone())
 }

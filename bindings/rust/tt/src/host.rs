@@ -1,5 +1,5 @@
-//! Traits by which an application supplies memory, threads and a logger, and enums of codes that
-//! tt.h has as plain numbers.
+//! Traits by which an application supplies memory, threads and a logger, and enums for plain
+//! numbers of tt.h.
 use std::os::raw::c_void;
 use tt_sys as sys;
 
@@ -8,7 +8,7 @@ use tt_sys as sys;
 #[repr(i32)]
 #[non_exhaustive]
 pub enum Isa {
-    /// What every CPU of the architecture has.
+    /// The instructions that every CPU of the architecture has.
     Baseline = 1,
     /// AVX2 with FMA.
     Avx2 = 2,
@@ -16,7 +16,7 @@ pub enum Isa {
     Avx512 = 3,
 }
 impl Isa {
-    /// Returns None for a value that a later library may have added.
+    /// Converts the C value; returns None for one that a later library may have added.
     pub fn from_raw(raw: i32) -> Option<Isa> {
         [Isa::Baseline, Isa::Avx2, Isa::Avx512].into_iter().find(|isa| *isa as i32 == raw)
     }
@@ -66,12 +66,12 @@ impl CopyKind {
     }
 }
 
-/// Allocates the memory of a runtime; called from any thread.
+/// Allocates the memory of a runtime. Its methods are called from any thread.
 ///
 /// # Safety
 /// `alloc` returns null or an unused block of that size and alignment. Neither function panics.
 pub unsafe trait Allocator: Sync {
-    /// Returns `size` bytes at a multiple of `align`, a power of two; null if there is no memory.
+    /// Returns `size` bytes at a multiple of `align`, a power of two; null if memory is exhausted.
     fn alloc(&self, size: usize, align: usize) -> *mut c_void;
     /// Frees a block.
     ///
@@ -86,31 +86,31 @@ pub unsafe trait Allocator: Sync {
 /// The ranges of `parallel_for` cover every index of 0 … n exactly once and have at most `grain`
 /// indices; it returns when all calls have returned. Neither function panics.
 pub unsafe trait Executor: Sync {
-    /// Returns the number of threads that work at the same time.
+    /// Returns the number of threads that run concurrently.
     fn num_threads(&self) -> i32;
     /// Calls `body(begin, end)` for ranges that cover 0 … n, in any order and on any threads.
     fn parallel_for(&self, n: i64, grain: i64, body: &(dyn Fn(i64, i64) + Sync));
 }
 
-/// Receives the messages of a runtime; called from any thread, in the middle of calls. Its panics
-/// are ignored.
+/// Receives the messages of a runtime, from any thread and in the middle of calls. Panics are
+/// ignored.
 pub trait Logger: Sync {
     /// Receives a message.
     fn log(&self, level: LogLevel, message: &str);
 }
 
 struct Body(sys::tt_range_fn, *mut c_void);
-// SAFETY: a body may run on any thread, on several at once.
+// SAFETY: a body may run on any thread, and on several at once.
 unsafe impl Sync for Body {}
 impl Body {
     fn run(&self, begin: i64, end: i64) {
-        // SAFETY: tt gives both, for the duration of parallel_for.
+        // SAFETY: tt provides both for the duration of parallel_for.
         unsafe { self.0.expect("a body")(self.1, begin, end) }
     }
 }
 
 /// # Safety
-/// `user` is a T, and body may be called with body_ctx until this returns.
+/// `user` points to a T, and body may be called with body_ctx until this returns.
 pub(crate) unsafe extern "C" fn parallel_for<T: Executor>(
     user: *mut c_void,
     n: i64,

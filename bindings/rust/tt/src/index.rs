@@ -4,7 +4,7 @@ use crate::Tensor;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use tt_sys as sys;
 
-/// One item of a mixed index, mostly of one dimension; [`idx!`](crate::idx) makes lists of them.
+/// One item of a mixed index, usually for one dimension; [`idx!`](crate::idx) makes lists of them.
 /// Negative positions count from the end.
 #[derive(Clone, Debug)]
 pub enum Index {
@@ -49,7 +49,7 @@ impl Index {
         }
     }
     /// # Safety
-    /// The tensor in it, if there is one, is live.
+    /// The tensor of the index, if any, is live.
     pub(crate) unsafe fn of_raw(raw: &sys::tt_index) -> Index {
         let given = |bit: u32, v: i64| (raw.has & bit != 0).then_some(v);
         match raw.kind {
@@ -70,7 +70,7 @@ impl Index {
     }
 }
 
-/// A position as an i64. A `usize` beyond i64 is beyond the end of any dimension, too.
+/// Converts a position to i64. A `usize` beyond i64 is past the end of any dimension, too.
 trait Position: Copy {
     fn position(self) -> i64;
 }
@@ -90,7 +90,7 @@ impl Position for usize {
     }
 }
 
-/// The exclusive end of an inclusive range. After -1, the last position, it is None: no end.
+/// Returns the exclusive end of an inclusive range. After -1, the last position, it is None.
 fn after(last: i64) -> Option<i64> {
     last.checked_add(1).filter(|stop| *stop != 0)
 }
@@ -154,7 +154,7 @@ impl From<Tensor> for Index {
 /// let x = Tensor::from([[0.0f32, 1.0, 2.0], [3.0, 4.0, 5.0]]);
 /// assert_eq!(x.index_get(idx![1, .., Index::New])?.shape(), [3, 1]);
 /// assert_eq!(x.index_get(idx![Index::Ellipsis, 1..=2])?.to_vec::<f32>()?, [1.0, 2.0, 4.0, 5.0]);
-/// let row = x.shape().len() - 1; // an usize
+/// let row = x.shape().len() - 1; // a usize
 /// assert_eq!(x.index_get(idx![row, ..-1])?.to_vec::<f32>()?, [3.0, 4.0]);
 /// # Ok::<(), tt::Error>(())
 /// ```

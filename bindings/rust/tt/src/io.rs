@@ -1,12 +1,12 @@
-//! Files of tensors and checkpoints.
+//! Tensor files and checkpoints.
 use crate::error::Result;
 use crate::handle::*;
 use crate::{StateDict, Tensor};
 use std::path::Path;
 use tt_sys as sys;
 
-/// Writes a safetensors file with metadata: pairs of texts. After a crash the path has the old file
-/// or the new one.
+/// Writes a safetensors file with metadata, pairs of strings. After a crash, the path has either
+/// the old file or the new one.
 ///
 /// ```
 /// let path = std::env::temp_dir().join("tt_doc.safetensors");
@@ -43,7 +43,7 @@ pub fn save(
     }
 }
 
-/// The parts of a training run that are saved in one file, so that it can be resumed.
+/// The parts of a training run that are saved in one file, to resume the run later.
 ///
 /// ```
 /// let net = tt::nn::linear(2, 1)?;
@@ -67,18 +67,18 @@ impl Default for Checkpoint<'_> {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Adds tensors of the application. A load replaces them by those of the file.
+    /// Adds tensors of the application. Loading replaces them with those of the file.
     pub fn extra(mut self, part: &'a mut StateDict) -> Result<Self> {
         self.0.extra = part.own()?;
         Ok(self)
     }
-    /// Writes the file. After a crash the path has the old file or the new one.
+    /// Writes the file. After a crash, the path has either the old file or the new one.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path)?;
         // SAFETY: the parts are borrowed for 'a.
         unsafe { call(|c| sys::tt_checkpoint_save(c, path.as_ptr(), &self.0)) }
     }
-    /// Loads all parts, or none if it fails.
+    /// Loads all parts, or none on failure.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path)?;
         // SAFETY: the parts are borrowed for 'a.

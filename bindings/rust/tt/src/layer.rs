@@ -1,5 +1,5 @@
-//! Layers of the application: the trait [`Layer`], the macro [`module!`](crate::module!) that
-//! implements it for a struct, and sequences of layers.
+//! Custom layers: the trait [`Layer`], the macro [`module!`](crate::module!) that implements it for
+//! a struct, and sequences of layers.
 use crate::error::{Error, Result};
 use crate::{Module, StateDict, Status, Tensor};
 use std::any::Any;
@@ -7,13 +7,13 @@ use std::any::Any;
 /// A layer, or a tree of layers: [`Module`], structs declared by [`module!`](crate::module!), and
 /// boxes of any of them. PyTorch calls it a module.
 ///
-/// A manual implementation has `forward`, and `module` by [`Module::custom`]; the other methods
-/// have defaults.
+/// A manual implementation provides `forward`, and `module` with [`Module::custom`]; the other
+/// methods have defaults.
 #[doc(alias = "Module")]
 pub trait Layer {
     /// Computes the result for one tensor.
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
-    /// Returns the layer as a module of tt, which shares children and parameters with it.
+    /// Returns the layer as a tt module, which shares its children and parameters.
     fn module(&self) -> Result<Module>;
 
     /// Returns the children by name, in order.
@@ -92,7 +92,7 @@ pub fn sequential(layers: impl IntoIterator<Item = impl Layer>) -> Result<Module
     Ok(all)
 }
 
-/// Makes a module that calls layers in turn, which may have different types.
+/// Makes a module that calls layers in turn; their types may differ.
 ///
 /// ```
 /// use tt::{nn, Module};
@@ -111,14 +111,14 @@ pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
     sequential(layers)
 }
 
-/// Declares a struct that is a [`Layer`](crate::Layer). Fields that are modules become children
-/// under their names, fields that are tensors become parameters.
+/// Declares a struct that is a [`Layer`](crate::Layer). Under their names, module fields become
+/// children and tensor fields become parameters.
 ///
 /// ```
 /// use tt::{nn, Layer, Module, Result, Tensor};
 ///
 /// tt::module! {
-///     /// Adds to its input what two layers make of it.
+///     /// Adds the output of two layers to the input.
 ///     #[derive(Debug)]
 ///     pub struct Residual {
 ///         first: Module,
@@ -153,8 +153,8 @@ pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
 /// Fields may be [`Module`](crate::Module), [`Tensor`](crate::Tensor), [`Buffer`](crate::Buffer),
 /// numbers, `bool`, `String`, other structs of this macro, and `Option` and `Vec` of these;
 /// [`Member`](crate::Member) adds types. The module that tt sees
-/// ([`Layer::module`](crate::Layer::module)) has the children and parameters, and makes the struct
-/// from them for each call: it can be copied, loaded, and called from many threads
+/// ([`Layer::module`](crate::Layer::module)) owns the children and parameters and rebuilds the
+/// struct from them for each call: it can be copied, loaded, and called from many threads
 /// ([`Module::freeze`](crate::Module::freeze)).
 #[macro_export]
 macro_rules! module {
@@ -175,7 +175,7 @@ macro_rules! module {
                 $crate::module_of_members(::std::stringify!($name), self)
             }
         }
-        #[allow(unused_variables, unused_mut)] // without fields
+        #[allow(unused_variables, unused_mut)] // for structs without fields
         impl $crate::Members for $name {
             fn kept(&self) -> $crate::Kept {
                 let mut kept = $crate::Kept::default();
@@ -216,9 +216,9 @@ macro_rules! module {
     };
 }
 
-/// A type of fields in structs of [`module!`](crate::module!).
+/// A type for fields of structs declared by [`module!`](crate::module!).
 ///
-/// For a type of plain data:
+/// An implementation for plain data:
 /// ```
 /// #[derive(Clone)]
 /// enum Mode { Fast, Exact }
@@ -230,15 +230,15 @@ macro_rules! module {
 /// # let _ = (Mode::Fast, Mode::Exact);
 /// ```
 pub trait Member: Sized {
-    /// The data that the module keeps, besides children and parameters.
+    /// The data that the module keeps in addition to children and parameters.
     type Plain: Send + Sync + 'static;
-    /// Returns that data.
+    /// Returns this data.
     fn plain(&self) -> Self::Plain;
     /// Registers children and parameters under a name.
     fn register(&self, _name: &str, _module: &Module) -> Result<()> {
         Ok(())
     }
-    /// Makes the field from the entry registered under its name, and the kept data.
+    /// Rebuilds the field from the entry registered under its name and the kept data.
     fn restore(name: &str, module: &Module, plain: &Self::Plain) -> Result<Self>;
 }
 
@@ -265,7 +265,7 @@ impl Member for Tensor {
     }
 }
 
-/// A tensor in a struct of [`module!`](crate::module!) that is saved with the module and not
+/// A tensor field of a [`module!`](crate::module!) struct that is saved with the module but not
 /// trained, such as a running mean.
 ///
 /// ```
@@ -350,7 +350,7 @@ macro_rules! plain_members {
 }
 plain_members!(bool u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 String);
 
-/// The fields of a struct of [`module!`](crate::module!).
+/// The fields of a [`module!`](crate::module!) struct.
 #[doc(hidden)]
 pub trait Members: Sized {
     fn kept(&self) -> Kept;
@@ -358,8 +358,8 @@ pub trait Members: Sized {
     fn restore(module: &Module, kept: &Kept) -> Result<Self>;
 }
 
-/// The data that a module keeps for the fields of a struct, in order. It is boxed, so that the
-/// types of private fields do not become public.
+/// The data that a module keeps for the fields of a struct, in order. It is boxed so that the types
+/// of private fields do not become public.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Kept(Vec<Box<dyn Any + Send + Sync>>);

@@ -1,11 +1,11 @@
-//! The 16-bit numbers of the crate `half`: elements of tensors, and conversions to this crate's.
+//! The types of the crate `half` as tensor elements, and conversions to this crate's types.
 use crate::error::{Error, Result};
 use crate::{DType, Element, Scalar, BF16, F16};
 use ::half::{bf16, f16};
 
 macro_rules! half_crate {
     ($($theirs:ident $ours:ident;)*) => { $(
-        // SAFETY: both are these 16 bits.
+        // SAFETY: both types have the same 16 bits.
         unsafe impl Element for $theirs {
             const DTYPE: DType = DType::$ours;
         }

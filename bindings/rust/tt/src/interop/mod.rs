@@ -1,4 +1,4 @@
-//! Types of other crates, each behind a feature of its name.
+//! Conversions for types of other crates, each behind a feature with the crate's name.
 #[cfg(feature = "half")]
 mod half;
 #[cfg(feature = "ndarray")]

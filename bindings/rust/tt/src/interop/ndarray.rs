@@ -1,12 +1,12 @@
-//! Arrays of the crate `ndarray`. They are copied: an array owns its memory alone, tensors share
-//! it.
+//! Conversions of arrays of the crate `ndarray`. They copy: an array owns its memory exclusively,
+//! tensors share theirs.
 use crate::error::{Error, Result};
 use crate::tensor::refuse;
 use crate::{Element, Tensor};
 use ::ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 
-/// Copies the elements of an array or a view, of any strides. It panics where there is no memory,
-/// as a `Vec` does.
+/// Copies the elements of an array or a view with any strides. Panics if memory is exhausted, as
+/// `Vec` does.
 impl<T, S, D> From<&ArrayBase<S, D>> for Tensor
 where
     T: Element,

@@ -1,5 +1,5 @@
-//! The complex numbers of the crate `num-complex`: elements of tensors, and conversions to this
-//! crate's.
+//! The complex numbers of the crate `num-complex` as tensor elements, and conversions to this
+//! crate's type.
 use crate::error::{Error, Result};
 use crate::{Complex, DType, Element, Scalar};
 use ::num_complex::Complex as Theirs;

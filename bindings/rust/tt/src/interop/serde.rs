@@ -1,4 +1,4 @@
-//! Tensors and state dicts in the formats of `serde`; dtypes and devices as their names.
+//! Serialization of tensors and state dicts with `serde`; dtypes and devices are their names.
 //!
 //! A tensor is the tuple (name of the dtype, shape, bytes of the elements), row-major and
 //! little-endian, as in safetensors. A state dict is a map from names to tensors, in order.
@@ -38,7 +38,7 @@ fn tensor_of(dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<Tensor> {
     }
     check_length(bytes.len() / size, shape)?;
     let (p, n) = (bytes.as_ptr() as *const c_void, shape.len() as i64);
-    // SAFETY: the bytes are as many as the shape's elements have.
+    // SAFETY: the number of bytes matches the shape.
     unsafe { call1(|c, out| sys::tt_tensor_from_data(c, p, dtype as i32, shape.as_ptr(), n, out)) }
 }
 
@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for BytesVisitor {
     fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Outcome<Bytes, E> {
         Ok(Bytes(bytes))
     }
-    /// Formats without bytes, such as JSON, have numbers.
+    /// Formats without byte strings, such as JSON, use numbers.
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Outcome<Bytes, A::Error> {
         let mut bytes = vec![];
         while let Some(byte) = items.next_element()? {
