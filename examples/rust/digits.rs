@@ -3,19 +3,19 @@ use std::error::Error;
 use std::fmt::Display;
 use tt::{nn, Module, Tensor};
 
-pub const PIXELS: usize = 64; // of an image
+pub const PIXELS: usize = 64; // per image
 pub const CLASSES: usize = 10;
 
-/// Images (N, 1, 8, 8) with pixels in 0 … 1, and labels (N).
+/// Images (N, 1, 8, 8) with pixel values in 0 … 1, and labels (N).
 pub struct Digits {
     pub images: Tensor,
     pub labels: Tensor,
 }
 
-/// The result of what may fail in any way, on any thread.
+/// A result with any error, from any thread.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Reads rows of 64 pixels (0-16) and a label.
+/// Reads rows of 64 pixels (0-16) and one label.
 pub fn read(path: &str) -> Outcome<Digits> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     let (mut pixels, mut labels) = (vec![], vec![]);

@@ -1,4 +1,4 @@
-//! The first ten lines.
+//! A first program in ten lines.
 use tt::{Result, Tensor};
 
 fn main() -> Result<()> {

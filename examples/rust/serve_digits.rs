@@ -1,5 +1,5 @@
 //! Serves a trained network over HTTP: worker threads call one shared model at the same time,
-//! without locks and without copies of its weights. It needs the standard library alone.
+//! without locks and without copies of its weights. It needs only the standard library.
 //!
 //!     train_digits --checkpoint digits.safetensors
 //!     serve_digits --model digits.safetensors [--address HOST:PORT] [--workers N]
@@ -7,8 +7,9 @@
 //!     serve_digits --ask HOST:PORT [--data FILE]
 //!     serve_digits --model digits.safetensors --self-test [--data FILE]
 //!
-//! --ask classifies the images of a data file by a running server; --self-test does so with a
-//! server in this process, by several clients at once, and compares with the model's own answers.
+//! --ask classifies the images of a data file with a running server. --self-test does so with a
+//! server in this process and several concurrent clients, and compares the answers with the
+//! model's.
 mod digits;
 use digits::{Digits, Outcome, PIXELS};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -59,14 +60,14 @@ fn parse() -> Outcome<Options> {
     Ok(options)
 }
 
-/// Loads a checkpoint of train_digits. Frozen, the network can be called by any thread.
+/// Loads a checkpoint of train_digits and freezes the network, so that any thread can call it.
 fn load(path: &str) -> tt::Result<SharedModule> {
     let net = digits::net()?;
     Checkpoint::new().module(&net).load(path)?;
     net.freeze()
 }
 
-/// The digit of each image.
+/// Returns the digit of each image.
 fn classify(model: &SharedModule, images: &Tensor) -> tt::Result<Vec<i64>> {
     let (_, digits) = model.forward(images)?.max_dim(1)?;
     digits.to_vec()
@@ -89,7 +90,7 @@ fn answer(mut stream: TcpStream, model: &SharedModule) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let request = match read_request(&mut stream)? {
         Some(request) => request,
-        None => return Ok(()), // closed without a word
+        None => return Ok(()), // closed without a request
     };
     let (status, text) = match respond(&request, model) {
         Ok(digits) => ("200 OK", digits),
@@ -174,7 +175,7 @@ fn ask(address: impl ToSocketAddrs, images: &Tensor) -> Outcome<Vec<i64>> {
     Ok(digits.lines().map(str::parse).collect::<Result<_, _>>()?)
 }
 
-/// Asks for all images, in batches.
+/// Asks a server for the digits of all images, in batches.
 fn ask_all(address: impl ToSocketAddrs + Copy, images: &Tensor) -> Outcome<Vec<i64>> {
     let mut digits = vec![];
     for batch in images.split(BATCH as i64)? {
@@ -183,14 +184,14 @@ fn ask_all(address: impl ToSocketAddrs + Copy, images: &Tensor) -> Outcome<Vec<i
     Ok(digits)
 }
 
-fn print_accuracy(found: &[i64], labels: &Tensor) -> Outcome<()> {
+fn print_accuracy(digits: &[i64], labels: &Tensor) -> Outcome<()> {
     let labels = labels.to_vec::<i64>()?;
-    let right = found.iter().zip(&labels).filter(|(a, b)| a == b).count();
+    let right = digits.iter().zip(&labels).filter(|(a, b)| a == b).count();
     println!("accuracy {:.1} %", 100.0 * right as f64 / labels.len() as f64);
     Ok(())
 }
 
-// ---- ways to run ----
+// ---- modes ----
 
 fn serve(model: &SharedModule, options: &Options) -> Outcome<()> {
     let listener = TcpListener::bind(&options.address)?;
@@ -204,7 +205,7 @@ fn serve(model: &SharedModule, options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Asks a server in this process, by as many clients as there are workers.
+/// Tests a server in this process with as many clients as workers.
 fn self_test(model: &SharedModule, options: &Options) -> Outcome<()> {
     let Digits { images, labels } = digits::read(&options.data)?;
     let expected = classify(model, &images)?;

@@ -4,8 +4,8 @@
 //!     python3 -m tt.distributed.run --no-python --nproc-per-node 2 target/debug/examples/train_ddp
 //!     mpirun -n 2 target/debug/examples/train_ddp
 //!
-//! Its argument is the file of the data, by default examples/data/digits.csv.
-#[allow(dead_code)] // its network is that of one process
+//! Its argument is the data file, by default examples/data/digits.csv.
+#[allow(dead_code)] // its network is for a single process
 mod digits;
 use digits::{Digits, Outcome, CLASSES, PIXELS};
 use tt::{nn, optim, Ddp, DdpOptions, Group, GroupOptions, Module, ReduceOp, Tensor};
@@ -34,7 +34,7 @@ fn run() -> Outcome<()> {
     let x = images.reshape(&[-1, PIXELS as i64])?;
     let net = net()?;
     let adam = optim::adam(&net.parameters()?)?;
-    // All ranks get rank 0's parameters, and backward ends with the mean of their gradients.
+    // All ranks get rank 0's parameters, and backward averages their gradients.
     let _ddp = Ddp::new(&net, &group, &DdpOptions::default())?;
     let mine = BATCH / size;
     for epoch in 1..=EPOCHS {

@@ -6,8 +6,8 @@
 //!     train_digits --evaluate CHECKPOINT [--logits FILE]
 //!
 //! --checkpoint saves everything after each epoch; --resume continues from such a file. --evaluate
-//! tests the model of one, also of the C program; --logits writes the scores of the test rows, raw
-//! float32: (297, 10) row-major.
+//! tests the model of a checkpoint, also one of the C program. --logits writes the scores of the
+//! test rows as raw float32, (297, 10), row-major.
 mod digits;
 use digits::{Digits, Outcome, CLASSES};
 use std::io::{stdout, Write};
@@ -122,7 +122,7 @@ impl Trainer {
         println!();
         Ok(())
     }
-    /// Scores in evaluation.
+    /// Returns the scores in evaluation mode.
     fn scores(&self, x: &Tensor) -> Result<Tensor> {
         self.net.train(false)?;
         tt::no_grad(|| self.net.call(x))
@@ -141,7 +141,7 @@ fn progress(epoch: usize, epochs: usize, done: usize, loss: f64, start: Instant)
     let _ = stdout().flush();
 }
 
-/// Rows: the true class; columns: the predicted one.
+/// Prints the confusion matrix: a row per true class, a column per predicted class.
 fn print_confusion(truth: &[i64], guess: &[i64]) {
     let mut counts = [[0; CLASSES]; CLASSES];
     truth.iter().zip(guess).for_each(|(t, g)| counts[*t as usize][*g as usize] += 1);

@@ -1,6 +1,5 @@
-//! The cost of the crate beside the C calls, in turns in one process: `cargo run --release
-//! --example bench [ROUNDS]`. Times are medians of the rounds; a ratio is the median of the rounds'
-//! ratios.
+//! Compares the crate's calls with the C calls, alternately in one process: `cargo run --release
+//! --example bench [ROUNDS]`. Times and ratios are medians over the rounds.
 use std::ptr::null_mut;
 use std::time::Instant;
 use tt::{Handle, Tensor};
@@ -8,7 +7,7 @@ use tt_sys as sys;
 
 const CALLS: usize = 20_000;
 
-/// Nanoseconds of a call.
+/// Returns the nanoseconds per call.
 fn timed(mut call: impl FnMut()) -> f64 {
     let start = Instant::now();
     (0..CALLS).for_each(|_| call());
@@ -20,7 +19,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Runs two calls in turns and prints a row of a table.
+/// Runs two calls alternately and prints a table row.
 fn compare(name: &str, rounds: usize, mut c: impl FnMut(), mut rust: impl FnMut()) {
     let (mut times, mut ratios) = ((vec![], vec![]), vec![]);
     for _ in 0..rounds {
@@ -42,7 +41,7 @@ fn main() -> tt::Result<()> {
     let (a, b) = (tt::randn(&[4, 4])?, tt::randn(&[4, 4])?);
     let (double, integer) = (Tensor::from(2.5f64), Tensor::from(7i64));
     let mut c = null_mut();
-    // SAFETY: the runtime is live, and `c` takes the context.
+    // SAFETY: the runtime is live, and `c` receives the context.
     assert_eq!(unsafe { sys::tt_ctx_new(tt::Runtime::current()?.raw(), &mut c) }, 0);
     // SAFETY: context and tensors are live; the result is released.
     let add = || unsafe {

@@ -1,8 +1,9 @@
 //! Finds libtt and tells Cargo how to link it.
 //!
 //! `TT_LIB_DIR`, or `TT_LIB_DIR_<target>` with underscores, names the library's directory. Without
-//! it the library is looked for in the folder `build` of the source tree around this crate, then
-//! where pkg-config knows `tt`. `TT_STATIC=1` links libtt.a instead of the shared library.
+//! it, the library is searched in `build` of the source tree around this crate, then in the
+//! directory that pkg-config reports for `tt`. `TT_STATIC=1` links libtt.a instead of the shared
+//! library.
 //!
 //! Build scripts of crates that depend on tt-sys get `DEP_TT_LIB_DIR` and `DEP_TT_INCLUDE`.
 use std::path::{Path, PathBuf};
@@ -26,8 +27,8 @@ fn main() {
         None => usual_places(&target),
     };
     let mut dirs = places.iter().filter_map(|place| place.dir.as_deref());
-    let found = dirs.find(|dir| dir.join(&linkage.file).exists());
-    let dir = found.unwrap_or_else(|| explain(&linkage.file, &places));
+    let dir = dirs.find(|dir| dir.join(&linkage.file).exists());
+    let dir = dir.unwrap_or_else(|| explain(&linkage.file, &places));
     let dir = dir.canonicalize().expect("the library's directory");
     println!("cargo:rerun-if-changed={}", dir.join(&linkage.file).display());
     println!("cargo:lib_dir={}", dir.display());
@@ -42,7 +43,7 @@ struct Linkage {
     is_static: bool,
     /// The file that the linker opens.
     file: String,
-    /// The library of C++ that libtt.a needs.
+    /// The C++ library that libtt.a needs.
     cxx: &'static str,
 }
 impl Linkage {
@@ -65,8 +66,8 @@ impl Linkage {
             println!("cargo:rustc-link-lib=dylib=m");
             return;
         }
-        // `cargo run` and `cargo test` let programs search libraries in OUT_DIR, but not outside of
-        // the target directory: links there lead to the library.
+        // `cargo run` and `cargo test` add OUT_DIR to the library path, but no directory outside
+        // the target directory: symlinks in OUT_DIR point to the library.
         let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
         for name in names_of(dir, &self.file) {
             let link = out.join(&name);
@@ -78,7 +79,7 @@ impl Linkage {
     }
 }
 
-/// The names of a shared library: libtt.so and those with a version, which programs open.
+/// Returns the names of a shared library: libtt.so and the versioned ones, which programs open.
 fn names_of(dir: &Path, file: &str) -> Vec<String> {
     let all = fs::read_dir(dir).expect("the library's directory can be read");
     let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -87,7 +88,7 @@ fn names_of(dir: &Path, file: &str) -> Vec<String> {
     names.filter(|n| n.split('.').next() == Some(stem) && n.contains(extension)).collect()
 }
 
-/// A directory that may have the library, and why; without a directory, why there is none.
+/// A candidate directory and its origin; without a directory, the reason why there is none.
 struct Place {
     dir: Option<PathBuf>,
     why: String,
@@ -101,8 +102,9 @@ impl Place {
     }
 }
 
-/// Where a directory named by the user is: a relative one is below the directory in which cargo was
-/// called, or below one above the target directory, such as the workspace's.
+/// Returns the candidates for a directory named by the user. A relative one is resolved against the
+/// directory in which cargo was called, then against the ancestors of OUT_DIR, such as the
+/// workspace.
 fn places_of(dir: &Path) -> Vec<Place> {
     if dir.is_absolute() {
         return vec![Place::new(dir, "TT_LIB_DIR")];
@@ -113,8 +115,8 @@ fn places_of(dir: &Path) -> Vec<Place> {
     bases.map(|base| Place::new(base.join(dir), "TT_LIB_DIR, which is relative")).collect()
 }
 
-/// Where the library is without a word of the user. For another target than this machine only
-/// pkg-config may know, if it is told so.
+/// Returns the default candidates. Cross builds search pkg-config only, if PKG_CONFIG_ALLOW_CROSS
+/// is set.
 fn usual_places(target: &str) -> Vec<Place> {
     let mut places = vec![];
     if env::var("HOST").map_or(false, |host| host == target) {
@@ -148,12 +150,12 @@ fn pkg_config() -> Place {
     }
 }
 
-/// The directory of tt.h: beside that of the library, or in the source tree.
+/// Returns the directory of tt.h: next to that of the library, or in the source tree.
 fn include_of(dir: &Path) -> Option<PathBuf> {
     let tree = Path::new(&env::var_os("CARGO_MANIFEST_DIR")?).join("../../../include");
     let installed = dir.ancestors().skip(1).take(2).map(|up| up.join("include"));
-    let found = installed.chain([tree]).find(|include| include.join("tt.h").exists())?;
-    found.canonicalize().ok()
+    let include = installed.chain([tree]).find(|include| include.join("tt.h").exists())?;
+    include.canonicalize().ok()
 }
 
 fn explain(file: &str, places: &[Place]) -> ! {

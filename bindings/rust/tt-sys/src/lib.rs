@@ -1,5 +1,5 @@
-//! The C API of tt: every handle, struct, constant and function of its headers, under its own name.
-//! The contracts are those of `tt.h`; the crate `tt` is the safe form.
+//! The C API of tt: every handle, struct, constant and function of its headers, under its C name.
+//! `tt.h` documents the contracts; the crate `tt` is the safe interface.
 #![allow(non_camel_case_types, non_snake_case)] // the names are those of C
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_debug_implementations, clippy::undocumented_unsafe_blocks)]
@@ -7,8 +7,8 @@
 use std::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
 
-/// The version of the headers that this crate was made from. It needs a library of the same major
-/// and minor version.
+/// The version of the headers from which this crate was generated. It requires a library of the
+/// same major and minor version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 macro_rules! handles {
@@ -22,7 +22,7 @@ macro_rules! handles {
     )* };
 }
 
-// Options and arguments that are all zero are not given.
+// Options and arguments that are all zero count as absent.
 macro_rules! zeroed {
     ($($name:ident)*) => { $(
         impl Default for $name {

@@ -185,7 +185,7 @@ impl Group {
 }
 
 impl Work {
-    /// Waits until the work is done, and fails as it failed.
+    /// Waits until the work is done; fails if the work failed.
     pub fn wait(&self) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_work_wait(c, self.raw(), -1)) }

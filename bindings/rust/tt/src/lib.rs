@@ -1,5 +1,6 @@
-//! Tensors, operators, autograd, layers and optimizers: the safe form of tt, an embeddable
-//! deep-learning core. Names, arguments and defaults are PyTorch's. `docs/rust.md` is a tour.
+//! Tensors, operators, autograd, layers and optimizers: the safe interface of tt, an embeddable
+//! deep-learning core. Names, arguments and defaults are those of PyTorch. `docs/rust.md` gives a
+//! tour.
 //!
 //! ```
 //! use tt::{nn, optim, Tensor};
@@ -19,37 +20,37 @@
 //! # }
 //! ```
 //! # Operators
-//! They are methods of [`Tensor`], or functions of this module if no tensor comes first.
-//! `name_with` takes options, `name_` works in place, `name_into` writes into a tensor. The
-//! operators of Rust (`+ - * / %`, …) panic at the caller's line where the methods return an
+//! Operators are methods of [`Tensor`], or functions of this crate if their first argument is not a
+//! tensor. `name_with` takes options, `name_` works in place, `name_into` writes into a tensor.
+//! Rust's own operators (`+ - * / %`, …) panic at the caller's line where the methods return an
 //! [`Error`]. `a += b` assigns a new tensor to `a`; tensors that shared memory with `a` keep their
 //! values.
 //!
 //! # Handles
 //! [`Tensor`], [`Module`] and the like are handles: a clone refers to the same object. Tensors,
 //! nodes and generators are `Send` and `Sync`: threads may use them at the same time, with their
-//! gradients and hooks. Of two simultaneous backwards through one graph, one fails with an
-//! [`Error`]. A [`Module`], [`Optimizer`] or [`Scheduler`] stays on its thread; [`Module::freeze`]
-//! shares a module for inference, [`Transfer`] moves it. A [`StateDict`] is changed through `&mut`.
+//! gradients and hooks. If two threads run backward through one graph at the same time, one fails
+//! with an [`Error`]. A [`Module`], [`Optimizer`] or [`Scheduler`] stays on its thread;
+//! [`Module::freeze`] shares a module for inference, and [`Transfer`] moves it. A [`StateDict`] is
+//! modified through `&mut`.
 //!
-//! A call that reads a tensor while another thread, a hook or a poll writes it (in an optimizer's
-//! step, an accumulated gradient, a loaded state) sees numbers from before and after. Calls that
-//! could read or write outside of an object's memory, or alias a slice, are `unsafe`: operators in
-//! place and `_into`, [`Tensor::index_set`] and [`Op::call_mut`], which write memory;
-//! [`Tensor::set_data`] and [`Module::to`], which replace memory and shapes ([`Module::copy_to`] is
-//! safe); and [`Tensor::as_slice`] and the like, which borrow memory.
+//! A call that reads a tensor while another thread, a hook or a poll writes it (an optimizer step,
+//! gradient accumulation, loading a state) may see a mix of old and new numbers. Calls that could
+//! read or write outside an object's memory, or alias a slice, are `unsafe`: in-place and `_into`
+//! operators, [`Tensor::index_set`] and [`Op::call_mut`], which write memory; [`Tensor::set_data`]
+//! and [`Module::to`], which replace memory and shapes ([`Module::copy_to`] is safe); and
+//! [`Tensor::as_slice`] and the like, which borrow memory.
 //!
 //! # Threads
-//! Each thread has a [`Context`] (grad mode, random numbers, errors), made at its first call. All
-//! threads share one [`Runtime`]. [`manual_seed`] makes the random numbers of all threads
+//! Each thread has a [`Context`] (grad mode, random numbers, errors), created on its first call.
+//! All threads share one [`Runtime`]. [`manual_seed`] makes the random numbers of all threads
 //! reproducible.
 //!
 //! # Closures
 //! Closures that tt calls may fail or panic. The outer call then fails with [`Status::Callback`],
 //! and the error of the closure is its [`cause`](ErrorInfo::cause); [`Error::into_panic`] returns
-//! the panic. Hooks of modules and closures of optimizers run on one thread and may be `FnMut`.
-//! Hooks of tensors and nodes, and [`Function`]s, may run on several threads at once and must be
-//! `Sync`:
+//! the panic. Module hooks and optimizer closures run on one thread and may be `FnMut`. Hooks of
+//! tensors and nodes, and [`Function`]s, may run on several threads at once and must be `Sync`:
 //! ```compile_fail
 //! let calls = std::cell::Cell::new(0);
 //! let count = move |_: &tt::Tensor| { calls.set(calls.get() + 1); Ok(None) };
@@ -57,7 +58,7 @@
 //! ```
 //!
 //! # Features
-//! None is on by default, and without them the crate has no dependencies.
+//! No feature is on by default; without features the crate has no dependencies.
 //! - `half`, `num-complex`: the types of these crates are elements of tensors, and convert from and
 //!   to [`F16`], [`BF16`] and [`Complex`].
 //! - `ndarray`: `Tensor::from(&array)` and `ArrayD::try_from(&tensor)` copy.
@@ -119,7 +120,7 @@ pub use transfer::*;
 pub use transform::*;
 pub use watch::*;
 
-/// What generated code uses.
+/// The names that generated code uses.
 mod prelude {
     pub(crate) use crate::generated::*;
     pub(crate) use crate::handle::*;

@@ -1,5 +1,5 @@
-//! Modules: those of the application, calls with several inputs and results, sharing between
-//! threads. The other methods are generated from tt.h.
+//! Custom modules, calls with several inputs and outputs, and sharing between threads. The other
+//! methods are generated from tt.h.
 use crate::callback::user;
 use crate::context::no_grad;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use tt_sys as sys;
 
 type Forward = dyn Fn(&Module, &[Option<Tensor>]) -> Result<Vec<Tensor>> + Send + Sync;
 
-/// The forward of a module of the application. Copies of the module share the closure.
+/// The forward of a custom module. Copies of the module share the closure.
 #[derive(Clone)]
 struct Closure(Arc<Forward>);
 
@@ -32,11 +32,12 @@ impl CustomModule for Closure {
     }
 }
 
-/// # Modules of the application, several inputs, threads
+/// # Custom modules, several inputs, threads
 impl Module {
-    /// Makes a module whose forward is a closure. Parameters and children are registered with the
-    /// module, which the closure gets: it cannot capture handles of modules, which are not `Send`.
-    /// Copies share the closure. [`module!`](crate::module!) declares such modules as structs.
+    /// Makes a module whose forward is a closure. Register parameters and children with the module,
+    /// which is passed to the closure: the closure cannot capture module handles, which are not
+    /// `Send`. Copies share the closure. [`module!`](crate::module!) declares such modules as
+    /// structs.
     ///
     /// ```
     /// let double = tt::Module::custom("Double", |m, x| {
@@ -54,7 +55,7 @@ impl Module {
         let name = c_string(name)?;
         let closure = user(Closure(Arc::new(forward)));
         let def = callbacks::tt_module_def::table::<Closure>(name.as_ptr(), closure);
-        // SAFETY: the table is that of `closure`, which the module takes over.
+        // SAFETY: the table belongs to `closure`, which the module takes ownership of.
         unsafe { call1(|c, out| sys::tt_module_new_custom(c, &def, out)) }
     }
     /// Makes a module without parameters from a function of one tensor.
@@ -73,17 +74,17 @@ impl Module {
         self.forward(input)
     }
     /// Runs a module with any number of inputs and outputs. A wrong number of inputs fails with
-    /// `Status::InvalidArg`, which names the right one.
+    /// `Status::InvalidArg`; the message has the right number.
     pub fn forward_list(&self, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
         self.forward_raw(&raw_list(inputs))
     }
-    /// Runs a module whose inputs may be absent.
+    /// Runs a module with optional inputs.
     pub fn forward_opt(&self, inputs: &[Option<&Tensor>]) -> Result<Vec<Tensor>> {
         self.forward_raw(&opt_list(inputs))
     }
     fn forward_raw(&self, inputs: &[*mut sys::tt_tensor]) -> Result<Vec<Tensor>> {
         let (list, n) = (inputs.as_ptr() as *const *const _, inputs.len() as i64);
-        // SAFETY: the inputs are handles of the callers' arguments, or null.
+        // SAFETY: the inputs are null or handles of the callers' arguments.
         unsafe {
             call_list(|c, outs, cap, n_outs| {
                 sys::tt_module_forward(c, self.raw(), list, n, outs, cap, n_outs)
@@ -100,7 +101,7 @@ impl Module {
         opts: MultiheadAttentionForwardOpts,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let (q, k, v, mut weights) = (query.raw(), key.raw(), value.raw(), null_mut());
-        // SAFETY: handles are live; a call that succeeds gives one reference per result.
+        // SAFETY: the handles are live; a successful call returns one reference per result.
         unsafe {
             let out = call1(|c, out| {
                 let (opts, weights) = (&opts.0, &mut weights);
@@ -109,18 +110,18 @@ impl Module {
             Ok((out, owned(weights)))
         }
     }
-    /// [Copies](Module::copy) the module to a device, or with another dtype of its floating and
-    /// complex tensors; None keeps theirs.
+    /// [Copies](Module::copy) the module to a device, or to a dtype for its floating-point and
+    /// complex tensors; None keeps the present one.
     pub fn copy_to(&self, device: Option<Device>, dtype: Option<DType>) -> Result<Module> {
         let copy = self.copy()?;
-        // SAFETY: nobody else has the copy's tensors.
+        // SAFETY: the copy's tensors are not shared.
         unsafe { copy.to(device, dtype)? };
         Ok(copy)
     }
-    /// Makes the module and all modules below it immutable, so that threads can share it: sets
-    /// evaluation mode, and calls that would change the module fail from now on, through other
-    /// handles, too. A module with hooks cannot be frozen. Nothing is copied; a
-    /// [`copy`](Module::copy) is not frozen.
+    /// Makes the module and all modules below it immutable, so that threads can share it. Sets
+    /// evaluation mode; from then on, calls that would change the module fail, through any handle.
+    /// A module with hooks cannot be frozen. Nothing is copied; a [`copy`](Module::copy) is not
+    /// frozen.
     ///
     /// ```
     /// let net = tt::sequential![tt::nn::linear(4, 2)?, tt::nn::dropout()?]?;
@@ -146,25 +147,25 @@ impl fmt::Display for Module {
         f.write_str(&self.print().map_err(|_| fmt::Error)?)
     }
 }
-/// The tree of modules, as [`Display`](fmt::Display) prints it.
+/// Prints the module tree, as [`Display`](fmt::Display) does.
 impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// An immutable module, made by [`Module::freeze`], which any number of threads can call at the
+/// An immutable module, created by [`Module::freeze`]. Any number of threads can call it at the
 /// same time. Clones share it.
 ///
-/// Forward records no gradients. The module's tensors are not frozen: if an optimizer updates them
-/// during a call, the call sees values from before and after.
+/// Forward records no gradients. The module's tensors are not frozen: a call during an optimizer
+/// step may see a mix of old and new values.
 #[derive(Clone)]
 pub struct SharedModule(Module);
 
-// SAFETY: nothing changes a frozen module, whichever handle it is reached by, so that threads may
-// use it at the same time (tt.h, Threads). It has no hooks, and closures in it are Send and Sync
-// (`Module::custom`); a module that C made must allow calls from any thread, as `tt_module_freeze`
-// says. Tensors may be shared anyway.
+// SAFETY: a frozen module cannot be changed through any handle, so threads may use it at the same
+// time (tt.h, Threads). It has no hooks, and its closures are Send and Sync (`Module::custom`); a
+// module created in C must allow calls from any thread, as `tt_module_freeze` requires. Tensors may
+// be shared in any case.
 unsafe impl Send for SharedModule {}
 // SAFETY: as above.
 unsafe impl Sync for SharedModule {}

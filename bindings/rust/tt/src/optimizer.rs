@@ -1,15 +1,15 @@
-//! Learning rates and state dicts of optimizers and schedules. The other methods are generated from
-//! tt.h.
+//! Learning rates and state dicts of optimizers and schedulers. The other methods are generated
+//! from tt.h.
 use crate::error::Result;
 use crate::{Optimizer, Scheduler, StateDict, Tensor};
 
 /// # Learning rate and state
 impl Optimizer {
-    /// Returns the learning rate of the first group of parameters.
+    /// Returns the learning rate of the first parameter group.
     pub fn lr(&self) -> Result<f64> {
         self.get_f64(0, "lr")
     }
-    /// Sets the learning rate of all groups of parameters.
+    /// Sets the learning rate of all parameter groups.
     ///
     /// ```
     /// let sgd = tt::optim::sgd(tt::nn::linear(2, 1)?.parameters()?)?;
@@ -21,8 +21,8 @@ impl Optimizer {
         (0..self.num_groups()).try_for_each(|group| self.set_f64(group, "lr", lr))
     }
     /// Returns the whole state: tensors under names such as "state.3.exp_avg", and numbers, as
-    /// float64 tensors without dimensions, under "state.3.step" and "param_groups.0.lr". The
-    /// tensors are shared with the optimizer.
+    /// 0-dimensional float64 tensors, under "state.3.step" and "param_groups.0.lr". The tensors are
+    /// shared with the optimizer.
     ///
     /// ```
     /// let net = tt::nn::linear(2, 1)?;
@@ -43,8 +43,8 @@ impl Optimizer {
         insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
         Ok(state)
     }
-    /// Loads what [`state_dict`](Optimizer::state_dict) returned, of this optimizer or of one with
-    /// as many parameters: all, or nothing if an entry does not fit.
+    /// Loads a state that [`state_dict`](Optimizer::state_dict) returned for this optimizer or one
+    /// with as many parameters: the whole state, or nothing if an entry does not fit.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         let before = self.state_dict()?;
         let loaded = self.load_entries(state);
@@ -66,12 +66,12 @@ impl Optimizer {
         }
         Ok(())
     }
-    /// Removes an entry such as "state.3.exp_avg" if it is there.
+    /// Removes an entry such as "state.3.exp_avg" if it exists.
     fn remove_entry(&self, name: &str) {
         let parts = name.strip_prefix("state.").and_then(|rest| rest.split_once('.'));
         if let Some((param, part)) = parts {
             if let Ok(param) = param.parse() {
-                let _ = self.set_state(param, part, None); // a name that fits nothing
+                let _ = self.set_state(param, part, None); // fails for an unknown name
             }
         }
     }
@@ -79,14 +79,14 @@ impl Optimizer {
 
 /// # State
 impl Scheduler {
-    /// Returns the whole state: numbers, as float64 tensors without dimensions, by name.
+    /// Returns the whole state: numbers by name, as 0-dimensional float64 tensors.
     pub fn state_dict(&self) -> Result<StateDict> {
         let mut state = StateDict::new()?;
         insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
         Ok(state)
     }
-    /// Loads what [`state_dict`](Scheduler::state_dict) returned. Entries before one that does not
-    /// fit are loaded.
+    /// Loads a state that [`state_dict`](Scheduler::state_dict) returned. If an entry does not fit,
+    /// those before it stay loaded.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         state.iter().try_for_each(|(name, value)| self.load_number(&name, value.item()?))
     }

@@ -25,7 +25,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 }
 macro_rules! elements {
     ($($t:ty: $dtype:ident),* $(,)?) => { $(
-        // SAFETY: both are this type of C.
+        // SAFETY: both are the same C type.
         unsafe impl Element for $t {
             const DTYPE: DType = DType::$dtype;
         }
@@ -47,12 +47,12 @@ elements!(
 );
 
 impl DType {
-    /// Returns its name, such as "float32".
+    /// Returns the name, such as "float32".
     pub fn name(self) -> String {
         // SAFETY: the text is valid forever.
         unsafe { text_of(sys::tt_dtype_name(self as i32)).into_owned() }
     }
-    /// Returns the bytes of an element.
+    /// Returns the size of an element in bytes.
     pub fn size(self) -> usize {
         // SAFETY: takes any number.
         unsafe { sys::tt_dtype_size(self as i32) as usize }
@@ -67,14 +67,14 @@ impl fmt::Display for DType {
 impl std::str::FromStr for DType {
     type Err = Error;
     fn from_str(name: &str) -> Result<DType> {
-        let found = (1..).map_while(DType::from_raw).find(|dtype| dtype.name() == name);
-        found.ok_or_else(|| Error::new(Status::InvalidArg, format!("no dtype is named {:?}", name)))
+        let dtype = (1..).map_while(DType::from_raw).find(|dtype| dtype.name() == name);
+        dtype.ok_or_else(|| Error::new(Status::InvalidArg, format!("no dtype is named {:?}", name)))
     }
 }
 
-/// A number as an operand beside tensors. In the promotion of dtypes only its kind counts.
+/// A number used as an operand with tensors. Only its kind takes part in dtype promotion.
 ///
-/// It converts from all numbers of Rust, and to those that have exactly its value:
+/// It converts from all number types of Rust, and to those that represent its value exactly:
 /// ```
 /// use tt::Scalar;
 /// assert_eq!(Scalar::from(2.5f32), Scalar::Float(2.5));
@@ -84,7 +84,7 @@ impl std::str::FromStr for DType {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
@@ -115,21 +115,20 @@ impl Scalar {
             _ => Scalar::Complex(Complex { re: s.re, im: s.im }),
         }
     }
-    /// Its value as a real number; None if it has an imaginary part or is an integer that an f64
-    /// rounds.
+    /// Returns the value as an f64; None for an imaginary part or an integer that f64 would round.
     #[inline]
     fn as_f64(self) -> Option<f64> {
         match self {
             Scalar::Bool(v) => Some(f64::from(u8::from(v))),
             Scalar::Int(v) => {
                 let near = v as f64;
-                (near as i64 == v && v != i64::MAX).then_some(near) // which `as` makes of 2^63, too
+                (near as i64 == v && v != i64::MAX).then_some(near) // `as` saturates 2^63 to MAX
             }
             Scalar::Float(v) => Some(v),
             Scalar::Complex(v) => (v.im == 0.0).then_some(v.re),
         }
     }
-    /// Its value as an integer; None if it is none.
+    /// Returns the value as an integer; None if it is not one.
     #[inline]
     fn as_i128(self) -> Option<i128> {
         match self {
@@ -166,7 +165,7 @@ macro_rules! integers {
             /// An integer beyond i64 becomes the nearest floating-point number.
             #[inline]
             fn from(value: $t) -> Scalar {
-                #[allow(irrefutable_let_patterns)] // of small types
+                #[allow(irrefutable_let_patterns)] // for small types
                 if let Ok(v) = i64::try_from(value) {
                     Scalar::Int(v)
                 } else {
@@ -178,8 +177,8 @@ macro_rules! integers {
             type Error = Error;
             #[inline]
             fn try_from(value: Scalar) -> Result<$t> {
-                let found = value.as_i128().and_then(|v| <$t>::try_from(v).ok());
-                found.ok_or_else(|| value.refused::<$t>())
+                let integer = value.as_i128().and_then(|v| <$t>::try_from(v).ok());
+                integer.ok_or_else(|| value.refused::<$t>())
             }
         }
     )* };

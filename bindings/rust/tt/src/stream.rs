@@ -1,4 +1,4 @@
-//! Facts and memory of CUDA devices; what of streams and events is not generated.
+//! Properties and memory of CUDA devices; methods of streams and events that are not generated.
 use crate::handle::{call, call_value, Handle};
 use crate::{Device, Event, Result, Stream};
 use std::ffi::CStr;
@@ -6,12 +6,12 @@ use tt_sys as sys;
 
 pub use sys::tt_device_memory as DeviceMemory;
 
-/// Facts about a CUDA device.
+/// The properties of a CUDA device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceProperties {
-    /// The name of the product.
+    /// The product name.
     pub name: String,
-    /// Compute capability, as (9, 0).
+    /// Compute capability, such as (9, 0).
     pub capability: (i32, i32),
     /// Streaming multiprocessors.
     pub multi_processor_count: i32,
@@ -19,7 +19,7 @@ pub struct DeviceProperties {
     pub total_memory: i64,
 }
 
-/// Returns facts about a CUDA device.
+/// Returns the properties of a CUDA device.
 pub fn device_properties(device: Device) -> Result<DeviceProperties> {
     let mut p = sys::tt_device_properties::default();
     // SAFETY: the device is valid during the call; the name is valid forever.
@@ -34,7 +34,7 @@ pub fn device_properties(device: Device) -> Result<DeviceProperties> {
     }
 }
 
-/// Returns the memory of the runtime on a CUDA device.
+/// Returns the runtime's memory statistics for a CUDA device.
 pub fn device_memory(device: Device) -> Result<DeviceMemory> {
     // SAFETY: the device is valid during the call.
     unsafe { call_value(|c, out| sys::tt_device_memory_stats(c, &device.raw(), out)) }
@@ -50,7 +50,7 @@ pub fn can_access_peer(device: Device, peer: Device) -> Result<bool> {
 }
 
 impl Stream {
-    /// Returns whether the stream has no work left.
+    /// Returns whether all work of the stream is done.
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
         let done: i32 = unsafe { call_value(|c, out| sys::tt_stream_query(c, self.raw(), out))? };
@@ -64,7 +64,7 @@ impl Stream {
 }
 
 impl Event {
-    /// Returns whether the event has happened; one that was never recorded has.
+    /// Returns whether the event is complete. An event that was never recorded is complete.
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
         let done: i32 = unsafe { call_value(|c, out| sys::tt_event_query(c, self.raw(), out))? };

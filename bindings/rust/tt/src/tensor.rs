@@ -1,4 +1,4 @@
-//! Tensors from and to memory of Rust, their properties, printing.
+//! Tensors from and to Rust memory, tensor properties, and printing.
 use crate::callback::{drop_user, slice};
 use crate::error::{Error, Result};
 use crate::handle::*;
@@ -8,7 +8,7 @@ use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
 use tt_sys as sys;
 
-/// Makes a tensor without dimensions. The default dtype is that of the kind of number.
+/// Makes a 0-dimensional tensor. The default dtype follows from the kind of number.
 pub fn scalar(value: impl Into<Scalar>, dtype: Option<DType>) -> Result<Tensor> {
     let value = value.into().raw();
     // SAFETY: the number is valid during the call.
@@ -17,7 +17,7 @@ pub fn scalar(value: impl Into<Scalar>, dtype: Option<DType>) -> Result<Tensor> 
 
 /// # Data and properties
 impl Tensor {
-    /// Copies row-major data.
+    /// Makes a tensor from a copy of row-major data.
     ///
     /// ```
     /// let x = tt::Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
@@ -40,16 +40,16 @@ impl Tensor {
             })
         }
     }
-    /// Takes ownership of a vector, without a copy.
+    /// Makes a tensor that takes ownership of a vector, without a copy.
     pub fn from_vec<T: Element>(mut data: Vec<T>, shape: &[i64]) -> Result<Tensor> {
         check_length(data.len(), shape)?;
         let p = data.as_mut_ptr();
-        // SAFETY: the tensor owns the vector, whose elements stay where they are and are as many as
-        // the shape's.
+        // SAFETY: the tensor owns the vector, whose elements do not move; their number matches the
+        // shape.
         unsafe { Tensor::import(p, shape, None, true, data) }
     }
-    /// Makes a tensor over memory that `owner` keeps. The owner is dropped with the last tensor
-    /// over the memory, on any thread. Strides are in elements; None is row-major.
+    /// Makes a tensor on memory owned by `owner`. The owner is dropped with the last tensor that
+    /// uses the memory, on any thread. Strides are in elements; None means row-major.
     ///
     /// # Safety
     /// The memory is valid for all elements until the owner is dropped. Until then tt may read and
@@ -69,7 +69,7 @@ impl Tensor {
             strides.map_or(std::ptr::null(), <[i64]>::as_ptr),
         );
         let (data, dtype, n) = (data as *mut c_void, T::DTYPE as i32, shape.len() as i64);
-        // SAFETY: the memory is the caller's concern; strides are as many as sizes.
+        // SAFETY: the caller guarantees the memory; there are as many strides as sizes.
         unsafe {
             call1(|c, out| {
                 sys::tt_tensor_import(
@@ -97,7 +97,7 @@ impl Tensor {
         unsafe {
             call(|c| sys::tt_tensor_read(c, self.raw(), p as *mut c_void, bytes as i64))?;
             if T::DTYPE == DType::Bool {
-                // A file may have other bytes than 0 and 1, which are no `bool`.
+                // A file may have bytes other than 0 and 1, which are not valid `bool`s.
                 let written = std::slice::from_raw_parts_mut(p, bytes);
                 written.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
             }
@@ -118,8 +118,8 @@ impl Tensor {
         }
         Ok(data)
     }
-    /// Returns the value of a tensor of one element as any number type that has exactly this value;
-    /// fails otherwise.
+    /// Returns the value of a one-element tensor as any number type; fails if the type cannot
+    /// represent the value exactly.
     ///
     /// ```
     /// let x = tt::Tensor::from(2.5f32);
@@ -132,7 +132,7 @@ impl Tensor {
     pub fn item<T: TryFrom<Scalar, Error = Error>>(&self) -> Result<T> {
         self.item_scalar()?.try_into()
     }
-    /// Returns the value of a tensor of one element.
+    /// Returns the value of a one-element tensor.
     #[inline]
     pub fn item_scalar(&self) -> Result<Scalar> {
         let mut value = sys::tt_scalar::default();
@@ -146,7 +146,7 @@ impl Tensor {
     /// Nothing writes to the memory while the slice lives. Clones and views alias it, and so may
     /// other libraries, after an import or export.
     pub unsafe fn as_slice<T: Element>(&self) -> Result<&[T]> {
-        // SAFETY: the memory has numel elements of T; the rest is the caller's concern.
+        // SAFETY: the memory has numel elements of T; the caller guarantees the rest.
         Ok(unsafe { slice(self.memory(T::DTYPE)? as *const T, self.numel()) })
     }
     /// Borrows the memory of a contiguous tensor on the CPU for writing.
@@ -163,7 +163,7 @@ impl Tensor {
         if self.numel() == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the memory has numel elements of T; the rest is the caller's concern.
+        // SAFETY: the memory has numel elements of T; the caller guarantees the rest.
         Ok(unsafe { std::slice::from_raw_parts_mut(p, self.numel() as usize) })
     }
     fn memory(&self, dtype: DType) -> Result<*mut c_void> {
@@ -195,12 +195,12 @@ impl Tensor {
     }
     /// Returns the sizes of the dimensions.
     pub fn shape(&self) -> &[i64] {
-        // SAFETY: the list has ndim sizes, and lives and stays as long as the tensor.
+        // SAFETY: the list has ndim sizes, and is valid and unchanged while the tensor lives.
         unsafe { slice(sys::tt_tensor_shape(self.raw()), self.ndim()) }
     }
     /// Returns the strides of the dimensions, in elements.
     pub fn strides(&self) -> &[i64] {
-        // SAFETY: as of `shape`.
+        // SAFETY: as in `shape`.
         unsafe { slice(sys::tt_tensor_strides(self.raw()), self.ndim()) }
     }
     /// Returns the type of the elements.
@@ -219,15 +219,15 @@ impl Tensor {
             })
         }
     }
-    /// Converts to a dtype; returns the tensor itself if it has that.
+    /// Converts to a dtype; returns the tensor itself if it already has that dtype.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         self.to_with(crate::opts::ToOpts::new().dtype(dtype))
     }
-    /// Copies to a device; returns the tensor itself if it is there.
+    /// Copies to a device; returns the tensor itself if it is already there.
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         self.to_with(crate::opts::ToOpts::new().device(device))
     }
-    /// Passes the reference to the caller, who releases it by `tt_tensor_release` or `from_raw`.
+    /// Passes the reference to the caller, who releases it with `tt_tensor_release` or `from_raw`.
     pub fn into_raw(self) -> *mut sys::tt_tensor {
         ManuallyDrop::new(self).raw()
     }
@@ -240,7 +240,7 @@ impl Tensor {
         Ok(out)
     }
     /// Imports a `DLManagedTensor`, or a versioned one, without a copy. The tensor calls its
-    /// deleter; if this fails, it remains the caller's.
+    /// deleter; on failure, the caller keeps ownership.
     ///
     /// # Safety
     /// `managed` points to such a struct, and its memory is valid until the deleter is called.
@@ -256,10 +256,10 @@ impl AsRef<Tensor> for Tensor {
     }
 }
 
-/// Owns the memory of an imported tensor, until it is dropped.
+/// The owner of an imported tensor's memory.
 struct Owner<O>(#[allow(dead_code)] O);
 
-/// A vector with room for n elements; an error where `Vec` would end the program.
+/// Returns a vector with room for n elements; fails where `Vec` would abort the program.
 fn empty_vec<T>(n: usize) -> Result<Vec<T>> {
     let mut data = Vec::new();
     match data.try_reserve_exact(n) {
@@ -283,14 +283,14 @@ impl fmt::Display for Tensor {
         f.write_str(&self.print().map_err(|_| fmt::Error)?)
     }
 }
-/// Its dtype, shape and device; [`Display`](fmt::Display) prints the elements.
+/// Prints the dtype, shape and device; [`Display`](fmt::Display) prints the elements.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tensor({} {:?} on {})", self.dtype(), self.shape(), self.device())
     }
 }
 
-/// Panics with an error at the caller's line, for operators of `std::ops`, which return no
+/// Panics with an error at the caller's line, for operators of `std::ops`, which cannot return a
 /// `Result`.
 #[cold]
 #[track_caller]

@@ -1,15 +1,15 @@
-//! Moving modules, optimizers and schedulers to another thread.
+//! Moves modules, optimizers and schedulers to another thread.
 use std::fmt;
 use std::ops::Deref;
 
 /// Moves a [`Module`](crate::Module), [`Optimizer`](crate::Optimizer) or
-/// [`Scheduler`](crate::Scheduler), or a value that contains them, to another thread. Behind a
-/// `Mutex` several threads use it in turn. For inference no `unsafe` is needed:
+/// [`Scheduler`](crate::Scheduler), or a value that contains them, to another thread. In a `Mutex`,
+/// several threads can use it in turn. Inference needs no `unsafe`: see
 /// [`Module::freeze`](crate::Module::freeze).
 ///
 /// ```
 /// let net = tt::nn::linear(4, 2)?;
-/// // SAFETY: this thread has no other handle of it, and makes none: net is moved.
+/// // SAFETY: net is moved, and this thread has no other handle of it.
 /// let net = unsafe { tt::Transfer::new(net) };
 /// let trained = std::thread::spawn(move || -> tt::Result<_> {
 ///     let net = net.into_inner();
@@ -23,18 +23,18 @@ use std::ops::Deref;
 /// ```
 pub struct Transfer<T>(T, std::marker::PhantomData<*mut ()>);
 
-// SAFETY: `new` requires it of its caller.
+// SAFETY: guaranteed by the caller of `new`.
 unsafe impl<T> Send for Transfer<T> {}
 
 impl<T> Transfer<T> {
     /// Prepares a value for another thread.
     ///
     /// # Safety
-    /// From now on only the thread that has the Transfer, or the value taken out of it, uses the
+    /// From now on, only the thread that owns the Transfer, or the value taken out of it, uses the
     /// modules in `value` and below them, its optimizers and its schedulers. Other handles of these
-    /// move to the same thread or are only dropped. Copies of modules of the application count as
-    /// handles, since they share a closure. No other thread runs backward through calls of modules
-    /// with full backward hooks. Tensors may be shared. Everything else in `value` is `Send`.
+    /// move to the same thread or are only dropped. Copies of custom modules count as handles,
+    /// since they share a closure. No other thread runs backward through calls of modules with full
+    /// backward hooks. Tensors may be shared. Everything else in `value` is `Send`.
     pub unsafe fn new(value: T) -> Transfer<T> {
         Transfer(value, Default::default())
     }

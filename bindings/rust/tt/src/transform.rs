@@ -16,7 +16,7 @@ type Drop = Option<unsafe extern "C" fn(*mut c_void)>;
 type Outs = *mut *mut sys::tt_tensor;
 type Inputs = *const *const sys::tt_tensor;
 
-/// Hands a function of tensors to `run`, as C takes it.
+/// Passes a function of tensors to `run` in the form that C takes.
 fn with_function<R>(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     run: impl FnOnce(sys::tt_fn, *mut c_void, Drop) -> R,
@@ -34,18 +34,18 @@ fn with_function<R>(
     go(optional, run)
 }
 
-/// Takes what C has written into a list.
+/// Takes ownership of the handles that C has written to a list.
 ///
 /// # Safety
-/// The first n items are references of ours, or null.
+/// The first n items are null or references that we own.
 unsafe fn taken(list: &[*mut sys::tt_tensor], n: i64) -> Vec<Option<Tensor>> {
     // SAFETY: guaranteed by the caller.
     list[..n as usize].iter().map(|t| unsafe { owned(*t) }).collect()
 }
 
-/// Calls `f` once. Returns its results, and for each input the product of the cotangents of the
-/// results and the Jacobian matrices; None for integers. Without cotangents the first result must
-/// have one element, and its cotangent is 1.
+/// Computes a vector-Jacobian product with one call of `f`. Returns the results and, for each
+/// input, the product of the results' cotangents and the Jacobians; None for integers. Without
+/// cotangents, the first result must have one element, and its cotangent is 1.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0]);
@@ -63,7 +63,7 @@ pub fn vjp(
     let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
     let mut grads = vec![null_mut(); x.len()];
     with_function(f, |fun, user, drop| {
-        // SAFETY: the lists are as long as said, and their handles are live.
+        // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
             call(|c| {
                 sys::tt_vjp(
@@ -83,12 +83,12 @@ pub fn vjp(
             })
         }
     })?;
-    // SAFETY: C has given these references.
+    // SAFETY: C has returned these references to us.
     unsafe { Ok((taken(&outs, n).into_iter().flatten().collect(), taken(&grads, x.len() as i64))) }
 }
 
-/// Calls `f` once. Returns its results, and for each the derivative in the direction of the
-/// tangents of the inputs; None for integers. A tangent that is None is 0.
+/// Computes a Jacobian-vector product with one call of `f`. Returns the results and, for each, the
+/// derivative in the direction of the input tangents; None for integers. A tangent of None is 0.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0]);
@@ -112,7 +112,7 @@ pub fn jvp(
     let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
     let mut products = vec![null_mut(); MAX_RESULTS];
     with_function(f, |fun, user, drop| {
-        // SAFETY: the lists are as long as said, and their handles are live.
+        // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
             call(|c| {
                 sys::tt_jvp(
@@ -131,11 +131,11 @@ pub fn jvp(
             })
         }
     })?;
-    // SAFETY: C has given these references.
+    // SAFETY: C has returned these references to us.
     unsafe { Ok((taken(&outs, n).into_iter().flatten().collect(), taken(&products, n))) }
 }
 
-/// A transform that gives matrices: one row of them per result or input, one item per input.
+/// Runs a transform that returns matrices: one row per result or input, one matrix per input.
 fn matrices(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[impl Borrow<Tensor>],
@@ -156,18 +156,18 @@ fn matrices(
     let (list, size) = (x.as_ptr() as Inputs, x.len() as i64);
     let cap = MAX_MATRICES as i64;
     with_function(f, |fun, user, drop| {
-        // SAFETY: the lists are as long as said, and their handles are live.
+        // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
             call(|c| transform(c, fun, user, drop, list, size, outs.as_mut_ptr(), cap, &mut n))
         }
     })?;
-    // SAFETY: C has given these references.
-    let found: Vec<Tensor> = unsafe { taken(&outs, n) }.into_iter().flatten().collect();
-    Ok(found.chunks(x.len()).map(<[Tensor]>::to_vec).collect())
+    // SAFETY: C has returned these references to us.
+    let flat: Vec<Tensor> = unsafe { taken(&outs, n) }.into_iter().flatten().collect();
+    Ok(flat.chunks(x.len()).map(<[Tensor]>::to_vec).collect())
 }
 
-/// Returns the Jacobian matrices of `f`: for each result one per input, of the shape of the result
-/// and that of the input.
+/// Returns the Jacobians of `f`: for each result, one per input. The shape of each is that of the
+/// result followed by that of the input.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0]);
@@ -182,8 +182,8 @@ pub fn jacobian(
     matrices(f, inputs, sys::tt_jacobian)
 }
 
-/// Returns the matrices of second derivatives of `f`, whose first result has one element: for each
-/// input one per input.
+/// Returns the Hessians of `f`: for each input, one per input. The first result of `f` must have
+/// one element.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0]);
@@ -198,9 +198,9 @@ pub fn hessian(
     matrices(f, inputs, sys::tt_hessian)
 }
 
-/// Calls `f`, a function of one sample, once for all samples. `in_dims` has the dimension of
-/// samples of each input; None: each sample gets the whole input. Results have the samples in
-/// front.
+/// Vectorizes `f`, a function of one sample, and calls it once for all samples. `in_dims` has the
+/// batch dimension of each input; None passes the whole input to each sample. The batch dimension
+/// of results is the first.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0, 2.0, 3.0, 4.0]).reshape(&[2, 2])?;
@@ -229,7 +229,7 @@ pub fn vmap(
     opts.n_in_dims = dims.len() as i64;
     let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
     with_function(f, |fun, user, drop| {
-        // SAFETY: the lists are as long as said, and their handles are live.
+        // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
             call(|c| {
                 sys::tt_vmap(
@@ -247,13 +247,13 @@ pub fn vmap(
             })
         }
     })?;
-    // SAFETY: C has given these references.
+    // SAFETY: C has returned these references to us.
     Ok(unsafe { taken(&outs, n) }.into_iter().flatten().collect())
 }
 
-/// # Calls with other tensors
+/// # Functional calls
 impl Module {
-    /// Calls the module with other tensors in the place of the parameters and buffers of their
+    /// Calls the module with other tensors in place of the parameters and buffers of the same
     /// names.
     pub fn functional_call(
         &self,
@@ -262,7 +262,7 @@ impl Module {
     ) -> Result<Vec<Tensor>> {
         let x = raw_list(inputs);
         let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
-        // SAFETY: the lists are as long as said, and their handles are live.
+        // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
             call(|c| {
                 sys::tt_functional_call(
@@ -282,8 +282,8 @@ impl Module {
 }
 
 /// Calls `f` under autocast for tensors on the CPU or, if `cuda`, on CUDA devices: matrix products
-/// and convolutions compute in `dtype`, losses in float32. Casts of parameters are kept meanwhile.
-/// Backward belongs behind it.
+/// and convolutions compute in `dtype`, losses in float32. Casts of parameters are cached during
+/// the call. Call backward after it.
 ///
 /// ```
 /// let x = tt::Tensor::from([1.0f32, 2.0]).reshape(&[1, 2])?;
@@ -295,7 +295,7 @@ pub fn autocast<R>(dtype: DType, cuda: bool, f: impl FnOnce() -> Result<R>) -> R
     struct Pop;
     impl std::ops::Drop for Pop {
         fn drop(&mut self) {
-            // SAFETY: the matching push has succeeded. Nothing can be told of a failure here.
+            // SAFETY: the matching push has succeeded. A failure cannot be reported here.
             let _ = unsafe { call(|c| sys::tt_autocast_pop(c)) };
         }
     }
@@ -306,29 +306,31 @@ pub fn autocast<R>(dtype: DType, cuda: bool, f: impl FnOnce() -> Result<R>) -> R
     f()
 }
 
-/// Multiplies the gradients of the parameters by `factor`. Returns whether one of them had an
-/// element that is inf or nan: a scaled loss of mixed precision then skips its step.
+/// Multiplies the gradients of the parameters by `factor`. Returns whether any element was inf or
+/// nan; training with a scaled loss then skips the step.
 pub fn unscale_grads(params: &[impl Borrow<Tensor>], factor: f64) -> Result<bool> {
     let list = raw_list::<Tensor>(params);
-    let mut found = 0;
-    // SAFETY: the list is as long as said, and its handles are live.
+    let mut found_inf = 0;
+    // SAFETY: the length matches the list, and the handles are live.
     unsafe {
-        call(|c| sys::tt_unscale_grads_(c, list.as_ptr(), list.len() as i64, factor, &mut found))?
+        call(|c| {
+            sys::tt_unscale_grads_(c, list.as_ptr(), list.len() as i64, factor, &mut found_inf)
+        })?
     };
-    Ok(found != 0)
+    Ok(found_inf != 0)
 }
 
-/// A function that is recorded once for inputs alike, and replayed without dispatch: see
-/// [`compile`]. It stays on its thread, as the models that its function changes.
+/// A function that is recorded once per kind of inputs and replayed without dispatch; see
+/// [`compile`]. It stays on its thread, like the models that the function changes.
 #[derive(Debug)]
 pub struct Compiled(std::ptr::NonNull<sys::tt_compiled>);
 
-/// What a [`Compiled`] has done.
+/// The statistics of a [`Compiled`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledInfo {
     /// Records that can be replayed.
     pub records: i64,
-    /// Calls that replayed one.
+    /// Calls that replayed a record.
     pub replays: i64,
     /// Calls that ran the function.
     pub runs: i64,
@@ -336,10 +338,9 @@ pub struct CompiledInfo {
     pub reason: Option<String>,
 }
 
-/// Makes a compiled function of `f`, best a whole training step: forward, backward, the optimizer's
-/// step. A call with inputs of other shapes, strides or dtypes makes another record, at most
-/// `limit`; beyond that, and where no record is possible, `f` itself runs. What `f` does besides
-/// computing with tensors happens in recorded calls only.
+/// Compiles `f`, ideally a whole training step: forward, backward and optimizer step. Inputs with
+/// other shapes, strides or dtypes add a record, up to `limit`; beyond it, or if recording is
+/// impossible, `f` itself runs. Replays do not repeat what `f` does besides computing with tensors.
 ///
 /// ```
 /// let double = tt::compile(|x| Ok(vec![x[0].mul_scalar(2)?]), 8)?;
@@ -356,7 +357,7 @@ pub fn compile(
 ) -> Result<Compiled> {
     let opts = sys::tt_compile_opts { set: sys::TT_COMPILE_LIMIT, limit };
     let mut out = null_mut();
-    // SAFETY: the options live through the call, which takes over the function.
+    // SAFETY: the options are valid during the call, which takes ownership of the function.
     with_function(f, |fun, user, drop| unsafe {
         call(|c| sys::tt_compile(c, fun, user, drop, &opts, &mut out))
     })?;
@@ -364,11 +365,11 @@ pub fn compile(
 }
 
 impl Compiled {
-    /// Calls the function, or replays its record. Results are the caller's.
+    /// Calls the function or replays its record. The caller owns the results.
     pub fn call(&self, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
         let x = raw_list(inputs);
         let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
-        // SAFETY: the lists are as long as said, and their handles are live.
+        // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
             call(|c| {
                 sys::tt_compiled_call(
@@ -385,9 +386,9 @@ impl Compiled {
         }
     }
 
-    /// Returns what it has done.
+    /// Returns the statistics.
     pub fn info(&self) -> Result<CompiledInfo> {
-        // SAFETY: zeros are a value of this struct of numbers.
+        // SAFETY: zeros are valid for this struct of numbers.
         let mut info: sys::tt_compiled_info = unsafe { std::mem::zeroed() };
         // SAFETY: the handle is live; the reason is valid until the next call of the function.
         unsafe {
@@ -410,7 +411,7 @@ impl Compiled {
 
 impl std::ops::Drop for Compiled {
     fn drop(&mut self) {
-        // SAFETY: the reference is this handle's own.
+        // SAFETY: we own the reference.
         unsafe { sys::tt_compiled_release(self.0.as_ptr()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory, live objects, and the calls of operators.
+//! Memory statistics, live objects, profiles, and traces of operator calls.
 use crate::context::ctx;
 use crate::error::Result;
 use crate::handle::*;
@@ -14,7 +14,7 @@ use tt_sys as sys;
 
 pub use sys::tt_memory_stats as MemoryStats;
 
-/// Returns the memory of a device and the number of live objects.
+/// Returns the memory statistics of a device and the number of live objects.
 pub fn memory(device: Device) -> Result<MemoryStats> {
     // SAFETY: the device is valid during the call.
     unsafe { call_value(|c, out| sys::tt_memory(c, &device.raw(), out)) }
@@ -34,8 +34,8 @@ pub unsafe fn live() -> Result<Vec<Live>> {
     }
 }
 
-/// Runs f and returns the operators that it called, by total time. A `profile` inside f discards
-/// the counts of the outer one.
+/// Runs f and returns the operators that it called, sorted by total time. A `profile` inside f
+/// discards the counts of the outer one.
 pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     // SAFETY: takes a ctx alone, as `stop` does.
     unsafe { call(|c| sys::tt_profiler_start(c))? };
@@ -52,24 +52,24 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     }
 }
 
-/// What an event of a [`Profile`] was.
+/// The kind of an event of a [`Profile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(i32)]
 pub enum EventKind {
     /// An operator.
     Op = sys::TT_EVENT_OP,
-    /// A launch of a kernel.
+    /// A kernel launch.
     Kernel = sys::TT_EVENT_KERNEL,
-    /// Forward of a module.
+    /// The forward of a module.
     Module = sys::TT_EVENT_MODULE,
     /// The gradient of an operator, in backward.
     Node = sys::TT_EVENT_NODE,
-    /// Memory that was allocated or released.
+    /// An allocation or release of memory.
     Memory = sys::TT_EVENT_MEMORY,
-    /// A step of an optimizer.
+    /// An optimizer step.
     Optimizer = sys::TT_EVENT_OPTIMIZER,
-    /// What [`region`] marks.
+    /// A [`region`].
     Region = sys::TT_EVENT_REGION,
 }
 
@@ -87,12 +87,12 @@ impl EventKind {
     }
 }
 
-/// What a [`Profile`] records besides operators, kernels, nodes, steps and regions.
+/// Options of a [`Profile`], which always records operators, kernels, nodes, steps and regions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProfileOptions {
-    /// Number of events that are kept, the latest ones; None: 1048576.
+    /// Number of events to keep, the latest ones; None means 1048576.
     pub capacity: Option<i64>,
-    /// Whether events of operators have the shapes of their arguments.
+    /// Whether operator events have the shapes of their arguments.
     pub record_shapes: bool,
     /// Whether memory is recorded.
     pub profile_memory: bool,
@@ -102,8 +102,8 @@ pub struct ProfileOptions {
     pub with_modules: bool,
 }
 
-/// A profile of what this thread calls. It records until [`Profile::stop`] or the end of its life;
-/// its results stay until this thread starts another one.
+/// A profile of this thread's calls. It records until it is stopped ([`Profile::stop`]) or dropped;
+/// its results are valid until this thread starts another profile.
 #[derive(Debug)]
 pub struct Profile {
     _of_this_thread: PhantomData<*mut ()>,
@@ -136,7 +136,7 @@ impl Profile {
         unsafe { call(|c| sys::tt_profiler_stop(c)) }
     }
 
-    /// Returns the events by their begin. Those that newer ones have replaced are missing.
+    /// Returns the events by start time. Those that newer ones have replaced are missing.
     pub fn events(&self) -> Result<Vec<ProfileEvent>> {
         // SAFETY: the texts and shapes of rows are valid until the next start.
         unsafe {
@@ -153,7 +153,7 @@ impl Profile {
         unsafe { call_value(|c, out| sys::tt_profiler_dropped(c, out)) }
     }
 
-    /// Returns the sums of all events of each kind and name, those with the most total time first.
+    /// Returns the sums of all events per kind and name, largest total time first.
     pub fn sums(&self) -> Result<Vec<ProfileSum>> {
         // SAFETY: the texts of rows are valid until the next start.
         unsafe {
@@ -164,7 +164,7 @@ impl Profile {
         }
     }
 
-    /// Writes the events to a file that chrome://tracing and Perfetto show.
+    /// Writes the events to a file that chrome://tracing and Perfetto can display.
     pub fn chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path)?;
         // SAFETY: the path is valid during the call.
@@ -183,7 +183,7 @@ pub fn region<R>(name: &str, f: impl FnOnce() -> R) -> Result<R> {
     struct End(i64);
     impl Drop for End {
         fn drop(&mut self) {
-            // SAFETY: takes numbers; an event that has ended is no error.
+            // SAFETY: takes numbers; an event that has ended is not an error.
             let _ = unsafe { call(|c| sys::tt_profiler_end(c, self.0)) };
         }
     }
@@ -196,19 +196,19 @@ pub fn region<R>(name: &str, f: impl FnOnce() -> R) -> Result<R> {
     Ok(f())
 }
 
-/// Runs f and calls `see(operator, slot, depth)` before every operator call, except within another
-/// trace. After a panic `see` is not called again, and the panic continues when f has returned.
+/// Runs f and calls `see(operator, slot, depth)` before every operator call, except within a nested
+/// trace. If `see` panics, it is not called again, and the panic continues after f returns.
 pub fn trace_dispatch<R, S: FnMut(&str, &str, i32)>(see: S, f: impl FnOnce() -> R) -> Result<R> {
     type State<S> = (S, Option<Box<dyn Any + Send>>);
     /// # Safety
-    /// `user` is a State that nothing else uses meanwhile; the texts are valid.
+    /// `user` points to a State that nothing else uses during the call; the strings are valid.
     unsafe extern "C" fn tell<S: FnMut(&str, &str, i32)>(
         user: *mut c_void,
         op: *const c_char,
         slot: *const c_char,
         depth: i32,
     ) {
-        // SAFETY: guaranteed by the caller; tt does not call it from within itself.
+        // SAFETY: guaranteed by the caller; tt does not call this recursively.
         let ((see, raised), op, slot) =
             unsafe { (&mut *(user as *mut State<S>), text_of(op), text_of(slot)) };
         if raised.is_none() {

@@ -1,9 +1,9 @@
-//! Struct layouts and constants are those that a C compiler sees: tests/gen/abi_dump.c prints them.
+//! Struct layouts and constants match those of a C compiler, which tests/gen/abi_dump.c prints.
 use std::path::Path;
 use std::process::Command;
 
 macro_rules! layout {
-    // A block for each struct: scopes that nest by the hundred exhaust the compiler's stack.
+    // One block per struct: hundreds of nested scopes exhaust the compiler's stack.
     ($out:ident, $s:ident, $($field:ident),*) => {{
         $out.push(format!("struct {} {}", stringify!($s), std::mem::size_of::<tt_sys::$s>()));
         let x = std::mem::MaybeUninit::<tt_sys::$s>::uninit();

@@ -1,4 +1,4 @@
-//! Calls that allocate nothing on Rust's heap. libtt has heaps of its own.
+//! Tests that calls allocate nothing on Rust's heap. libtt has its own heaps.
 #![deny(unsafe_op_in_unsafe_fn)]
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often f allocates.
+/// Returns the number of allocations of f.
 fn allocations(f: impl FnOnce() -> Result<()>) -> Result<usize> {
     let before = COUNT.with(Cell::get);
     f()?;
@@ -47,8 +47,8 @@ fn items_and_operators_allocate_nothing() -> Result<()> {
         );
         Ok(())
     };
-    steps()?; // makes the thread's context
+    steps()?; // creates the thread's context
     assert_eq!(allocations(steps)?, 0);
-    assert_eq!(allocations(|| x.to_vec::<f64>().map(drop))?, 1); // so that they are counted at all
+    assert_eq!(allocations(|| x.to_vec::<f64>().map(drop))?, 1); // allocations do count
     Ok(())
 }

@@ -58,7 +58,7 @@ fn a_hook_may_remove_itself() -> Result<()> {
     let own = id.clone();
     let n = x.register_hook(move |_| {
         same.remove_hook(own.load(Ordering::Relaxed))?;
-        assert!(data.iter().all(|v| *v == 7)); // still there
+        assert!(data.iter().all(|v| *v == 7)); // still valid
         Ok(None)
     })?;
     id.store(n, Ordering::Relaxed);
@@ -108,7 +108,7 @@ fn inner_errors_are_causes() -> Result<()> {
         Module::from_fn("Deep", |x| Module::from_fn("Deeper", |_| panic!("far down"))?.call(x))?;
     let e = deep.call(&floats(&[1.0])).unwrap_err();
     assert_eq!(e.panic_message(), Some("far down"));
-    assert!(floats(&[1.0]).exp()?.is_leaf()); // and nothing is left of it
+    assert!(floats(&[1.0]).exp()?.is_leaf()); // and no state of the failure remains
     assert!(floats(&[1.0]).reshape(&[3]).unwrap_err().cause.is_none());
     Ok(())
 }
@@ -150,7 +150,7 @@ fn custom_functions() -> Result<()> {
     assert_eq!(tt::apply(Scale(13.0), &[&x], 2).unwrap_err().panic_message(), Some("thirteen"));
     let e = tt::apply(Scale(7.0), &[&x], 2)?[0].sum()?.backward().unwrap_err();
     assert_eq!(e.panic_message(), Some("seven"));
-    // Two given, one wanted.
+    // It returns two results for one.
     assert_eq!(tt::apply(Scale(1.0), &[&x], 1).unwrap_err().status, Status::Callback);
     Ok(())
 }
@@ -243,7 +243,7 @@ fn module_hooks_run_where_they_were_registered() -> Result<()> {
     let moved = unsafe { tt::Transfer::new(m) };
     thread::spawn(move || -> Result<()> {
         let m = moved.into_inner();
-        assert!(m.call(&x)?.sum()?.backward().is_err()); // registered over there
+        assert!(m.call(&x)?.sum()?.backward().is_err()); // registered on the other thread
         let m = m.copy()?; // without hooks
         let seen = Arc::new(AtomicI64::new(0));
         let also = seen.clone();
@@ -299,7 +299,7 @@ fn panics_of_drops_stay_in_rust() -> Result<()> {
     Ok(())
 }
 
-/// Something kept in place of a saved tensor, which counts itself.
+/// A packed form of a saved tensor, which counts its live instances.
 struct Kept(Tensor, Arc<AtomicI64>);
 impl Kept {
     fn new(t: &Tensor, alive: &Arc<AtomicI64>) -> Kept {
@@ -320,7 +320,7 @@ fn hooks_on_saved_tensors() -> Result<()> {
     let pack = move |t: &Tensor| Ok(Kept::new(t, &count));
     let y = tt::saved_tensors_hooks(pack, |kept: &Kept| kept.0.mul_scalar(10), || x.mul(&x))?;
     assert_eq!(alive.load(Ordering::Relaxed), 2);
-    let z = x.mul(&x)?; // behind the scope: plain
+    let z = x.mul(&x)?; // outside the scope: not packed
     assert_eq!(alive.load(Ordering::Relaxed), 2);
     thread::spawn(move || y.sum()?.backward()).join().unwrap()?;
     assert_eq!(values(&x.grad()?.unwrap())?, [40.0, 60.0]);
@@ -344,7 +344,7 @@ fn failing_hooks_on_saved_tensors() -> Result<()> {
     let y = unpacked(same, |_| tt::ones(&[2, 2]))?;
     assert_eq!(y.sum()?.backward().unwrap_err().status, Status::Callback);
     let out = catch_unwind(|| tt::saved_tensors_hooks(same, same, || -> Result<()> { panic!() }));
-    assert!(out.is_err()); // and the scope is gone:
+    assert!(out.is_err()); // and the scope has ended:
     x.mul(&x)?.sum()?.backward()?;
     assert_eq!(values(&x.grad()?.unwrap())?, [4.0]);
     Ok(())
@@ -395,7 +395,7 @@ fn what_a_backward_drops_may_run_backward() -> Result<()> {
     })?;
     let y = m.call(&x)?.sum()?;
     *loss.lock().unwrap() = Some(y.clone());
-    drop(m); // the graph has it, and releases it during this
+    drop(m); // the graph owns it and releases it in backward
     y.backward()?;
     assert!(loss.lock().unwrap().is_none());
     Ok(())

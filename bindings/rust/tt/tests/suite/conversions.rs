@@ -1,4 +1,4 @@
-//! Numbers, arrays, indices and names: what Rust converts.
+//! Conversions of numbers, arrays, indices and names.
 use crate::floats;
 use std::panic::{catch_unwind, AssertUnwindSafe, Location};
 use std::sync::{Arc, Mutex};
@@ -100,7 +100,7 @@ fn assignment_replaces_and_does_not_alias() -> Result<()> {
     Ok(())
 }
 
-/// The line that a panic of f names.
+/// Returns the file and line reported by a panic of f.
 fn line_of_panic(f: impl FnOnce()) -> (String, u32) {
     let seen = Arc::new(Mutex::new(None));
     let (here, see) = (std::thread::current().id(), seen.clone());
@@ -115,8 +115,8 @@ fn line_of_panic(f: impl FnOnce()) -> (String, u32) {
     }));
     assert!(catch_unwind(AssertUnwindSafe(f)).is_err());
     std::panic::set_hook(Box::new(move |info| outer(info)));
-    let found = seen.lock().unwrap().take();
-    found.expect("a place")
+    let place = seen.lock().unwrap().take();
+    place.expect("a place")
 }
 
 #[track_caller]
@@ -130,10 +130,10 @@ fn panics_of_operators_name_the_users_line() {
     let (a, b) = (floats(&[1.0, 2.0]), floats(&[1.0, 2.0, 3.0]));
     let mut c = a.clone();
     let mut at = 0;
-    let mut check = |found: (String, u32), line: u32| {
+    let mut check = |place: (String, u32), line: u32| {
         at += 1;
-        assert!(found.0.ends_with("conversions.rs"), "{}: {:?}", at, found);
-        assert_eq!(found.1, line, "{}", at);
+        assert!(place.0.ends_with("conversions.rs"), "{}: {:?}", at, place);
+        assert_eq!(place.1, line, "{}", at);
     };
     check(line_of_panic(|| drop(&a + &b)), line());
     check(line_of_panic(|| drop(a.clone() * b.clone())), line());

@@ -40,11 +40,11 @@ fn batches_of_closures() -> Result<()> {
     };
     let options = LoaderOptions { batch_size: 2, workers: 2, ..Default::default() };
     let loader = Loader::new(&Dataset::map(12, sample)?, None, options)?;
-    let found: Vec<_> = loader.epoch().map(|b| b.map(|b| numbers(&b[0]))).collect();
-    assert_eq!(found.len(), 6);
-    assert_eq!(found[3].as_ref().unwrap(), &[6.0, 7.0]);
-    assert_eq!(found[4].as_ref().unwrap_err().status, Status::Callback);
-    assert_eq!(found[5].as_ref().unwrap(), &[10.0, 11.0]);
+    let batches: Vec<_> = loader.epoch().map(|b| b.map(|b| numbers(&b[0]))).collect();
+    assert_eq!(batches.len(), 6);
+    assert_eq!(batches[3].as_ref().unwrap(), &[6.0, 7.0]);
+    assert_eq!(batches[4].as_ref().unwrap_err().status, Status::Callback);
+    assert_eq!(batches[5].as_ref().unwrap(), &[10.0, 11.0]);
     let stream = Dataset::stream(|i| {
         Ok((i < 5).then(|| Some(super::floats(&[i as f32]))).into_iter().collect())
     })?;

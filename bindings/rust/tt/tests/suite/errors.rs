@@ -17,7 +17,7 @@ fn wrong_shapes_dtypes_and_indices() {
     );
     assert!(e.to_string().starts_with("add: ") && e.cause.is_none() && e.source().is_none());
     let e = fails(a.matmul(&b));
-    // The one that does not fit self.
+    // The argument that does not match self.
     assert_eq!((e.argument.as_deref(), e.argument_index), (Some("other"), None));
     let e = fails(tt::optim::sgd([&a, &a]));
     assert_eq!(

@@ -43,7 +43,7 @@ struct Log(Mutex<Vec<String>>);
 impl tt::Logger for Log {
     fn log(&self, level: tt::LogLevel, message: &str) {
         self.0.lock().unwrap().push(format!("{:?} {}", level, message));
-        // Of the runtime that all share, which has no logger.
+        // An error of the shared runtime, which has no logger.
         assert!(tt::ones(&[2]).and_then(|x| x.reshape(&[3])).is_err());
         assert!(!message.contains("select"), "a logger's panic is nobody's");
     }
@@ -237,7 +237,7 @@ fn a_custom_device() -> Result<()> {
         let ram = tt::register_backend("ram", Ram)?;
         assert_eq!((ram.kind, "ram".parse::<Device>()?), (DeviceType::Ext, ram));
         let x = floats(&[0.0, 1.0]).to_device(ram)?;
-        let y = &x.exp()? + &x; // exp there, + by way of the CPU
+        let y = &x.exp()? + &x; // exp on the device, + on the CPU
         assert_eq!(y.device(), ram);
         assert_eq!(values(&y.to_device(Device::CPU)?)?, [1.0, 1.0f32.exp() + 1.0]);
         assert_eq!(x.sin().unwrap_err().panic_message(), Some("no sine here"));

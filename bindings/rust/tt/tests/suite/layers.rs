@@ -1,11 +1,11 @@
-//! Layers of the application, and modules that threads share.
+//! Custom layers, and modules shared between threads.
 use crate::{floats, values};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use tt::{nn, optim, Layer, Module, Result, SharedModule, StateDict, Status, Tensor};
 
 tt::module! {
-    /// Multiplies.
+    /// Multiplies the input by a parameter.
     #[derive(Debug)]
     struct Scale {
         by: Tensor,
@@ -80,11 +80,11 @@ fn structs_are_trees_of_layers() -> Result<()> {
     net.train(false)?;
     assert!(!net.first.training() && !net.last.as_ref().unwrap().training());
 
-    let copy = module.copy()?; // of the tensors, too
+    let copy = module.copy()?; // copies the tensors, too
     net.blocks[0].by.clone().requires_grad_(false)?;
     net.load_state_dict(&net.state_dict()?.iter().map(|(n, t)| (n, t * 2.0)).collect())?;
     assert_eq!(values(&copy.forward(&x)?)?, y);
-    assert_ne!(values(&module.forward(&x)?)?, y); // the struct and its module share
+    assert_ne!(values(&module.forward(&x)?)?, y); // the struct and its module share tensors
     assert_eq!(values(&module.forward(&x)?)?, values(&net.forward(&x)?)?);
     Ok(())
 }
@@ -176,7 +176,7 @@ fn threads_share_a_frozen_module() -> Result<()> {
                     assert!(!y.requires_grad());
                     assert_eq!(values(&y).unwrap(), expected);
                 }
-                let module = shared.module(); // a handle of this thread
+                let module = shared.module(); // this thread's handle
                 assert!(module.is_frozen() && !module.training());
                 assert!(module.forward(&x).unwrap().requires_grad());
                 assert_eq!(module.train(true).unwrap_err().status, Status::InvalidArg);

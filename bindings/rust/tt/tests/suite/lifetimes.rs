@@ -197,12 +197,12 @@ fn contexts_move_between_threads() -> Result<()> {
     .unwrap();
     drop(runtime);
     drop(c);
-    assert_ne!(values(&first)?, values(&second)?); // one after the other, of one generator
+    assert_ne!(values(&first)?, values(&second)?); // successive draws of one generator
     assert_eq!(values(&(first - second))?.len(), 2);
     Ok(())
 }
 
-// Has T a Send or a Sync? The method that asks it comes before the one that every type has.
+// Is T Send or Sync? An inherent method that requires it is preferred to the trait's default.
 struct Asked<T>(std::marker::PhantomData<T>);
 trait No {
     fn send(&self) -> bool {

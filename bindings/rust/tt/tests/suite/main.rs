@@ -1,4 +1,4 @@
-//! The crate as its users meet it.
+//! Tests of the crate's public interface.
 mod callbacks;
 mod conversions;
 mod data;
@@ -11,7 +11,7 @@ mod training;
 
 use tt::{Context, Result, Runtime, RuntimeOpts, Tensor};
 
-/// A vector of floats.
+/// Makes a vector of floats.
 fn floats(values: &[f32]) -> Tensor {
     Tensor::from_slice(values, &[values.len() as i64]).unwrap()
 }

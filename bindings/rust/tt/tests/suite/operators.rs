@@ -193,8 +193,8 @@ fn mask() -> Result<Vec<f32>> {
     values(&tt::ones(&[64])?.dropout()?)
 }
 
-/// The masks that three new contexts of a runtime draw, each on a thread. A runtime of the test's
-/// own: other tests seed the shared one.
+/// Returns the masks that three new contexts of a runtime draw, each on its own thread. The test
+/// has its own runtime, since other tests seed the shared one.
 fn masks_of_threads(runtime: &Runtime) -> [Vec<f32>; 3] {
     let contexts = [(); 3].map(|_| Context::new(Some(runtime)).unwrap());
     let threads = contexts.map(|mut c| std::thread::spawn(move || c.run(mask).unwrap()));

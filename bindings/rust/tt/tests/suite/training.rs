@@ -292,7 +292,7 @@ fn files_of_pytorch() -> Result<()> {
     Ok(())
 }
 
-/// Rosenbrock's function of four numbers.
+/// The Rosenbrock function of four numbers.
 fn rosenbrock(x: &Tensor) -> Result<Tensor> {
     let (low, high) = (x.index_get(tt::idx![..3])?, x.index_get(tt::idx![1..])?);
     let (off, rest) = (high - &low * &low, 1.0 - low);

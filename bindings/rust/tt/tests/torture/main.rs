@@ -1,7 +1,8 @@
-//! Does at random what safe code can do, on several threads over shared tensors, nodes, generators
-//! and state dicts, with modules, optimizers and schedulers of their own, also inside closures:
-//! hooks, functions, operators, traces, polls, drops. Calls may fail; none may end the process (the
-//! README runs it on a libtt with sanitizers). TT_TORTURE=seed,seconds,threads.
+//! Performs random operations of safe code on several threads. They share tensors, nodes,
+//! generators and state dicts, and have their own modules, optimizers and schedulers. Closures
+//! (hooks, functions, operators, traces, polls, drops) do the same. Calls may fail, but none may
+//! end the process (the README runs it on a libtt with sanitizers).
+//! TT_TORTURE=seed,seconds,threads.
 #![forbid(unsafe_code)]
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -18,7 +19,7 @@ use tt::{Runtime, RuntimeOpts, Scheduler, SharedModule, StateDict, Status, Tenso
 const ROOM: usize = 24;
 const DEEP: u32 = 3;
 
-/// What all threads have.
+/// State shared by all threads.
 struct Shared {
     tensors: Mutex<Vec<Tensor>>,
     nodes: Mutex<Vec<Node>>,
@@ -29,7 +30,7 @@ struct Shared {
     calls: AtomicI64,
 }
 
-/// What a thread has; closures reach it as well.
+/// State of one thread, also accessible to its closures.
 struct Own {
     random: Cell<u64>,
     depth: Cell<u32>,
@@ -72,13 +73,14 @@ fn put<T>(list: &mut Vec<T>, item: T) -> Option<T> {
     Some(std::mem::replace(&mut list[at], item))
 }
 fn shared() -> Result<Arc<Shared>> {
-    let found = OWN.try_with(|o| o.shared.try_borrow().ok().and_then(|s| s.clone())).ok().flatten();
-    found.ok_or_else(|| Error::new(Status::InvalidArg, "outside of the torture"))
+    let shared =
+        OWN.try_with(|o| o.shared.try_borrow().ok().and_then(|s| s.clone())).ok().flatten();
+    shared.ok_or_else(|| Error::new(Status::InvalidArg, "outside of the torture"))
 }
-// Locks are left before anything is dropped: drops go on with the torture.
+// Locks are released before anything is dropped: drops perform operations, too.
 fn tensor() -> Result<Tensor> {
-    let found = one_of(&shared()?.tensors.lock().unwrap());
-    if let (Some(t), true) = (found, often(8)) {
+    let tensor = one_of(&shared()?.tensors.lock().unwrap());
+    if let (Some(t), true) = (tensor, often(8)) {
         return Ok(t);
     }
     fresh()
@@ -94,8 +96,8 @@ fn give_all(list: impl IntoIterator<Item = Tensor>) -> Result<()> {
 macro_rules! owned {
     ($get:ident, $keep:ident, $field:ident, $t:ty) => {
         fn $get() -> Result<$t> {
-            let found = OWN.try_with(|o| one_of(&o.$field.borrow())).ok().flatten();
-            found.ok_or_else(|| Error::new(Status::InvalidArg, "there is none"))
+            let item = OWN.try_with(|o| one_of(&o.$field.borrow())).ok().flatten();
+            item.ok_or_else(|| Error::new(Status::InvalidArg, "there is none"))
         }
         fn $keep(item: $t) -> Result<()> {
             let old = OWN.try_with(|o| put(&mut o.$field.borrow_mut(), item)).ok();
@@ -127,7 +129,7 @@ fn fresh() -> Result<Tensor> {
     Ok(t)
 }
 
-/// Held by closures: its drop runs concurrently, too.
+/// Owned by closures: its drop runs concurrently, too.
 struct Last;
 impl Drop for Last {
     fn drop(&mut self) {
@@ -136,7 +138,7 @@ impl Drop for Last {
         }
     }
 }
-/// What a closure does before it gives something.
+/// What a closure does before it returns a result.
 fn inside(_kept: &Last) -> Result<()> {
     if random(3) == 0 {
         act();
@@ -265,7 +267,7 @@ fn compute() -> Result<()> {
     give(y)
 }
 
-/// Operators that replace their left side; they panic with the text of the error.
+/// Assignment operators, which panic with the message of the error.
 fn assigned(mut a: Tensor, b: &Tensor) -> Tensor {
     match random(5) {
         0 => a += b,
@@ -321,8 +323,8 @@ fn hook() -> Result<()> {
             }
         }
         _ => {
-            let found = one_of(&shared()?.nodes.lock().unwrap());
-            let n = found.ok_or_else(|| Error::new(Status::InvalidArg, "no node"))?;
+            let node = one_of(&shared()?.nodes.lock().unwrap());
+            let n = node.ok_or_else(|| Error::new(Status::InvalidArg, "no node"))?;
             match random(5) {
                 0 | 1 => n
                     .register_hook(random(2) == 0, move |g| inside(&last).map(|_| replacements(g)))
@@ -443,9 +445,9 @@ fn change_module(m: &Module) -> Result<()> {
         5 => m.requires_grad_(random(3) != 0),
         6 => m.zero_grad(),
         7 => {
-            let found = one_of(&shared()?.states.lock().unwrap());
+            let state = one_of(&shared()?.states.lock().unwrap());
             m.load_state_dict_with(
-                &found.map_or_else(|| m.state_dict(), Ok)?,
+                &state.map_or_else(|| m.state_dict(), Ok)?,
                 ModuleLoadStateDictOpts::new().strict(random(2) == 0),
             )
         }
@@ -497,7 +499,7 @@ fn modules() -> Result<()> {
 }
 
 tt::module! {
-    /// A layer of the application whose children and parameters tt keeps.
+    /// A custom layer whose children and parameters tt owns.
     struct Doubled {
         inner: Vec<Module>,
         also: Option<Module>,
@@ -536,10 +538,10 @@ impl tt::Member for Held {
     }
 }
 
-/// Modules that all threads call, also from the inside of their closures.
+/// Modules that all threads call, also from within their closures.
 fn sharing() -> Result<()> {
-    let found = one_of(&shared()?.frozen.lock().unwrap());
-    let frozen = match found {
+    let frozen = one_of(&shared()?.frozen.lock().unwrap());
+    let frozen = match frozen {
         Some(frozen) if often(8) => frozen,
         _ => {
             let frozen = module()?.freeze()?;
@@ -647,8 +649,8 @@ fn file(i: usize) -> std::path::PathBuf {
 }
 fn states() -> Result<()> {
     let s = shared()?;
-    let found = one_of(&s.states.lock().unwrap());
-    let mut state = found.map_or_else(StateDict::new, Ok)?;
+    let state = one_of(&s.states.lock().unwrap());
+    let mut state = state.map_or_else(StateDict::new, Ok)?;
     match random(9) {
         0 | 1 => state.set(["weight", "0.weight", "x"][random(3)], &tensor()?)?,
         2 => give_all((0..state.len().min(4)).filter_map(|i| state.at(i).ok()))?,
@@ -672,7 +674,7 @@ fn states() -> Result<()> {
     Ok(())
 }
 
-/// Calls in special circumstances.
+/// Calls in special modes.
 fn modes() -> Result<()> {
     let last = Last;
     match random(12) {
@@ -724,7 +726,7 @@ fn register() -> Result<()> {
     tt::register_op("torture(x: Tensor) -> Tensor", HostOp(Last))
 }
 
-/// Something, or nothing where it goes too deep.
+/// Performs a random operation, or nothing if the nesting is too deep.
 fn act() {
     let deep = OWN.try_with(|o| o.depth.replace(o.depth.get() + 1)).unwrap_or(DEEP);
     let done = (deep < DEEP && shared().is_ok()).then(|| {
@@ -789,7 +791,7 @@ fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
                     act();
                 }
                 tt::ctx_set_poll(|| Ok(())).unwrap();
-                OWN.with(|o| o.depth.set(DEEP)); // what is dropped now does no more
+                OWN.with(|o| o.depth.set(DEEP)); // drops perform no more operations
                 let kept = OWN.with(|o| {
                     (o.modules.take(), o.optimizers.take(), o.schedulers.take(), o.shared.take())
                 });
@@ -813,7 +815,7 @@ fn anything_on_any_thread() {
         let text = info.to_string();
         if loud
             && !text.contains("as it likes")
-            && !text.contains(": self is [") // of `assigned`
+            && !text.contains(": self is [") // from `assigned`
             && !text.contains("unwrap()` on a `None`")
             && !text.contains("out of bounds")
         {
