@@ -1,4 +1,4 @@
-//! The feature `half`: the crate's numbers are elements, and convert.
+//! The feature `half`: the crate's types are tensor elements and convert to ours.
 use half::{bf16, f16};
 use tt::{DType, Result, Scalar, Tensor, BF16, F16};
 

@@ -1,4 +1,4 @@
-//! The feature `ndarray`: arrays and views become tensors, and tensors arrays.
+//! The feature `ndarray`: arrays and views convert to tensors, and tensors to arrays.
 use ndarray::{arr2, s, Array1, Array3, ArrayD, IxDyn};
 use tt::{DType, Result, Status, Tensor};
 

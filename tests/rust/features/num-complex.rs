@@ -1,4 +1,4 @@
-//! The feature `num-complex`: the crate's numbers are elements, and convert.
+//! The feature `num-complex`: the crate's types are tensor elements and convert to ours.
 use num_complex::Complex;
 use tt::{DType, Result, Scalar, Tensor};
 

@@ -1,4 +1,4 @@
-//! The feature `serde`: tensors, state dicts, dtypes and devices, here as JSON.
+//! The feature `serde`: tensors, state dicts, dtypes and devices are serialized, here as JSON.
 use serde_json::{from_str, from_value, json, to_string, to_value};
 use tt::{nn, DType, Device, StateDict, Tensor};
 

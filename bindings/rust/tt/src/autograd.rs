@@ -206,7 +206,7 @@ unsafe extern "C" fn unpack<P, K, U: Fn(&P) -> Result<Tensor>>(
     })
 }
 
-/// Calls `f` with hooks for saved tensors: operators save `pack(t)` instead of a tensor t, and
+/// Calls `f` with hooks on saved tensors: operators save `pack(t)` instead of a tensor t, and
 /// backward, on any thread, calls `unpack` to get a tensor of t's shape and dtype. `pack` must not
 /// change t. The innermost of nested calls applies.
 ///

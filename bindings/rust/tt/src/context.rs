@@ -87,7 +87,7 @@ fn checked(status: sys::tt_status, what: &str) -> Result<()> {
     if status == sys::TT_OK {
         return Ok(());
     }
-    // SAFETY: the text is valid forever.
+    // SAFETY: the string is valid forever.
     let name = unsafe { text_of(sys::tt_status_name(status)) };
     Err(Error::new(
         Status::from_raw(status).unwrap_or(Status::Internal),
@@ -142,7 +142,7 @@ impl Drop for Context {
             if current.get() == c {
                 current.set(null_mut())
             }
-        }); // fails when the thread ends
+        }); // fails while the thread ends
             // SAFETY: we own the reference.
         unsafe { sys::tt_ctx_release(c) }
     }

@@ -42,7 +42,7 @@ impl std::str::FromStr for Device {
     type Err = Error;
     fn from_str(text: &str) -> Result<Device> {
         let text = c_string(text)?;
-        // SAFETY: the text is valid during the call.
+        // SAFETY: the string is valid during the call.
         let raw = unsafe { call_value(|c, out| sys::tt_device_parse(c, text.as_ptr(), out))? };
         Ok(Device::of_raw(raw))
     }

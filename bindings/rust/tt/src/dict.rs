@@ -76,7 +76,7 @@ impl StateDict {
     /// (described in tt.h); None for other dicts.
     pub fn structure(&self) -> Option<String> {
         let own = self.0.structure.clone();
-        // SAFETY: the text is valid while the dict does not change.
+        // SAFETY: the string is valid while the dict does not change.
         own.or_else(|| unsafe { opt_text(sys::tt_state_dict_structure(self.raw())) })
     }
     /// Returns the handle for modification. A dict shared with clones is copied first.

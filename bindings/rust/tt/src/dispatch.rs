@@ -186,8 +186,7 @@ pub trait Operator: Send + Sync + 'static {
         false
     }
 }
-/// Registers an operator with the runtime, under a schema such as "name(x: Tensor, k: Int) ->
-/// Tensor".
+/// Adds an operator to the runtime, with a schema such as "name(x: Tensor, k: Int) -> Tensor".
 pub fn register_op<O: Operator>(schema: &str, op: O) -> Result<()> {
     let schema = c_string(schema)?;
     let differentiable = op.differentiable();

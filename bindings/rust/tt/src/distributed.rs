@@ -61,7 +61,7 @@ impl Group {
             raw.library = path.as_ptr();
         }
         let (name, place) = (backend.as_ptr(), rendezvous.as_ptr());
-        // SAFETY: the texts are valid during the call.
+        // SAFETY: the strings are valid during the call.
         unsafe { call1(|c, out| sys::tt_group_new(c, name, rank, size, place, &raw, out)) }
     }
 
@@ -98,7 +98,7 @@ impl Group {
 
     /// Returns the name of the backend, "" for a group of one process without a backend.
     pub fn backend(&self) -> String {
-        // SAFETY: the text is valid while the handle is.
+        // SAFETY: the string is valid while the handle is.
         unsafe { text_of(sys::tt_group_backend(self.raw())) }.into_owned()
     }
 

@@ -162,7 +162,7 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: takes any number; the text is valid forever.
+        // SAFETY: takes any number; the string is valid forever.
         f.pad(&unsafe { text_of(sys::tt_status_name(*self as i32)) })
     }
 }

@@ -34,7 +34,7 @@ pub fn save(
         metadata: texts.as_ptr(),
         n_metadata: texts.len() as i64,
     };
-    // SAFETY: names, texts and handles are valid during the call.
+    // SAFETY: names, strings and handles are valid during the call.
     unsafe {
         call(|c| {
             let (path, names) = (path.as_ptr(), names.as_ptr());

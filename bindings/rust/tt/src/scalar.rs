@@ -49,7 +49,7 @@ elements!(
 impl DType {
     /// Returns the name, such as "float32".
     pub fn name(self) -> String {
-        // SAFETY: the text is valid forever.
+        // SAFETY: the string is valid forever.
         unsafe { text_of(sys::tt_dtype_name(self as i32)).into_owned() }
     }
     /// Returns the size of an element in bytes.

@@ -25,7 +25,7 @@ pub fn memory(device: Device) -> Result<MemoryStats> {
 /// # Safety
 /// No other thread uses the runtime during the call, which searches all of its memory.
 pub unsafe fn live() -> Result<Vec<Live>> {
-    // SAFETY: guaranteed by the caller; the texts of rows are valid forever.
+    // SAFETY: guaranteed by the caller; the strings of rows are valid forever.
     unsafe {
         let rows = call_array(sys::tt_live_row::default(), |c, rows, cap, n| {
             sys::tt_runtime_live(c, rows, cap, n)
@@ -43,7 +43,7 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> Result<(R, Vec<ProfileRow>)> {
     // SAFETY: as above.
     unsafe { call(|c| sys::tt_profiler_stop(c))? };
     let result = done.unwrap_or_else(|panic| resume_unwind(panic));
-    // SAFETY: the texts of rows are valid until the next start.
+    // SAFETY: the strings of rows are valid until the next start.
     unsafe {
         let rows = call_array(sys::tt_profile_row::default(), |c, rows, cap, n| {
             sys::tt_profiler_rows(c, rows, cap, n)
@@ -138,7 +138,7 @@ impl Profile {
 
     /// Returns the events by start time. Those that newer ones have replaced are missing.
     pub fn events(&self) -> Result<Vec<ProfileEvent>> {
-        // SAFETY: the texts and shapes of rows are valid until the next start.
+        // SAFETY: the strings and shapes of rows are valid until the next start.
         unsafe {
             let rows = call_array(sys::tt_profile_event::default(), |c, rows, cap, n| {
                 sys::tt_profiler_events(c, rows, cap, n)
@@ -155,7 +155,7 @@ impl Profile {
 
     /// Returns the sums of all events per kind and name, largest total time first.
     pub fn sums(&self) -> Result<Vec<ProfileSum>> {
-        // SAFETY: the texts of rows are valid until the next start.
+        // SAFETY: the strings of rows are valid until the next start.
         unsafe {
             let rows = call_array(sys::tt_profile_sum::default(), |c, rows, cap, n| {
                 sys::tt_profiler_sums(c, rows, cap, n)
