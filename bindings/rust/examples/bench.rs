@@ -1,5 +1,6 @@
 //! Compares the crate's calls with the C calls, alternately in one process: `cargo run --release
-//! --example bench [ROUNDS]`. Times and ratios are medians over the rounds.
+//! --example bench [ROUNDS]`. Times are medians of the rounds; a ratio is the median of the rounds'
+//! ratios.
 use std::ptr::null_mut;
 use std::time::Instant;
 use tt::{Handle, Tensor};

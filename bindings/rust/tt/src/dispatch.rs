@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::os::raw::c_void;
 use tt_sys as sys;
 
-/// An argument of an operator that is called by name.
+/// An argument of an operator called by name.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// No value; selects the argument's default.
@@ -115,7 +115,7 @@ impl Value {
 /// ```
 pub struct Op(*const sys::tt_op, #[allow(dead_code)] Runtime);
 impl Op {
-    /// Returns the operator of a name.
+    /// Looks up an operator by name.
     pub fn find(name: &str) -> Result<Op> {
         let (name, mut op) = (c_string(name)?, std::ptr::null());
         // SAFETY: the name is valid during the call.

@@ -102,7 +102,7 @@ impl Group {
         unsafe { text_of(sys::tt_group_backend(self.raw())) }.into_owned()
     }
 
-    /// Waits until all ranks have called it.
+    /// Waits until all ranks have called this function.
     pub fn barrier(&self) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_group_barrier(c, self.raw(), ptr::null_mut())) }

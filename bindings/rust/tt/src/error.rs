@@ -9,7 +9,7 @@ use tt_sys as sys;
 /// The result of a call that may fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of a failed call. The call has changed nothing, unless its documentation says
+/// The error of a failed call. A failed call changes nothing, unless its documentation says
 /// otherwise.
 ///
 /// ```

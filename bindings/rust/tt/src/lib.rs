@@ -59,7 +59,7 @@
 //!
 //! # Features
 //! No feature is on by default; without features the crate has no dependencies.
-//! - `half`, `num-complex`: the types of these crates are elements of tensors, and convert from and
+//! - `half`, `num-complex`: the types of these crates are tensor elements, and convert from and
 //!   to [`F16`], [`BF16`] and [`Complex`].
 //! - `ndarray`: `Tensor::from(&array)` and `ArrayD::try_from(&tensor)` copy.
 //! - `serde`: [`Tensor`], [`StateDict`], [`DType`] and [`Device`] are serialized and deserialized.

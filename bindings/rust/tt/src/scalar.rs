@@ -15,7 +15,7 @@ pub struct Complex<T> {
     pub im: T,
 }
 
-/// Rust types of the elements of tensors.
+/// A Rust type of tensor elements.
 ///
 /// # Safety
 /// The type has the layout of elements of `DTYPE`.

@@ -178,7 +178,7 @@ impl Drop for Profile {
     }
 }
 
-/// Runs f as an event of this thread's profile, if there is one.
+/// Runs f and records it as an event of this thread's profile, if one is active.
 pub fn region<R>(name: &str, f: impl FnOnce() -> R) -> Result<R> {
     struct End(i64);
     impl Drop for End {
