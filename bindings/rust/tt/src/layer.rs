@@ -39,7 +39,7 @@ pub trait Layer {
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         self.module()?.load_state_dict(state)
     }
-    /// Sets training mode or, with false, evaluation mode for all layers below this one.
+    /// Sets training mode or, with false, evaluation mode for this layer and all layers below it.
     fn train(&self, on: bool) -> Result<()> {
         self.module()?.train(on)
     }
