@@ -2,7 +2,7 @@
 
 #include "base/cpuid.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && TT_HAVE_AVX512
 #include <cpuid.h>
 #endif
 
@@ -11,7 +11,7 @@ namespace TT_NS {
 namespace {
 
 bool detect() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && TT_HAVE_AVX512
   if (best_isa() != kIsaAvx512) return false;
   uint32_t a, b, c, features, saved, high;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &features)) return false;

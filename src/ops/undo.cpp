@@ -39,10 +39,18 @@ void UndoLog::remember(Tensor& t) {
   written_.push_back({TensorRef::share(&t), std::move(values), t.version()});
 }
 
-static void put_back(Tensor& t, const Tensor& values) {
-  if (t.device.type != TT_EXT) return copy_elements(t, values);
+// A tensor that a callback has given other data (tt_tensor_set_data) keeps them: false.
+static bool put_back(Tensor& t, const Tensor& values) {
+  if (t.device.type != TT_EXT) {
+    const bool alike = same(t.sizes(), values.sizes()) && t.dtype == values.dtype;
+    if (!alike || !(t.device == values.device)) return false;
+    copy_elements(t, values);
+    return true;
+  }
   const Range r = range_of(t);
+  if (r.bytes != values.numel) return false;
   ext_copy(ext_of(t), r.begin, values.data, r.bytes, kHostToDevice);
+  return true;
 }
 
 void UndoLog::undo() noexcept {
@@ -62,8 +70,7 @@ void UndoLog::undo_writes() noexcept {
   for (; !written_.empty(); written_.pop_back()) {
     Written& w = written_.back();
     try {
-      put_back(*w.tensor, *w.values);
-      w.tensor->set_version(w.version);
+      if (put_back(*w.tensor, *w.values)) w.tensor->set_version(w.version);
     } catch (...) {}
   }
   ctx_.error = error;

@@ -3,7 +3,7 @@
 // one set of tiles; threads that block signals cannot use it.
 #pragma once
 
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__) && TT_HAVE_AVX512
 #define TT_AMX_EMULATOR 1
 
 #include "core/half.h"
