@@ -38,7 +38,7 @@ TYPES |= {"f": c_float, "d": c_double}
 FORMATS = tuple(None if d is None or d.kind == "c" else d.read for d in BY_CODE)
 ELEMENTS = tuple(map(TYPES.get, FORMATS))
 
-Bytes: dict[int, Any] = {}  # number -> the type of an array of so many bytes
+Bytes: dict[int, Any] = {}  # number -> the ctypes array of that many bytes
 Items: dict[int, Any] = {}  # 32 * number of elements + tt_dtype -> the type of such an array
 
 

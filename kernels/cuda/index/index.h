@@ -108,7 +108,7 @@ int32_t for_outer(const IndexPlan& p, IndexArguments& a, int32_t first, const F&
   return TT_OK;
 }
 
-// Calls f(E{}) with an unsigned type of so many bytes.
+// Calls f(E{}) with an unsigned type of this size in bytes.
 struct alignas(16) Bytes128 {
   uint64_t low, high;
 };
