@@ -80,10 +80,16 @@ end
     right, left = half_dropped(40_000)
     @test right && left <= kept + 20_002
     @test settled() <= kept + 2
-    holders(n) = foreach(i -> finalizer(h -> h[] .+ 1, Ref(a .* i)), 1:n)
-    holders(30_000)  # finalizers that make tensors
+    made_late = Ref(0)
+    function late(holder)  # makes tensors in a finalizer, after that of its own or before it
+        TT.is_freed(holder[]) || holder[] .+ 1
+        a .+ 1
+        made_late[] += 1
+    end
+    holders(n) = foreach(i -> finalizer(late, Ref(a .* i)), 1:n)
+    holders(30_000)
     settled()
-    @test settled() <= kept + 3 && a[1][] == 1
+    @test settled() <= kept + 3 && a[1][] == 1 && made_late[] == 30_000
     u = a .* 3
     getfield(u, :slot).handle = C_NULL  # as in a constant of a precompiled package
     @test_throws TT.HandleError size(u)
