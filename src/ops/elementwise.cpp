@@ -311,8 +311,9 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const 
     if (!o.t) continue;
     if (!first) {
       first = o.t;
-      if (!first->dense() || !first->is_cpu() || first->numel == 0) return Dtype::kNone;
-    } else if (o.t->dtype != first->dtype || !o.t->is_cpu() || !same_dims(*o.t, *first)) {
+      if (!first->dense() || first->numel == 0) return Dtype::kNone;
+    } else if (o.t->dtype != first->dtype || !(o.t->device == first->device) ||
+               !same_dims(*o.t, *first)) {
       return Dtype::kNone;
     }
   }
@@ -337,7 +338,8 @@ static TT_INLINE void run_plain(const ElementSpec& spec, Dtype d, Tensor& out, O
   int k = 1;
   for (const Operand& o : ins) {
     plan.dtype[k] = int32_t(d);
-    plan.ptr[k] = o.t ? o.t->data : plan.scalar[k];
+    char* const number = out.is_cpu() ? plan.scalar[k] : nullptr;
+    plan.ptr[k] = o.t ? o.t->data : number;
     if (o.s) {
       store_scalar(plan.scalar[k], d, *o.s);
       plan.scalar_in[k] = true;
@@ -374,7 +376,7 @@ TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, con
 
 TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor& b,
                          const Param& p0) {
-  const bool alike = a.dtype == b.dtype && a.dense() && a.is_cpu() && b.is_cpu() && a.numel != 0 &&
+  const bool alike = a.dtype == b.dtype && a.dense() && a.device == b.device && a.numel != 0 &&
                      same_dims(a, b) && is_plain(spec);
   const Dtype d = alike ? unconverted_dtype(spec, a.dtype) : Dtype::kNone;
   if (d == Dtype::kNone || !(is_plain(p0, d) || !spec.factor))
@@ -394,7 +396,7 @@ TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor&
   plan.ptr[2] = b.data;
   plan.param[0] = p0.v;
   plan.param[1].kind = 0;
-  launch(*spec.kernel, kCpuDevice, &plan, plan.n);
+  launch(*spec.kernel, a.device, &plan, plan.n);
   return out;
 }
 
@@ -461,9 +463,9 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
 
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0,
                   const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins, p0); d == dst.dtype && spec.rule != DtypeRule::kBool &&
-                                            same_geometry(dst, first_tensor(ins)) && dst.is_cpu() &&
-                                            is_overlap_safe(dst, ins)) {
+  if (Dtype d = plain_dtype(spec, ins, p0);
+      d == dst.dtype && spec.rule != DtypeRule::kBool && same_geometry(dst, first_tensor(ins)) &&
+      dst.device == first_tensor(ins).device && is_overlap_safe(dst, ins)) {
     run_plain(spec, d, dst, ins, p0, p1);
     return dst.bump_version();
   }
