@@ -1,10 +1,8 @@
 /* Trains a small GPT on a text, letter by letter, and lets it write.
 
    char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads
-   N] [--lr RATE]
-   [--threads N] [--cache 0|1]
-           [--seed N] [--sample N] [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg
-   FILE]
+   N] [--lr RATE] [--threads N] [--device NAME] [--cache 0|1] [--seed N] [--sample N]
+   [--temperature T] [--checkpoint FILE] [--resume FILE] [--svg FILE]
 
    Without --text it reads this repository's own documents. Each block of the network is a module of
    this program that holds layers of tt: layer norm, causal attention and a two-layer perceptron,
@@ -25,7 +23,7 @@
 enum { MAX_TEXTS = 64, MAX_PARAMS = 4096, SAVE_EVERY = 100 };
 
 typedef struct options {
-  const char *texts[MAX_TEXTS], *checkpoint, *resume, *svg;
+  const char *texts[MAX_TEXTS], *checkpoint, *resume, *svg, *device;
   int n_texts;
   long steps, batch, context, width, layers, heads, threads, sample, cache;
   double lr, temperature;
@@ -38,9 +36,10 @@ typedef struct trainer {
   tt_optimizer* adamw;
   tt_scheduler* schedule;
   tt_generator* random;
-  tt_tensor* mask; /* (context, context): true above the diagonal */
-  long done;       /* steps */
-  curve losses;    /* one per reported step */
+  tt_tensor* mask;  /* (context, context): true above the diagonal */
+  tt_device device; /* of the network */
+  long done;        /* steps */
+  curve losses;     /* one per reported step */
 } trainer;
 
 #define CHECK(call)                                                                            \
@@ -60,6 +59,17 @@ typedef struct trainer {
     status = (call);                \
     if (status != TT_OK) goto done; \
   } while (0)
+
+/* *out = the symbols, (rows, length), on the network's device. */
+static tt_status symbols_on(tt_ctx* c, tt_device device, const int64_t* symbols,
+                            const int64_t shape[2], tt_tensor** out) {
+  tt_to_opts to = {0};
+  tt_tensor* here;
+  tt_status status = tt_tensor_from_data(c, symbols, TT_I64, shape, 2, &here);
+  to.set = TT_TO_DEVICE;
+  to.device = device;
+  return status == TT_OK ? tt_to(c, here, &to, out) : status;
+}
 
 /* *out = the child `name` of m, called on x. */
 static tt_status child(tt_ctx* c, tt_module* m, const char* name, const tt_tensor* x,
@@ -113,12 +123,14 @@ static tt_status gpt_forward(void* user, tt_ctx* c, tt_module* m, const tt_tenso
   tt_tensor *places = NULL, *x = NULL, *y = NULL, *sum = NULL;
   const tt_scalar zero = {TT_SCALAR_INT, 0, 0, 0, 0};
   const tt_scalar length = {TT_SCALAR_INT, 0, tt_tensor_size(in[0], 1), 0, 0};
+  tt_arange_opts there = {0};
   tt_status status;
-  (void)user;
+  there.set = TT_ARANGE_DEVICE;
+  there.device = ((const trainer*)user)->device;
   (void)n_in;
   (void)cap;
   (void)n_outs;
-  TRY(tt_arange(c, &zero, &length, NULL, &places));
+  TRY(tt_arange(c, &zero, &length, &there, &places));
   TRY(child(c, m, "symbols", in[0], &x));
   TRY(child(c, m, "places", places, &y));
   TRY(tt_add(c, x, y, &sum));
@@ -192,8 +204,9 @@ static int trainer_init(tt_ctx* c, const options* o, int vocabulary, trainer* t)
   int64_t n, turn = warm;
   strictly.set = TT_TRIU_DIAGONAL;
   strictly.diagonal = 1;
-  boolean.set = TT_TO_DTYPE;
+  boolean.set = TT_TO_DTYPE | TT_TO_DEVICE;
   boolean.dtype = TT_BOOL;
+  boolean.device = t->device;
   adamw.set = TT_OPTIM_ADAMW_LR | TT_OPTIM_ADAMW_WEIGHT_DECAY;
   adamw.lr = o->lr;
   adamw.weight_decay = 0.01;
@@ -207,6 +220,7 @@ static int trainer_init(tt_ctx* c, const options* o, int vocabulary, trainer* t)
   CHECK(tt_to(c, above, &boolean, &t->mask));
   CHECK(tt_scope_pop(c, &t->mask, 1));
   if (build(c, o, vocabulary, t)) return -1;
+  CHECK(tt_module_to(c, t->gpt, &t->device, 0));
   CHECK(tt_nn_cross_entropy_loss(c, NULL, &t->loss));
   CHECK(tt_scope_push(c));
   CHECK(tt_module_parameters(c, t->gpt, params, MAX_PARAMS, &n));
@@ -281,7 +295,7 @@ static int train_step(tt_ctx* c, const options* o, const text* d, trainer* t, in
   int64_t one;
   CHECK(tt_scope_push(c));
   if (draw_batch(c, o, d, rows)) return -1;
-  CHECK(tt_tensor_from_data(c, rows, TT_I64, shape, 2, &pieces));
+  CHECK(symbols_on(c, t->device, rows, shape, &pieces));
   CHECK(tt_narrow(c, pieces, 1, 0, o->context, &x));
   CHECK(tt_narrow(c, pieces, 1, 1, o->context, &y));
   CHECK(tt_module_call(c, t->gpt, x, &scores));
@@ -349,7 +363,7 @@ static int next_symbol(tt_ctx* c, const options* o, const trainer* t, const int6
   const int64_t shape[2] = {1, used};
   tt_tensor *x, *scores, *last;
   CHECK(tt_scope_push(c));
-  CHECK(tt_tensor_from_data(c, seen + n - used, TT_I64, shape, 2, &x));
+  CHECK(symbols_on(c, t->device, seen + n - used, shape, &x));
   CHECK(tt_module_call(c, t->gpt, x, &scores));
   CHECK(tt_select(c, scores, 1, -1, &last));
   if (draw_symbol(c, o, last, out)) return -1;
@@ -381,7 +395,7 @@ static int write_text(tt_ctx* c, const options* o, const text* d, const trainer*
   CHECK(tt_set_grad_enabled(c, 0, &recorded));
   CHECK(tt_module_train(c, t->gpt, 0));
   if (o->cache) {
-    w = writer_new(c, t->gpt, o->layers, o->width, o->heads, o->context);
+    w = writer_new(c, t->gpt, t->device, o->layers, o->width, o->heads, o->context);
     if (!w) status = -1;
   }
   if (seen) seen[0] = d->symbols[0];
@@ -401,6 +415,8 @@ static int run(tt_ctx* c, const options* o, const text* d) {
   trainer t;
   memset(&t, 0, sizeof t);
   CHECK(tt_manual_seed(c, o->seed));
+  CHECK(tt_device_parse(c, o->device, &t.device));
+  if (t.device.type == TT_CUDA) CHECK(tt_load_cuda(c, NULL));
   int status = trainer_init(c, o, d->vocabulary, &t);
   if (status == 0 && o->resume) status = checkpoint(c, &t, o->resume, 1);
   if (status == 0) {
@@ -423,13 +439,11 @@ static int run(tt_ctx* c, const options* o, const text* d) {
 
 static int usage(const char* why, const char* what) {
   fprintf(stderr,
-          "char_lm: %s%s\nusage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] "
-          "[--width N] [--layers "
-          "N] [--heads N] [--lr RATE]\n"
-          "               [--threads N] [--cache 0|1] [--seed N] [--sample N] [--temperature T] "
-          "[--checkpoint "
-          "FILE] [--resume FILE] "
-          "[--svg FILE]\n",
+          "char_lm: %s%s\n"
+          "usage: char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N]\n"
+          "               [--layers N] [--heads N] [--lr RATE] [--threads N] [--device NAME]\n"
+          "               [--cache 0|1] [--seed N] [--sample N] [--temperature T]\n"
+          "               [--checkpoint FILE] [--resume FILE] [--svg FILE]\n",
           why, what);
   return 2;
 }
@@ -467,6 +481,7 @@ static int parse(int argc, char** argv, options* o) {
     else if (strcmp(name, "--checkpoint") == 0) o->checkpoint = value;
     else if (strcmp(name, "--resume") == 0) o->resume = value;
     else if (strcmp(name, "--svg") == 0) o->svg = value;
+    else if (strcmp(name, "--device") == 0) o->device = value;
     else return usage("unknown option ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
@@ -483,7 +498,7 @@ int main(int argc, char** argv) {
   static const char* const documents[] = {
       "README.md",     "CHANGELOG.md",  "docs/architecture.md", "docs/contributing.md",
       "docs/style.md", "src/README.md", "src/ops/README.md",    "src/ops/decl/README.md"};
-  options o = {{0}, NULL, NULL, NULL, 0, 600, 16, 64, 96, 3, 4, 1, 400, 0, 3e-3, 0.8, 0};
+  options o = {{0}, NULL, NULL, NULL, "cpu", 0, 600, 16, 64, 96, 3, 4, 1, 400, 0, 3e-3, 0.8, 0};
   tt_runtime_opts runtime = {0};
   tt_runtime* rt = NULL;
   tt_ctx* c = NULL;

@@ -8,6 +8,7 @@ enum { MAX_LAYERS = 64 };
 struct writer {
   tt_module* gpt;
   tt_compiled* step;
+  tt_device device;
   long layers, width, heads, context, length;
   tt_tensor *keys[MAX_LAYERS], *values[MAX_LAYERS]; /* (context, heads, width / heads) */
   tt_tensor* places;                                /* (1, context): 0, 1, … */
@@ -109,22 +110,26 @@ static tt_status open_writer(tt_ctx* c, writer* w) {
   const int64_t shape[] = {w->context, w->heads, w->width / w->heads}, row[] = {1, w->context};
   const tt_scalar zero = {TT_SCALAR_INT, 0, 0, 0, 0};
   const tt_scalar end = {TT_SCALAR_INT, 0, w->context, 0, 0};
+  const tt_zeros_opts zeros = {.set = TT_ZEROS_DEVICE, .device = w->device};
+  const tt_arange_opts range = {.set = TT_ARANGE_DEVICE, .device = w->device};
   tt_tensor* numbers;
   for (long i = 0; i < w->layers; i++) {
-    TRY(tt_zeros(c, shape, 3, NULL, &w->keys[i]));
-    TRY(tt_zeros(c, shape, 3, NULL, &w->values[i]));
+    TRY(tt_zeros(c, shape, 3, &zeros, &w->keys[i]));
+    TRY(tt_zeros(c, shape, 3, &zeros, &w->values[i]));
   }
-  TRY(tt_arange(c, &zero, &end, NULL, &numbers));
+  TRY(tt_arange(c, &zero, &end, &range, &numbers));
   const tt_status status = tt_reshape(c, numbers, row, 2, &w->places);
   tt_tensor_release(numbers);
   TRY(status);
   return tt_compile(c, step, w, NULL, NULL, &w->step);
 }
 
-writer* writer_new(tt_ctx* c, tt_module* gpt, long layers, long width, long heads, long context) {
+writer* writer_new(tt_ctx* c, tt_module* gpt, tt_device device, long layers, long width, long heads,
+                   long context) {
   writer* w = layers <= MAX_LAYERS ? calloc(1, sizeof *w) : NULL;
   if (!w) return NULL;
   w->gpt = gpt;
+  w->device = device;
   w->layers = layers;
   w->width = width;
   w->heads = heads;
@@ -145,12 +150,20 @@ void writer_free(writer* w) {
   free(w);
 }
 
+/* *out = one number, (1), on the network's device. */
+static tt_status number_on(tt_ctx* c, const writer* w, int64_t number, tt_tensor** out) {
+  const tt_to_opts to = {.set = TT_TO_DEVICE, .device = w->device};
+  const int64_t one = 1;
+  tt_tensor* here;
+  TRY(tt_tensor_from_data(c, &number, TT_I64, &one, 1, &here));
+  return tt_to(c, here, &to, out);
+}
+
 tt_status writer_next(tt_ctx* c, writer* w, int64_t symbol, tt_tensor** scores) {
-  const int64_t one = 1, at = w->length;
   tt_tensor *in[2] = {NULL, NULL}, *out = NULL;
   int64_t n;
-  tt_status status = tt_tensor_from_data(c, &symbol, TT_I64, &one, 1, &in[0]);
-  if (status == TT_OK) status = tt_tensor_from_data(c, &at, TT_I64, &one, 1, &in[1]);
+  tt_status status = number_on(c, w, symbol, &in[0]);
+  if (status == TT_OK) status = number_on(c, w, w->length, &in[1]);
   if (status == TT_OK)
     status = tt_compiled_call(c, w->step, (const tt_tensor* const*)in, 2, &out, 1, &n);
   *scores = out;

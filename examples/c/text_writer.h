@@ -7,8 +7,10 @@
 
 typedef struct writer writer;
 
-/* For a network with these sizes. NULL, with the error in the ctx. The network must live on. */
-writer* writer_new(tt_ctx* c, tt_module* gpt, long layers, long width, long heads, long context);
+/* For a network with these sizes on that device. NULL, with the error in the ctx. The network must
+   live on. */
+writer* writer_new(tt_ctx* c, tt_module* gpt, tt_device device, long layers, long width, long heads,
+                   long context);
 void writer_free(writer* w);
 /* *scores (1, vocabulary) = those of the symbol that follows; the open scope of the ctx owns them.
    Symbols count from the first call or the last writer_restart; there is room for `context`. */

@@ -244,6 +244,7 @@ static TT_COLD int32_t run_watched_kernel(const Kernel& k, const void* plan, int
 }
 
 static TT_COLD void launch_device(const Kernel& k, Device device, const void* plan) {
+  poll_if_watched(false);
   DeviceWorkspace(k, device, plan).launch(k, plan);
 }
 

@@ -249,27 +249,30 @@ static void test_saved_tensors(void** state) {
 static void test_autocast(void** state) {
   tt_tensor *a = make(TT_F32, SHAPE(1, 2), DATA(1, 2)), *b = make(TT_F32, SHAPE(2, 1), DATA(3, 4));
   tt_tensor *y = NULL, *loss = NULL;
+  const int32_t device = is_at_cpu() ? TT_CPU : TT_CUDA;
+  const tt_dtype usual = is_at_cpu() ? TT_BF16 : TT_F16;
+  const tt_dtype other = is_at_cpu() ? TT_F16 : TT_BF16;
   (void)state;
   FAILS(tt_autocast_pop(c), TT_INVALID_ARG, NULL);
   FAILS(tt_autocast_push(c, TT_META, 1, 0, 1), TT_INVALID_ARG, "type");
-  FAILS(tt_autocast_push(c, TT_CPU, 1, TT_I32, 1), TT_DTYPE, "dtype");
-  OK(tt_autocast_push(c, TT_CPU, 1, 0, 1));
-  assert_int_equal(tt_autocast_dtype(c, TT_CPU), TT_BF16);
+  FAILS(tt_autocast_push(c, device, 1, TT_I32, 1), TT_DTYPE, "dtype");
+  OK(tt_autocast_push(c, device, 1, 0, 1));
+  assert_int_equal(tt_autocast_dtype(c, device), usual);
   OK(tt_matmul(c, a, b, &y));
-  assert_int_equal(tt_tensor_dtype(y), TT_BF16);
+  assert_int_equal(tt_tensor_dtype(y), usual);
   OK(tt_mse_loss(c, y, y, NULL, &loss));
   assert_int_equal(tt_tensor_dtype(loss), TT_F32);
-  OK(tt_autocast_push(c, TT_CPU, 0, 0, 1));
-  assert_int_equal(tt_autocast_enabled(c, TT_CPU), 0);
+  OK(tt_autocast_push(c, device, 0, 0, 1));
+  assert_int_equal(tt_autocast_enabled(c, device), 0);
   OK(tt_matmul(c, a, b, &y));
   assert_int_equal(tt_tensor_dtype(y), TT_F32);
   OK(tt_autocast_pop(c));
-  OK(tt_autocast_push(c, TT_CPU, 1, TT_F16, 1));
+  OK(tt_autocast_push(c, device, 1, other, 1));
   OK(tt_matmul(c, a, b, &y));
-  assert_int_equal(tt_tensor_dtype(y), TT_F16);
+  assert_int_equal(tt_tensor_dtype(y), other);
   OK(tt_autocast_pop(c));
   OK(tt_autocast_pop(c));
-  assert_int_equal(tt_autocast_enabled(c, TT_CPU), 0);
+  assert_int_equal(tt_autocast_enabled(c, device), 0);
 }
 
 /* The cast of a weight is made once for two uses, and again when the weight or the grad mode has
@@ -281,7 +284,7 @@ static void test_casts_of_weights(void** state) {
   (void)state;
   w32 = make(TT_F32, SHAPE(1, 1), DATA(3));
   OK(tt_requires_grad_(c, w32, 1));
-  OK(tt_autocast_push(c, TT_CPU, 1, 0, 1));
+  OK(tt_autocast_push(c, is_at_cpu() ? TT_CPU : TT_CUDA, 1, 0, 1));
   OK(tt_set_grad_enabled(c, 0, &before));
   OK(tt_matmul(c, x, w32, &y));
   OK(tt_set_grad_enabled(c, 1, &before));

@@ -64,6 +64,10 @@ tt_tensor* at_home(tt_tensor* t) {
   OK(tt_to(c, t, &to, &moved));
   return moved;
 }
+tt_module* settle(tt_module* m) {
+  if (!is_at_cpu()) OK(tt_module_to(c, m, &home, 0));
+  return m;
+}
 static int open_home(void) {
   const char* name = getenv("TT_TEST_DEVICE");
   const char* library = name ? device_library(name) : NULL;

@@ -39,8 +39,9 @@ tt_allocator host_allocator(Host* h);
 const char* device_library(const char* device);
 
 /* Programs whose tensors come from `make` and at_home also run on a device that TT_TEST_DEVICE
-   names by its library: at_home moves a tensor there, is_at_cpu is 0. */
+   names by its library: at_home moves a tensor there, settle a module, is_at_cpu is 0. */
 tt_tensor* at_home(tt_tensor* t);
+tt_module* settle(tt_module* m); /* returns m */
 int is_at_cpu(void);
 
 /* The ctx of the running test, over a runtime with a counted allocator. */

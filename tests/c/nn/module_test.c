@@ -7,7 +7,7 @@ static tt_module* linear(int64_t in, int64_t out, int bias) {
   tt_module* m = NULL;
   const tt_nn_linear_opts o = {.set = TT_NN_LINEAR_BIAS, .bias = bias};
   OK(tt_nn_linear(c, in, out, &o, &m));
-  return m;
+  return settle(m);
 }
 static tt_module* relu(void) {
   tt_module* m = NULL;
@@ -239,6 +239,7 @@ static void test_without_its_weight(void** state) {
   tt_tensor* y;
   (void)state;
   OK(tt_nn_linear(c, 2, 2, NULL, &m));
+  settle(m);
   OK(tt_module_register_parameter(c, m, "weight", NULL));
   FAILS(tt_module_call(c, m, numbers(TT_F32, DATA(1, 2)), &y), TT_INVALID_ARG,
         "Linear has no weight");
@@ -301,10 +302,12 @@ static void test_layers_without_what_they_need(void** state) {
   int64_t n;
   (void)state;
   OK(tt_nn_multihead_attention(c, 2, 1, &apart, &m));
+  settle(m);
   OK(tt_module_register_parameter(c, m, "k_proj_weight", NULL));
   FAILS(tt_module_forward(c, m, LIST(x, k, x), y, 2, &n), TT_INVALID_ARG, "k_proj_weight");
   tt_module_release(m);
   OK(tt_nn_multihead_attention(c, 2, 1, NULL, &m));
+  settle(m);
   OK(tt_module_new_custom(c, &def, &silent));
   OK(tt_module_register_module(c, m, "out_proj", silent));
   FAILS(tt_module_forward(c, m, LIST(x, x, x), y, 2, &n), TT_INVALID_ARG,
@@ -437,6 +440,7 @@ static void test_losses_and_dropout(void** state) {
                                        .weight = o.weight,
                                        .reduction = TT_REDUCTION_SUM};
   OK(tt_nn_cross_entropy_loss(c, &o, &m));
+  settle(m);
   OK(tt_module_forward(c, m, LIST(x, t), out, 2, &n));
   OK(tt_cross_entropy(c, x, t, &plain, &want));
   VALUES(out[0], value_of(want));
@@ -506,6 +510,7 @@ static void test_embedding(void** state) {
                                   .max_norm = 0.25};
   tt_tensor *i = make(TT_I64, SHAPE(2), DATA(1, 4)), *y, *w;
   OK(tt_nn_embedding(c, 5, 3, &o, &m));
+  settle(m);
   w = tensor_at(m, "weight");
   OK(tt_module_call(c, m, i, &y));
   double* v = values_of(y);
@@ -566,6 +571,8 @@ static void test_layers_of_transformers(void** state) {
   int64_t n;
   OK(tt_randn(c, SHAPE(3, 2, 4), NULL, &x));
   OK(tt_randn(c, SHAPE(5, 2, 4), NULL, &memory));
+  x = at_home(x);
+  memory = at_home(memory);
   for (int first = 0; first < 2; first++) {
     tt_module *encoder, *decoder;
     const tt_nn_transformer_encoder_layer_opts e = {
@@ -580,6 +587,7 @@ static void test_layers_of_transformers(void** state) {
         .set = TT_NN_TRANSFORMER_DECODER_LAYER_DROPOUT | TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST,
         .norm_first = first};
     OK(tt_nn_transformer_encoder_layer(c, 4, 2, &e, &encoder));
+    settle(encoder);
     OK(tt_module_forward(c, encoder, LIST(x, mask), &y, 1, &n));
     if (first) {
       z = through(encoder, "norm1", x);
@@ -593,6 +601,7 @@ static void test_layers_of_transformers(void** state) {
     OK(tt_backward(c, sum_of(y), NULL));
     assert_non_null(grad_of(tensor_at(encoder, "self_attn.in_proj_weight")));
     OK(tt_nn_transformer_decoder_layer(c, 4, 2, &d, &decoder));
+    settle(decoder);
     OK(tt_module_forward(c, decoder, (const tt_tensor* const[]){x, memory, mask}, 3, &y, 1, &n));
     if (first) {
       z = through(decoder, "norm1", x);
@@ -618,10 +627,14 @@ static void test_lstm(void** state) {
   tt_module* m;
   tt_tensor *x, *rows, *packed[3], *plain[3];
   tt_tensor* sizes = make(TT_I64, SHAPE(4), DATA(2, 2, 2, 2));
+  const tt_to_opts cpu = {.set = TT_TO_DEVICE, .device = {TT_CPU, 0}};
   int64_t n;
+  OK(tt_to(c, sizes, &cpu, &sizes)); /* where the sizes of batches are read */
   OK(tt_nn_lstm(c, 3, 5, &o, &m));
+  settle(m);
   prints(m, "LSTM(3, 5, num_layers=2, bidirectional=True)");
   OK(tt_randn(c, SHAPE(4, 2, 3), NULL, &x));
+  x = at_home(x);
   OK(tt_reshape(c, x, SHAPE(8, 3), &rows));
   OK(tt_module_forward(c, m, (const tt_tensor* const[]){x}, 1, plain, 3, &n));
   assert_int_equal(n, 3);
