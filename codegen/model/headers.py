@@ -94,7 +94,7 @@ class Source:
         self.comments = []
         text = re.sub(r"/\*(.*?)\*/", self.keep, text, flags=re.S)
         text = re.sub(r"^#ifdef __cplusplus\n.*?^#endif$", "", text, flags=re.S | re.M)
-        bit = r"^#define (\w+) \(UINT64_C\(1\) << (\d+)\)$"
+        bit = r"^#define (\w+) \(UINT64_C\(1\) << (\d+)\)(?=[ \t]*\x01|$)"
         text = re.sub(bit, r"bit \1 \2;", text, flags=re.M)
         self.text = re.sub(r"^#.*$", "", text, flags=re.M)
 

@@ -1883,6 +1883,10 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_GRAPH_STATE);
     constant!(out, TT_GRAPH_CONSTANT);
     constant!(out, TT_GRAPH_MADE);
+    constant!(out, TT_PASS_DCE);
+    constant!(out, TT_PASS_CSE);
+    constant!(out, TT_PASS_FOLD);
+    constant!(out, TT_PASS_NORM);
     constant!(out, TT_GRAPH_OPTIMIZE_PASSES);
     constant!(out, TT_REDUCE_SUM);
     constant!(out, TT_REDUCE_MEAN);
