@@ -470,6 +470,7 @@ void receive_tensor(Group& g, Work& w, Wire& wire) {
 // A group of one process: what is gathered or exchanged is the input.
 void copy_alone(const Job& job) {
   if (!job.input || !job.output || job.input.get() == job.output.get()) return;
+  const MaskGuard no_grad(bit(kKeyAutograd));
   op::copy_(*op::view(*job.output, job.input->sizes()), *job.input);
 }
 
