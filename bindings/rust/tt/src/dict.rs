@@ -1,6 +1,7 @@
 //! Tensors by name: state dicts and safetensors files.
 use crate::error::Result;
 use crate::handle::*;
+use crate::tensor::refuse;
 use crate::{SafeTensors, Tensor};
 use std::fmt;
 use std::ptr::NonNull;
@@ -172,6 +173,7 @@ impl StateDict {
 
 /// Iterates over the names and tensors of a borrowed [`StateDict`].
 #[derive(Clone, Debug)]
+#[must_use = "iterators are lazy"]
 pub struct Iter<'a> {
     dict: &'a StateDict,
     next: usize,
@@ -199,6 +201,7 @@ impl<'a> IntoIterator for &'a StateDict {
 
 /// Iterates over the names and tensors of an owned [`StateDict`].
 #[derive(Clone, Debug)]
+#[must_use = "iterators are lazy"]
 pub struct IntoIter {
     dict: StateDict,
     next: usize,
@@ -228,7 +231,7 @@ impl<N: AsRef<str>, T: AsRef<Tensor>> Extend<(N, T)> for StateDict {
     #[track_caller]
     fn extend<I: IntoIterator<Item = (N, T)>>(&mut self, pairs: I) {
         if let Err(e) = self.try_extend(pairs) {
-            panic!("{}", e)
+            refuse(e)
         }
     }
 }
@@ -238,7 +241,7 @@ impl<N: AsRef<str>, T: AsRef<Tensor>> FromIterator<(N, T)> for StateDict {
         let dict = StateDict::new().and_then(|mut dict| dict.try_extend(pairs).map(|()| dict));
         match dict {
             Ok(dict) => dict,
-            Err(e) => panic!("{}", e),
+            Err(e) => refuse(e),
         }
     }
 }

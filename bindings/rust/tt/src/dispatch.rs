@@ -113,8 +113,19 @@ impl Value {
 /// assert_eq!(sum[0].to_vec::<f32>()?, [2.0, 2.0]);
 /// # Ok::<(), tt::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Op(*const sys::tt_op, #[allow(dead_code)] Runtime);
+
+// SAFETY: an operator does not change, and lives as long as its runtime. One of the application may
+// be called from any thread (`Operator`).
+unsafe impl Send for Op {}
+// SAFETY: as above.
+unsafe impl Sync for Op {}
+
 impl Op {
+    pub(crate) fn raw(&self) -> *const sys::tt_op {
+        self.0
+    }
     /// Looks up an operator by name.
     pub fn find(name: &str) -> Result<Op> {
         let (name, mut op) = (c_string(name)?, std::ptr::null());
@@ -143,7 +154,7 @@ impl Op {
         if self.mutates() {
             return Err(Error::new(
                 Status::InvalidArg,
-                format!("{} writes into an argument: call_mut, which is unsafe", self.name()),
+                format!("{} writes into an argument: use call_mut, which is unsafe", self.name()),
             ));
         }
         // SAFETY: the operator writes into no argument.
@@ -186,6 +197,7 @@ pub trait Operator: Send + Sync + 'static {
         false
     }
 }
+
 /// Adds an operator to the runtime, with a schema such as "name(x: Tensor, k: Int) -> Tensor".
 pub fn register_op<O: Operator>(schema: &str, op: O) -> Result<()> {
     let schema = c_string(schema)?;
@@ -224,6 +236,7 @@ pub unsafe trait Backend: Send + Sync + 'static {
     /// Computes the results of an operator. After [`Status::NotImplemented`] the CPU computes them.
     fn compute(&self, op: &str, args: &[Value]) -> Result<Vec<Option<Tensor>>>;
 }
+
 /// Registers a device with the runtime.
 pub fn register_backend<B: Backend>(name: &str, backend: B) -> Result<Device> {
     let name = c_string(name)?;

@@ -103,10 +103,10 @@ pub fn sequential(layers: impl IntoIterator<Item = impl Layer>) -> Result<Module
 /// ```
 #[macro_export]
 macro_rules! sequential {
-    ($($layer:expr),* $(,)?) => { $crate::sequential_of(&[$(&$layer),*]) };
+    ($($layer:expr),* $(,)?) => { $crate::__private::sequential_of(&[$(&$layer),*]) };
 }
 
-#[doc(hidden)]
+/// Makes a sequence for the macro.
 pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
     sequential(layers)
 }
@@ -172,13 +172,13 @@ macro_rules! module {
         impl $crate::Layer for $name {
             $($forward)*
             fn module(&self) -> $crate::Result<$crate::Module> {
-                $crate::module_of_members(::std::stringify!($name), self)
+                $crate::__private::module_of_members(::std::stringify!($name), self)
             }
         }
         #[allow(unused_variables, unused_mut)] // for structs without fields
-        impl $crate::Members for $name {
-            fn kept(&self) -> $crate::Kept {
-                let mut kept = $crate::Kept::default();
+        impl $crate::__private::Members for $name {
+            fn kept(&self) -> $crate::__private::Kept {
+                let mut kept = $crate::__private::Kept::default();
                 $(kept.push($crate::Member::plain(&self.$field));)*
                 kept
             }
@@ -186,7 +186,10 @@ macro_rules! module {
                 $($crate::Member::register(&self.$field, ::std::stringify!($field), module)?;)*
                 ::std::result::Result::Ok(())
             }
-            fn restore(module: &$crate::Module, kept: &$crate::Kept) -> $crate::Result<Self> {
+            fn restore(
+                module: &$crate::Module,
+                kept: &$crate::__private::Kept,
+            ) -> $crate::Result<Self> {
                 let mut kept = kept.iter();
                 ::std::result::Result::Ok($name {
                     $($field: $crate::Member::restore(
@@ -198,9 +201,9 @@ macro_rules! module {
             }
         }
         impl $crate::Member for $name {
-            type Plain = $crate::Kept;
-            fn plain(&self) -> $crate::Kept {
-                $crate::Members::kept(self)
+            type Plain = $crate::__private::Kept;
+            fn plain(&self) -> $crate::__private::Kept {
+                $crate::__private::Members::kept(self)
             }
             fn register(&self, name: &str, module: &$crate::Module) -> $crate::Result<()> {
                 module.register_module(name, &$crate::Layer::module(self)?)
@@ -208,9 +211,9 @@ macro_rules! module {
             fn restore(
                 name: &str,
                 module: &$crate::Module,
-                kept: &$crate::Kept,
+                kept: &$crate::__private::Kept,
             ) -> $crate::Result<Self> {
-                $crate::Members::restore(&module.get_submodule(name)?, kept)
+                $crate::__private::Members::restore(&module.get_submodule(name)?, kept)
             }
         }
     };
@@ -351,39 +354,43 @@ macro_rules! plain_members {
 plain_members!(bool u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 String);
 
 /// The fields of a [`module!`](crate::module!) struct.
-#[doc(hidden)]
 pub trait Members: Sized {
+    /// Returns the data that the module keeps.
     fn kept(&self) -> Kept;
+    /// Registers children and parameters with the module.
     fn register(&self, module: &Module) -> Result<()>;
+    /// Rebuilds the struct for a call.
     fn restore(module: &Module, kept: &Kept) -> Result<Self>;
 }
 
 /// The data that a module keeps for the fields of a struct, in order. It is boxed so that the types
 /// of private fields do not become public.
-#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Kept(Vec<Box<dyn Any + Send + Sync>>);
 
-#[doc(hidden)]
+/// Iterates over the kept data, whose types differ.
 #[derive(Debug)]
 pub struct KeptIter<'a>(std::slice::Iter<'a, Box<dyn Any + Send + Sync>>);
 
 impl Kept {
+    /// Adds the data of a field.
     pub fn push<T: Send + Sync + 'static>(&mut self, field: T) {
         self.0.push(Box::new(field));
     }
+    /// Iterates over the data, in the order of the fields.
     pub fn iter(&self) -> KeptIter<'_> {
         KeptIter(self.0.iter())
     }
 }
 impl<'a> KeptIter<'a> {
-    #[allow(clippy::should_implement_trait)]
+    /// Returns the data of the next field.
+    #[allow(clippy::should_implement_trait)] // the type of the item varies
     pub fn next<T: 'static>(&mut self) -> &'a T {
         self.0.next().and_then(|field| field.downcast_ref()).expect("the fields that were kept")
     }
 }
 
-#[doc(hidden)]
+/// Makes the module of a struct, which registers its fields.
 pub fn module_of_members<L: Layer + Members + 'static>(name: &str, layer: &L) -> Result<Module> {
     let kept = layer.kept();
     let module = Module::custom(name, move |module, inputs| match inputs {

@@ -78,6 +78,7 @@ mod dispatch;
 mod distributed;
 mod error;
 mod float16;
+pub mod graph;
 #[rustfmt::skip]
 #[path = "gen/mod.rs"]
 mod generated; // `gen` is a keyword of edition 2024
@@ -111,7 +112,7 @@ pub use handle::Handle;
 pub use host::*;
 pub use index::*;
 pub use io::*;
-pub use layer::*;
+pub use layer::{sequential, Buffer, Layer, Member};
 pub use module::*;
 pub use scalar::*;
 pub use stream::*;
@@ -119,6 +120,12 @@ pub use tensor::*;
 pub use transfer::*;
 pub use transform::*;
 pub use watch::*;
+
+/// What the macros of this crate use.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::layer::{module_of_members, sequential_of, Kept, Members};
+}
 
 /// The names that generated code uses.
 mod prelude {

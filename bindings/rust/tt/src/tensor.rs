@@ -62,7 +62,7 @@ impl Tensor {
         owner: O,
     ) -> Result<Tensor> {
         if strides.map_or(false, |s| s.len() != shape.len()) {
-            return Err(Error::new(Status::InvalidArg, "strides are not as many as dimensions"));
+            return Err(Error::new(Status::InvalidArg, "strides must have one item per dimension"));
         }
         let (user, strides) = (
             crate::callback::user(Owner(owner)),
@@ -180,7 +180,7 @@ impl Tensor {
         }
         Err(Error::new(
             Status::Dtype,
-            format!("the tensor is {}: cannot be taken as {}", self.dtype().name(), wanted.name()),
+            format!("the tensor is {}, not {}: `to_dtype` converts it", self.dtype(), wanted),
         ))
     }
     /// Returns the address of the first element; null on the meta device.
@@ -294,6 +294,6 @@ impl fmt::Debug for Tensor {
 /// `Result`.
 #[cold]
 #[track_caller]
-pub(crate) fn refuse(e: Error) -> Tensor {
+pub(crate) fn refuse(e: Error) -> ! {
     panic!("{}", e)
 }

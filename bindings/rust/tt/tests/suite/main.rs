@@ -2,7 +2,9 @@
 mod callbacks;
 mod conversions;
 mod data;
+mod distributed;
 mod errors;
+mod graphs;
 mod host;
 mod layers;
 mod lifetimes;

@@ -1,0 +1,49 @@
+//! Groups of one process; tests/dist runs examples/rust/train_ddp.rs in several.
+use crate::{floats, values};
+use tt::{Group, GroupOptions, ReduceOp, Result, Status};
+
+fn alone() -> Result<Group> {
+    Group::new("", 0, 1, "", &GroupOptions::default())
+}
+
+#[test]
+fn collectives_return_new_tensors() -> Result<()> {
+    let (group, x) = (alone()?, floats(&[1.0, 2.0]).requires_grad_(true)?);
+    assert_eq!((group.rank(), group.size(), group.backend().as_str()), (0, 1, ""));
+    group.barrier()?;
+    let results = [
+        group.all_reduce(&x, ReduceOp::Sum)?,
+        group.reduce(&x, ReduceOp::Max, 0)?,
+        group.broadcast(&x, 0)?,
+        group.all_to_all(&x)?,
+        group.all_gather(&x)?.squeeze_dims(&[0])?,
+    ];
+    for result in results {
+        assert!(!result.requires_grad(), "{result:?}");
+        assert_ne!(result.data_ptr(), x.data_ptr());
+        assert_eq!(values(&result)?, [1.0, 2.0]);
+    }
+    // SAFETY: nothing else uses the tensors meanwhile.
+    unsafe {
+        let y = x.detach()?.copy()?;
+        group.start_all_reduce_(&y, ReduceOp::Mean)?.wait()?;
+        group.scatter_into(Some(&x), &y, 0)?;
+        group.gather_into(&x, Some(&y), 0)?;
+        group.reduce_scatter_into(&x, &y, ReduceOp::Sum)?;
+        assert_eq!(values(&y)?, [1.0, 2.0]);
+    }
+    assert!(group.split(-1, 0)?.is_none() && group.split(3, 0)?.unwrap().size() == 1);
+    Ok(())
+}
+
+#[test]
+fn wrong_calls_of_groups() -> Result<()> {
+    let group = alone()?;
+    assert!(group.broadcast(&floats(&[1.0]), 1).is_err());
+    assert!(group.recv(&[2], tt::DType::F32, 5, 0).is_err());
+    let e = Group::new("a\0b", 0, 2, "", &GroupOptions::default()).unwrap_err();
+    assert_eq!(e.status, Status::InvalidArg);
+    let nowhere = GroupOptions { library: Some("/nowhere/lib.so".into()), timeout: None };
+    assert!(Group::new("gloo", 0, 2, "file:///nowhere", &nowhere).is_err());
+    Ok(())
+}
