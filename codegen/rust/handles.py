@@ -5,7 +5,7 @@ from codegen.rust import docs
 from codegen.rust.common import HEAD
 from codegen.rust.regular import Regular
 
-STAYS = {"Module", "Optimizer", "Scheduler"}  # on one thread: calls change what clones alias
+STAYS = {"Module", "Optimizer", "Scheduler", "Ddp"}  # on one thread: clones alias what changes
 STAYS_DOC = (
     "It stays on its thread: clones alias, and calls change it. "
     "[`Transfer`](crate::Transfer) moves it to another one."

@@ -46,9 +46,7 @@ fn run() -> Outcome<()> {
             adam.zero_grad(true)?;
             loss.backward()?;
             adam.step()?;
-            let mean = loss.detach()?;
-            group.all_reduce(&mean, ReduceOp::Mean)?;
-            last = mean.item::<f32>()?;
+            last = group.all_reduce(&loss, ReduceOp::Mean)?.item::<f32>()?;
         }
         if rank == 0 {
             println!("epoch {epoch}: loss {last:.4}");

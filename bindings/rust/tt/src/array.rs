@@ -62,6 +62,18 @@ impl<T: Element, const N: usize, const M: usize, const L: usize, const K: usize>
         copied(&flat, &[K, L, M, N])
     }
 }
+impl<T: Element, const N: usize> From<&[T; N]> for Tensor {
+    #[track_caller]
+    fn from(data: &[T; N]) -> Tensor {
+        copied(data, &[N])
+    }
+}
+impl<T: Element> From<&Vec<T>> for Tensor {
+    #[track_caller]
+    fn from(data: &Vec<T>) -> Tensor {
+        copied(data, &[data.len()])
+    }
+}
 impl<T: Element> From<&[T]> for Tensor {
     #[track_caller]
     fn from(data: &[T]) -> Tensor {

@@ -79,14 +79,15 @@ impl<F> Local<F> {
         if self.thread.map_or(false, |own| own != thread::current().id()) {
             return Err(Error::new(
                 Status::Callback,
-                "the hook's module belongs to another thread, which has registered it",
+                "the hook belongs to the thread that registered it, and was called on another one",
             ));
         }
         match self.f.try_borrow_mut() {
             Ok(mut f) => call(&mut f),
-            Err(_) => {
-                Err(Error::new(Status::Callback, "the closure runs already: it called itself"))
-            }
+            Err(_) => Err(Error::new(
+                Status::Callback,
+                "the closure is already running: it has called itself",
+            )),
         }
     }
 }
@@ -138,7 +139,7 @@ pub(crate) unsafe fn give(
     if n > cap {
         return Err(Error::new(
             Status::Callback,
-            format!("a closure gave {} results: at most {} were asked for", n, cap),
+            format!("a closure returned {} results, must be at most {}", n, cap),
         ));
     }
     for (i, t) in results.into_iter().enumerate() {

@@ -249,7 +249,7 @@ pub fn cancellable<R>(cancel: &Cancel, f: impl FnOnce() -> R) -> Result<R> {
 type Setter = unsafe extern "C" fn(*mut sys::tt_ctx, i32, *mut i32) -> sys::tt_status;
 
 /// Restores a mode of the thread's context when dropped.
-#[must_use]
+#[must_use = "dropping the guard restores the mode"]
 pub struct ModeGuard(Setter, i32, std::marker::PhantomData<*mut ()>);
 impl ModeGuard {
     fn new(set: Setter, on: bool) -> ModeGuard {

@@ -70,13 +70,14 @@ impl Dataset {
     }
 }
 
-/// The position of a [`Sampler`] or a [`Loader`]: `position` indices of the epoch have been
-/// returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+/// The position of a [`Sampler`] or a [`Loader`], to resume from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OrderState {
+    /// The seed, which determines the order of each epoch.
     pub seed: i64,
+    /// The number of epochs before this one.
     pub epoch: i64,
+    /// The number of indices of this epoch that have been returned.
     pub position: i64,
 }
 
@@ -247,6 +248,7 @@ impl Loader {
 
 /// The batches of an epoch of a [`Loader`].
 #[derive(Debug)]
+#[must_use = "iterators are lazy"]
 pub struct Epoch<'a> {
     loader: &'a Loader,
 }

@@ -25,6 +25,10 @@ impl Device {
     pub const CPU: Device = Device { kind: DeviceType::Cpu, index: 0 };
     /// The meta device, whose tensors have shapes and dtypes but no data.
     pub const META: Device = Device { kind: DeviceType::Meta, index: 0 };
+    /// Returns the CUDA device with this index.
+    pub const fn cuda(index: i32) -> Device {
+        Device { kind: DeviceType::Cuda, index }
+    }
     /// Returns the number of devices of a kind.
     pub fn count(kind: DeviceType) -> Result<i32> {
         // SAFETY: takes any number.
@@ -35,6 +39,13 @@ impl Device {
     }
     pub(crate) fn of_raw(d: sys::tt_device) -> Device {
         Device { kind: DeviceType::from_raw(d.type_).unwrap_or(DeviceType::Ext), index: d.index }
+    }
+}
+
+/// The CPU.
+impl Default for Device {
+    fn default() -> Device {
+        Device::CPU
     }
 }
 
@@ -62,7 +73,7 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             DeviceType::Cpu | DeviceType::Meta => fmt::Display::fmt(&self.kind, f),
-            kind => write!(f, "{}:{}", kind, self.index),
+            kind => f.pad(&format!("{}:{}", kind, self.index)),
         }
     }
 }

@@ -1,23 +1,33 @@
 //! Process groups and data-parallel training.
-use crate::error::Result;
+use crate::context::no_grad;
+use crate::error::{Error, Result};
 use crate::handle::*;
-use crate::{DType, Ddp, Group, Module, Tensor, Work};
-use std::ffi::CString;
+use crate::opts::EmptyOpts;
+use crate::{DType, Ddp, Group, Module, Status, Tensor, Work};
+use std::path::PathBuf;
 use std::ptr;
 use std::time::Duration;
 use tt_sys as sys;
 
 /// The reduction of elements across ranks. For bool, a sum is "or" and a product is "and".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ReduceOp {
+    /// The sum.
     Sum = 1,
+    /// The mean, of floating-point and complex numbers.
     Mean = 2,
+    /// The least number; nan wins.
     Min = 3,
+    /// The greatest number; nan wins.
     Max = 4,
+    /// The product.
     Product = 5,
+    /// The bitwise "and" of integers and bool.
     BitAnd = 6,
+    /// The bitwise "or" of integers and bool.
     BitOr = 7,
+    /// The bitwise "exclusive or" of integers and bool.
     BitXor = 8,
 }
 
@@ -28,17 +38,24 @@ pub struct GroupOptions {
     pub timeout: Option<Duration>,
     /// The path of the backend's library; None means `libtt_gloo.so` or `libtt_mpi.so`, next to
     /// libtt or on the loader's path.
-    pub library: Option<String>,
+    pub library: Option<PathBuf>,
 }
 
-fn text(value: &str) -> CString {
-    CString::new(value.replace('\0', "")).unwrap_or_default()
+/// Reads a number from an environment variable.
+fn number(name: &str, default: i32) -> Result<i32> {
+    match std::env::var(name) {
+        Err(_) => Ok(default),
+        Ok(text) => text.parse().map_err(|_| {
+            Error::new(Status::InvalidArg, format!("{name} is {text:?}: must be a number"))
+        }),
+    }
 }
 
-fn number(name: &str, default: i32) -> i32 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// # The group
 impl Group {
     /// Joins a process group. The backend "gloo" has a rendezvous at "tcp://host:port" or
     /// "file:///path"; "mpi" provides rank and size, so both may be -1.
@@ -49,12 +66,12 @@ impl Group {
         rendezvous: &str,
         options: &GroupOptions,
     ) -> Result<Group> {
-        let (backend, rendezvous) = (text(backend), text(rendezvous));
-        let library = options.library.as_deref().map(text);
-        let mut raw = sys::tt_group_opts { set: 0, timeout_ms: 0, library: ptr::null() };
+        let (backend, rendezvous) = (c_string(backend)?, c_string(rendezvous)?);
+        let library = options.library.as_ref().map(c_path).transpose()?;
+        let mut raw = sys::tt_group_opts::default();
         if let Some(timeout) = options.timeout {
             raw.set |= sys::TT_GROUP_TIMEOUT_MS;
-            raw.timeout_ms = timeout.as_millis().min(i64::MAX as u128) as i64;
+            raw.timeout_ms = milliseconds(timeout);
         }
         if let Some(path) = &library {
             raw.set |= sys::TT_GROUP_LIBRARY;
@@ -73,8 +90,8 @@ impl Group {
             return Group::new("mpi", -1, -1, "", options);
         }
         let host = std::env::var("MASTER_ADDR").unwrap_or_default();
-        let place = format!("tcp://{}:{}", host, number("MASTER_PORT", 0));
-        Group::new("gloo", number("RANK", 0), number("WORLD_SIZE", 1), &place, options)
+        let place = format!("tcp://{}:{}", host, number("MASTER_PORT", 0)?);
+        Group::new("gloo", number("RANK", 0)?, number("WORLD_SIZE", 1)?, &place, options)
     }
 
     /// Splits the group: returns the group of the ranks with this color, ordered by key; None for a
@@ -107,81 +124,204 @@ impl Group {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_group_barrier(c, self.raw(), ptr::null_mut())) }
     }
+}
 
-    /// Replaces the tensor on all ranks with the reduction of the tensors of all ranks.
-    pub fn all_reduce(&self, tensor: &Tensor, op: ReduceOp) -> Result<()> {
-        self.start_all_reduce(tensor, op)?.wait()
+/// # Collectives
+///
+/// All ranks make the same calls in the same order. As for operators, `name_` writes into its
+/// tensor and `name_into` into a given one.
+impl Group {
+    /// Returns the reduction of the tensors of all ranks, on every rank.
+    pub fn all_reduce(&self, tensor: &Tensor, op: ReduceOp) -> Result<Tensor> {
+        let result = own_copy(tensor)?;
+        // SAFETY: nothing else has the copy.
+        unsafe { self.all_reduce_(&result, op)? };
+        Ok(result)
     }
 
-    /// Starts [`Group::all_reduce`]. The tensor must not be used before the work is done.
-    pub fn start_all_reduce(&self, tensor: &Tensor, op: ReduceOp) -> Result<Work> {
-        let t = tensor.raw();
-        // SAFETY: the handles are live; C keeps the tensor.
-        unsafe { call1(|c, out| sys::tt_group_all_reduce(c, self.raw(), t, op as i32, out)) }
+    /// Returns the reduction on rank `root`; a copy of the tensor on the other ranks.
+    pub fn reduce(&self, tensor: &Tensor, op: ReduceOp, root: i32) -> Result<Tensor> {
+        let result = own_copy(tensor)?;
+        // SAFETY: nothing else has the copy.
+        unsafe { self.reduce_(&result, op, root)? };
+        Ok(result)
     }
 
-    /// Like [`Group::all_reduce`] on rank `root`; the tensors of other ranks are unchanged.
-    pub fn reduce(&self, tensor: &Tensor, op: ReduceOp, root: i32) -> Result<()> {
-        let (t, wait) = (tensor.raw(), ptr::null_mut());
-        // SAFETY: the handles are live.
-        unsafe { call(|c| sys::tt_group_reduce(c, self.raw(), t, op as i32, root, wait)) }
+    /// Returns the tensor of rank `root`, on every rank. The others give one of the same shape and
+    /// dtype.
+    pub fn broadcast(&self, tensor: &Tensor, root: i32) -> Result<Tensor> {
+        let result = own_copy(tensor)?;
+        // SAFETY: nothing else has the copy.
+        unsafe { self.broadcast_(&result, root)? };
+        Ok(result)
     }
 
-    /// Replaces the tensor on all ranks with that of rank `root`.
-    pub fn broadcast(&self, tensor: &Tensor, root: i32) -> Result<()> {
-        let (t, wait) = (tensor.raw(), ptr::null_mut());
-        // SAFETY: the handles are live.
-        unsafe { call(|c| sys::tt_group_broadcast(c, self.raw(), t, root, wait)) }
+    /// Returns the tensors of all ranks, on every rank, stacked along a new first dimension.
+    pub fn all_gather(&self, tensor: &Tensor) -> Result<Tensor> {
+        let shape: Vec<i64> =
+            std::iter::once(self.size().into()).chain(tensor.shape().iter().copied()).collect();
+        let result = room(tensor, &shape)?;
+        // SAFETY: nothing else has the result.
+        unsafe { self.all_gather_into(tensor, &result)? };
+        Ok(result)
     }
 
-    /// Writes the concatenated inputs of all ranks to the output.
-    pub fn all_gather(&self, input: &Tensor, output: &Tensor) -> Result<()> {
-        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
-        // SAFETY: the handles are live.
-        unsafe { call(|c| sys::tt_group_all_gather(c, self.raw(), i, o, wait)) }
+    /// Sends part r of the tensor, along the first dimension, to rank r, and returns the parts that
+    /// come from the other ranks, in order.
+    pub fn all_to_all(&self, tensor: &Tensor) -> Result<Tensor> {
+        let result = room(tensor, tensor.shape())?;
+        // SAFETY: nothing else has the result.
+        unsafe { self.all_to_all_into(tensor, &result)? };
+        Ok(result)
     }
 
-    /// Reduces the inputs of all ranks, and writes part r of the result to the output of rank r.
-    pub fn reduce_scatter(&self, input: &Tensor, output: &Tensor, op: ReduceOp) -> Result<()> {
-        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
-        // SAFETY: the handles are live.
-        unsafe { call(|c| sys::tt_group_reduce_scatter(c, self.raw(), i, o, op as i32, wait)) }
+    /// Returns a tensor of this shape and dtype that rank `peer` sends with the same tag.
+    pub fn recv(&self, shape: &[i64], dtype: DType, peer: i32, tag: i32) -> Result<Tensor> {
+        let result = crate::empty_with(shape, EmptyOpts::new().dtype(dtype))?;
+        // SAFETY: nothing else has the result.
+        unsafe { self.recv_into(&result, peer, tag)?.wait()? };
+        Ok(result)
     }
 
-    /// Sends part r of the input to rank r; part r of the output comes from rank r.
-    pub fn all_to_all(&self, input: &Tensor, output: &Tensor) -> Result<()> {
-        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
-        // SAFETY: the handles are live.
-        unsafe { call(|c| sys::tt_group_all_to_all(c, self.raw(), i, o, wait)) }
-    }
-
-    /// Writes the concatenated inputs of all ranks to the output of rank `root`; others have none.
-    pub fn gather(&self, input: &Tensor, output: Option<&Tensor>, root: i32) -> Result<()> {
-        let (i, o, wait) = (input.raw(), opt_raw(output), ptr::null_mut());
-        // SAFETY: the handles are live.
-        unsafe { call(|c| sys::tt_group_gather(c, self.raw(), i, o, root, wait)) }
-    }
-
-    /// Writes part r of the input of rank `root` to the output of rank r.
-    pub fn scatter(&self, input: Option<&Tensor>, output: &Tensor, root: i32) -> Result<()> {
-        let (i, o, wait) = (opt_raw(input), output.raw(), ptr::null_mut());
-        // SAFETY: the handles are live.
-        unsafe { call(|c| sys::tt_group_scatter(c, self.raw(), i, o, root, wait)) }
-    }
-
-    /// Starts sending a tensor to another rank, which receives it with the same tag.
+    /// Starts sending a tensor to another rank, which receives it with the same tag. Writes into
+    /// the tensor before the work is done may be sent.
     pub fn send(&self, tensor: &Tensor, peer: i32, tag: i32) -> Result<Work> {
         let t = tensor.raw();
         // SAFETY: the handles are live; C keeps the tensor.
         unsafe { call1(|c, out| sys::tt_group_send(c, self.raw(), t, peer, tag, out)) }
     }
 
+    /// Replaces the contents of the tensor, on all ranks, with the reduction.
+    ///
+    /// # Safety
+    /// While it runs, nothing else reads or writes the memory of the tensor, slices included:
+    /// clones alias.
+    pub unsafe fn all_reduce_(&self, tensor: &Tensor, op: ReduceOp) -> Result<()> {
+        let (t, wait) = (tensor.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_all_reduce(c, self.raw(), t, op as i32, wait)) }
+    }
+
+    /// Starts [`Group::all_reduce_`].
+    ///
+    /// # Safety
+    /// Until the work is done, nothing else reads or writes the memory of the tensor, slices
+    /// included: clones alias.
+    pub unsafe fn start_all_reduce_(&self, tensor: &Tensor, op: ReduceOp) -> Result<Work> {
+        let t = tensor.raw();
+        // SAFETY: the handles are live; C keeps the tensor.
+        unsafe { call1(|c, out| sys::tt_group_all_reduce(c, self.raw(), t, op as i32, out)) }
+    }
+
+    /// Replaces the contents of the tensor of rank `root` with the reduction; the tensors of other
+    /// ranks do not change.
+    ///
+    /// # Safety
+    /// As for [`Group::all_reduce_`].
+    pub unsafe fn reduce_(&self, tensor: &Tensor, op: ReduceOp, root: i32) -> Result<()> {
+        let (t, wait) = (tensor.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_reduce(c, self.raw(), t, op as i32, root, wait)) }
+    }
+
+    /// Replaces the contents of the tensor, on all ranks, with those of rank `root`.
+    ///
+    /// # Safety
+    /// As for [`Group::all_reduce_`].
+    pub unsafe fn broadcast_(&self, tensor: &Tensor, root: i32) -> Result<()> {
+        let (t, wait) = (tensor.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_broadcast(c, self.raw(), t, root, wait)) }
+    }
+
+    /// Writes the concatenated inputs of all ranks to the output.
+    ///
+    /// # Safety
+    /// As for [`Group::all_reduce_`], for the output.
+    pub unsafe fn all_gather_into(&self, input: &Tensor, output: &Tensor) -> Result<()> {
+        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_all_gather(c, self.raw(), i, o, wait)) }
+    }
+
+    /// Reduces the inputs of all ranks, and writes part r of the result to the output of rank r.
+    ///
+    /// # Safety
+    /// As for [`Group::all_reduce_`], for the output.
+    pub unsafe fn reduce_scatter_into(
+        &self,
+        input: &Tensor,
+        output: &Tensor,
+        op: ReduceOp,
+    ) -> Result<()> {
+        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_reduce_scatter(c, self.raw(), i, o, op as i32, wait)) }
+    }
+
+    /// Sends part r of the input to rank r; part r of the output comes from rank r.
+    ///
+    /// # Safety
+    /// As for [`Group::all_reduce_`], for the output.
+    pub unsafe fn all_to_all_into(&self, input: &Tensor, output: &Tensor) -> Result<()> {
+        let (i, o, wait) = (input.raw(), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_all_to_all(c, self.raw(), i, o, wait)) }
+    }
+
+    /// Writes the concatenated inputs of all ranks to the output of rank `root`; others have none.
+    ///
+    /// # Safety
+    /// As for [`Group::all_reduce_`], for the output.
+    pub unsafe fn gather_into(
+        &self,
+        input: &Tensor,
+        output: Option<&Tensor>,
+        root: i32,
+    ) -> Result<()> {
+        let (i, o, wait) = (input.raw(), opt_raw(output), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_gather(c, self.raw(), i, o, root, wait)) }
+    }
+
+    /// Writes part r of the input of rank `root` to the output of rank r.
+    ///
+    /// # Safety
+    /// As for [`Group::all_reduce_`], for the output.
+    pub unsafe fn scatter_into(
+        &self,
+        input: Option<&Tensor>,
+        output: &Tensor,
+        root: i32,
+    ) -> Result<()> {
+        let (i, o, wait) = (opt_raw(input), output.raw(), ptr::null_mut());
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_group_scatter(c, self.raw(), i, o, root, wait)) }
+    }
+
     /// Starts receiving a tensor of this shape and dtype from another rank.
-    pub fn recv(&self, tensor: &Tensor, peer: i32, tag: i32) -> Result<Work> {
+    ///
+    /// # Safety
+    /// Until the work is done, nothing else reads or writes the memory of the tensor, slices
+    /// included: clones alias.
+    pub unsafe fn recv_into(&self, tensor: &Tensor, peer: i32, tag: i32) -> Result<Work> {
         let t = tensor.raw();
         // SAFETY: the handles are live; C keeps the tensor.
         unsafe { call1(|c, out| sys::tt_group_recv(c, self.raw(), t, peer, tag, out)) }
     }
+}
+
+/// Returns a contiguous copy without a gradient.
+fn own_copy(tensor: &Tensor) -> Result<Tensor> {
+    let result = room(tensor, tensor.shape())?;
+    // SAFETY: nothing else has the result.
+    no_grad(|| unsafe { result.copy_(tensor) })?;
+    Ok(result)
+}
+
+/// Returns a tensor without contents, with the dtype and device of another one.
+fn room(like: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    crate::empty_with(shape, EmptyOpts::new().dtype(like.dtype()).device(like.device()))
 }
 
 impl Work {
@@ -193,7 +333,7 @@ impl Work {
 
     /// Like [`Work::wait`]; fails if the work is not done within the timeout.
     pub fn wait_for(&self, timeout: Duration) -> Result<()> {
-        let ms = timeout.as_millis().min(i64::MAX as u128) as i64;
+        let ms = milliseconds(timeout);
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_work_wait(c, self.raw(), ms)) }
     }
@@ -206,7 +346,7 @@ impl Work {
 }
 
 /// Options of a [`Ddp`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DdpOptions {
     /// Bytes per bucket; the first bucket has at most 1 MB.
     pub bucket_bytes: i64,

@@ -77,6 +77,22 @@ impl Error {
         e.0.other = Some(error);
         e
     }
+    /// Returns the error of this type that [`other`](Error::other) or `?` has wrapped; None if
+    /// neither this error nor its cause has one.
+    ///
+    /// ```
+    /// use std::io;
+    /// fn weights() -> tt::Result<Vec<u8>> {
+    ///     Ok(std::fs::read("/nowhere")?)
+    /// }
+    /// let e = weights().unwrap_err();
+    /// assert_eq!(e.status, tt::Status::Io);
+    /// assert_eq!(e.downcast_ref::<io::Error>().unwrap().kind(), io::ErrorKind::NotFound);
+    /// ```
+    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
+        let here = self.0.other.as_ref().and_then(|other| other.downcast_ref());
+        here.or_else(|| self.0.cause.as_ref()?.downcast_ref())
+    }
     /// Returns the message of the panic behind this error or its cause.
     pub fn panic_message(&self) -> Option<&str> {
         let here = self.0.panic.is_some().then_some(self.0.message.as_str());
@@ -164,6 +180,15 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // SAFETY: takes any number; the string is valid forever.
         f.pad(&unsafe { text_of(sys::tt_status_name(*self as i32)) })
+    }
+}
+
+/// Wraps the error, which becomes the `source`.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Error {
+        let mut e = Error::other(error);
+        e.0.status = Status::Io;
+        e
     }
 }
 

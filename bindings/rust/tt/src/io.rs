@@ -55,6 +55,7 @@ pub fn save(
 /// # Ok::<(), tt::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[must_use = "`save` or `load` does the work"]
 pub struct Checkpoint<'a>(
     pub(crate) sys::tt_checkpoint,
     pub(crate) std::marker::PhantomData<&'a ()>,

@@ -46,6 +46,13 @@ elements!(
     Complex<f64>: C128,
 );
 
+impl<T> Complex<T> {
+    /// Makes a complex number.
+    pub const fn new(re: T, im: T) -> Complex<T> {
+        Complex { re, im }
+    }
+}
+
 impl DType {
     /// Returns the name, such as "float32".
     pub fn name(self) -> String {
@@ -140,7 +147,7 @@ impl Scalar {
     #[cold]
     fn refused<T>(self) -> Error {
         let name = std::any::type_name::<T>();
-        Error::new(Status::Dtype, format!("{:?} is no value of {}", self, name))
+        Error::new(Status::Dtype, format!("{} cannot be converted to {} exactly", self, name))
     }
 }
 impl fmt::Display for Scalar {

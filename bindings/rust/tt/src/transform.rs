@@ -3,7 +3,7 @@ use crate::callback::{drop_user, user};
 use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
-use crate::{DType, Module, StateDict, Status, Tensor};
+use crate::{DType, DeviceType, Module, StateDict, Status, Tensor};
 use std::borrow::Borrow;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
@@ -12,18 +12,18 @@ use tt_sys as sys;
 const MAX_RESULTS: usize = 1024;
 const MAX_MATRICES: usize = 65536;
 
-type Drop = Option<unsafe extern "C" fn(*mut c_void)>;
+type DropFn = Option<unsafe extern "C" fn(*mut c_void)>;
 type Outs = *mut *mut sys::tt_tensor;
 type Inputs = *const *const sys::tt_tensor;
 
 /// Passes a function of tensors to `run` in the form that C takes.
 fn with_function<R>(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
-    run: impl FnOnce(sys::tt_fn, *mut c_void, Drop) -> R,
+    run: impl FnOnce(sys::tt_fn, *mut c_void, DropFn) -> R,
 ) -> R {
     fn go<T: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>, R>(
         f: T,
-        run: impl FnOnce(sys::tt_fn, *mut c_void, Drop) -> R,
+        run: impl FnOnce(sys::tt_fn, *mut c_void, DropFn) -> R,
     ) -> R {
         run(Some(callbacks::tt_fn::<T>), user(f), Some(drop_user::<T>))
     }
@@ -143,7 +143,7 @@ fn matrices(
         *mut sys::tt_ctx,
         sys::tt_fn,
         *mut c_void,
-        Drop,
+        DropFn,
         Inputs,
         i64,
         Outs,
@@ -222,11 +222,12 @@ pub fn vmap(
 ) -> Result<Vec<Tensor>> {
     let x = raw_list(inputs);
     let dims: Vec<i64> = in_dims.iter().map(|d| d.unwrap_or(i64::MIN)).collect();
-    // SAFETY: a struct of numbers and pointers, for which zeros are valid.
-    let mut opts: sys::tt_vmap_opts = unsafe { std::mem::zeroed() };
-    opts.set = 1;
-    opts.in_dims = dims.as_ptr();
-    opts.n_in_dims = dims.len() as i64;
+    let opts = sys::tt_vmap_opts {
+        set: sys::TT_VMAP_IN_DIMS,
+        in_dims: dims.as_ptr(),
+        n_in_dims: dims.len() as i64,
+        ..Default::default()
+    };
     let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
     with_function(f, |fun, user, drop| {
         // SAFETY: the lengths match the lists, and the handles are live.
@@ -281,25 +282,25 @@ impl Module {
     }
 }
 
-/// Calls `f` under autocast for tensors on the CPU or, if `cuda`, on CUDA devices: matrix products
-/// and convolutions compute in `dtype`, losses in float32. Casts of parameters are cached during
-/// the call. Call backward after it.
+/// Calls `f` under autocast for tensors on devices of a kind: matrix products and convolutions
+/// compute in `dtype`, losses in float32. Casts of parameters are cached during the call. Call
+/// backward after it.
 ///
 /// ```
+/// use tt::{DType, DeviceType};
 /// let x = tt::Tensor::from([1.0f32, 2.0]).reshape(&[1, 2])?;
-/// let y = tt::autocast(tt::DType::BF16, false, || x.matmul(&x.t()?))?;
-/// assert_eq!(y.dtype(), tt::DType::BF16);
+/// let y = tt::autocast(DeviceType::Cpu, DType::BF16, || x.matmul(&x.t()?))?;
+/// assert_eq!(y.dtype(), DType::BF16);
 /// # Ok::<(), tt::Error>(())
 /// ```
-pub fn autocast<R>(dtype: DType, cuda: bool, f: impl FnOnce() -> Result<R>) -> Result<R> {
+pub fn autocast<R>(kind: DeviceType, dtype: DType, f: impl FnOnce() -> Result<R>) -> Result<R> {
     struct Pop;
-    impl std::ops::Drop for Pop {
+    impl Drop for Pop {
         fn drop(&mut self) {
             // SAFETY: the matching push has succeeded. A failure cannot be reported here.
             let _ = unsafe { call(|c| sys::tt_autocast_pop(c)) };
         }
     }
-    let kind = if cuda { sys::TT_CUDA } else { sys::TT_CPU };
     // SAFETY: plain numbers.
     unsafe { call(|c| sys::tt_autocast_push(c, kind as _, 1, dtype as _, 1))? };
     let _pop = Pop;
@@ -388,8 +389,7 @@ impl Compiled {
 
     /// Returns the statistics.
     pub fn info(&self) -> Result<CompiledInfo> {
-        // SAFETY: zeros are valid for this struct of numbers.
-        let mut info: sys::tt_compiled_info = unsafe { std::mem::zeroed() };
+        let mut info = sys::tt_compiled_info::default();
         // SAFETY: the handle is live; the reason is valid until the next call of the function.
         unsafe {
             call(|c| sys::tt_compiled_get_info(c, self.0.as_ptr(), &mut info))?;
@@ -397,7 +397,7 @@ impl Compiled {
                 records: info.n_records,
                 replays: info.n_replays,
                 runs: info.n_runs,
-                reason: (!info.reason.is_null()).then(|| text_of(info.reason).into_owned()),
+                reason: opt_text(info.reason),
             })
         }
     }
@@ -409,7 +409,7 @@ impl Compiled {
     }
 }
 
-impl std::ops::Drop for Compiled {
+impl Drop for Compiled {
     fn drop(&mut self) {
         // SAFETY: we own the reference.
         unsafe { sys::tt_compiled_release(self.0.as_ptr()) }

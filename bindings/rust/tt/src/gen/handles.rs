@@ -461,12 +461,10 @@ impl Handle for Work {
     }
 }
 /// Data-parallel training of a module over a group.
+/// It stays on its thread: clones alias, and calls change it. [`Transfer`](crate::Transfer) moves
+/// it to another one.
 #[repr(transparent)]
 pub struct Ddp(std::ptr::NonNull<sys::tt_ddp>);
-// SAFETY: tt guards what threads share of it (tt.h, Threads).
-unsafe impl Send for Ddp {}
-// SAFETY: as above.
-unsafe impl Sync for Ddp {}
 impl Clone for Ddp {
     fn clone(&self) -> Ddp {
         // SAFETY: the handle is live.
@@ -752,8 +750,12 @@ impl Tensor {
     /// CUDA device, both are contiguous and have the same shape and dtype; otherwise as tt_copy_.
     /// The values of a pinned dst are there when the stream on which the ctx computes has been
     /// synchronised. No gradient.
-    pub fn copy_non_blocking(&self, src: &Tensor) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
+    ///
+    /// # Safety
+    /// Until the copy is complete, nothing else may read or write the memory of `self` or write
+    /// that of `src`, slices of it included: clones alias.
+    pub unsafe fn copy_non_blocking(&self, src: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_copy_non_blocking(c, self.raw(), src.raw())) }
     }
     /// Prints the tensor as PyTorch does.

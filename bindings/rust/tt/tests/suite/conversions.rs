@@ -33,7 +33,10 @@ fn items_without_loss_or_not_at_all() -> Result<()> {
     assert_eq!((x.item::<f32>()?, x.item::<f64>()?, x.item::<F16>()?), (2.5, 2.5, F16(0x4100)));
     assert_eq!(x.item::<Complex<f32>>()?, Complex { re: 2.5, im: 0.0 });
     let e = x.item::<i64>().unwrap_err();
-    assert_eq!((e.status, e.message.as_str()), (Status::Dtype, "Float(2.5) is no value of i64"));
+    assert_eq!(
+        (e.status, e.message.as_str()),
+        (Status::Dtype, "2.5 cannot be converted to i64 exactly")
+    );
     let big = Tensor::from(i64::MAX);
     assert_eq!((big.item::<u64>()?, big.item::<i128>()?), (i64::MAX as u64, i64::MAX as i128));
     assert!(big.item::<f64>().is_err() && big.item::<i32>().is_err());
@@ -57,6 +60,8 @@ fn arrays_and_vectors() -> Result<()> {
     assert_eq!(Tensor::from([[1i64, 2], [3, 4]]).to_vec::<i64>()?, [1, 2, 3, 4]);
     assert_eq!(Tensor::from(vec![1.0f32, 2.0]).to_vec::<f32>()?, [1.0, 2.0]);
     assert_eq!(Tensor::from(&[1i32, 2][..]).dtype(), DType::I32);
+    assert_eq!(Tensor::from(&[1i32, 2]).to_vec::<i32>()?, [1, 2]);
+    assert_eq!(Tensor::from(&vec![1i16, 2]).dtype(), DType::I16);
     let halves = [1.5, -2.0].map(BF16::from_f32);
     assert_eq!(Tensor::from(halves).to_dtype(DType::F32)?.to_vec::<f32>()?, [1.5, -2.0]);
     Ok(())
@@ -198,10 +203,19 @@ fn everything_public_has_debug_and_names_have_display() -> Result<()> {
         tt::FunctionCall,
         tt::MemoryStats,
         tt::ErrorInfo,
+        tt::Compiled,
+        tt::Group,
+        tt::Work,
+        tt::Ddp,
+        tt::graph::Graph,
+        tt::graph::Node<'_>,
+        tt::graph::Plan,
     );
     assert_eq!(format!("{} {:>9}|", DType::BF16, DType::F32), "bfloat16   float32|");
     let meta = tt::Device::META;
     assert_eq!(format!("{} {}", tt::Device::CPU, meta), "cpu meta");
+    assert_eq!(format!("{:>7}|", tt::Device::cuda(1)), " cuda:1|");
+    assert_eq!(tt::Device::default(), tt::Device::CPU);
     assert_eq!(meta.to_string().parse::<tt::Device>()?, meta);
     assert_eq!(Status::InvalidArg.to_string(), "INVALID_ARG");
     let net = tt::nn::linear(2, 1)?;

@@ -39,7 +39,7 @@ fn the_bindings_own_checks() {
     let e = fails(floats(&[1.0]).to_vec::<f64>());
     assert_eq!(
         (e.status, e.message.as_str()),
-        (Status::Dtype, "the tensor is float32: cannot be taken as float64")
+        (Status::Dtype, "the tensor is float32, not float64: `to_dtype` converts it")
     );
     let e = fails(Tensor::from_slice(&[1.0f32; 5], &[2, 3]));
     assert_eq!(

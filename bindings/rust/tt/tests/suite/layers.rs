@@ -289,7 +289,7 @@ fn closures_of_one_thread_may_change_what_they_capture() -> Result<()> {
     m.forward(&x)?;
     let e = m.forward(&x).unwrap_err();
     let inner = e.cause.as_ref().and_then(|e| e.cause.as_ref()).unwrap();
-    assert!(inner.message.contains("runs already"), "{:?}", e);
+    assert!(inner.message.contains("already running"), "{:?}", e);
     assert_eq!(told.load(Ordering::Relaxed), 2);
     Ok(())
 }

@@ -233,8 +233,14 @@ macro_rules! threads_of {
 #[test]
 fn what_other_threads_may_have() {
     assert_eq!(
-        [threads_of!(Module), threads_of!(tt::Optimizer), threads_of!(tt::Scheduler)],
-        [(false, false); 3]
+        [
+            threads_of!(Module),
+            threads_of!(tt::Optimizer),
+            threads_of!(tt::Scheduler),
+            threads_of!(tt::Ddp),
+            threads_of!(tt::Compiled)
+        ],
+        [(false, false); 5]
     );
     assert_eq!(
         [threads_of!(Tensor), threads_of!(Runtime), threads_of!(tt::Cancel), threads_of!(tt::Node)],
@@ -244,10 +250,14 @@ fn what_other_threads_may_have() {
         [threads_of!(tt::Generator), threads_of!(tt::StateDict), threads_of!(tt::SafeTensors)],
         [(true, true); 3]
     );
+    assert_eq!(
+        [threads_of!(tt::Op), threads_of!(tt::graph::Graph), threads_of!(tt::graph::Plan)],
+        [(true, true); 3]
+    );
     assert_eq!([threads_of!(Transfer<Module>), threads_of!(Context)], [(true, false); 2]);
     assert_eq!(
         [
-            threads_of!(tt::Op),
+            threads_of!(tt::Profile),
             threads_of!(tt::Checkpoint),
             threads_of!(tt::FunctionCall),
             threads_of!(tt::ModeGuard)
