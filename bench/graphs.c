@@ -90,7 +90,7 @@ static void measure_model(const char* net, int mode, const char* what) {
   model *eager = model_new(c, net, mode), *compiled = model_new(c, net, mode),
         *captured = model_new(c, net, mode);
   char name[64];
-  tt_graph* g;
+  tt_graph *whole, *g;
   tt_plan* p;
   double start;
   int64_t arena;
@@ -107,8 +107,9 @@ static void measure_model(const char* net, int mode, const char* what) {
   check(model_run_compiled(c, compiled));
   const double first = now() - start;
   check(tt_capture_begin(c, NULL, 0, NULL) || model_run(c, captured) ||
-        tt_capture_end(c, NULL, 0, &g) || tt_graph_arena_bytes(c, g, &arena) ||
-        tt_plan_new(c, g, NULL, &p));
+        tt_capture_end(c, NULL, 0, &whole) || tt_graph_optimize(c, whole, NULL, &g) ||
+        tt_graph_arena_bytes(c, g, &arena) || tt_plan_new(c, g, NULL, &p));
+  tt_graph_release(whole);
   snprintf(name, sizeof name, "%s %s", net, what);
   compare(name, (run_fn[]){eager_model, compiled_model, plan_run}, (void*[]){eager, compiled, p},
           3);

@@ -1604,11 +1604,15 @@ tt_status tt_graph_dot(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, 
 #define TT_PASS_NORM (UINT64_C(1) << 3) /* puts batch normalizations with constant statistics into
                                            the weights of the convolutions before them: as
                                            TT_PASS_FOLD, and results are rounded differently */
+#define TT_PASS_POOL (UINT64_C(1) << 4)   /* puts relu behind the max pooling that follows it */
+#define TT_PASS_SLICES (UINT64_C(1) << 5) /* writes gradients of slices side by side, in place of
+                                             sums with zeros */
 
 /* Options of tt_graph_optimize. */
 typedef struct tt_graph_optimize_opts {
   uint64_t set;
-  uint64_t passes; /* TT_PASS_…; default: TT_PASS_DCE and TT_PASS_CSE, which keep every bit */
+  uint64_t passes; /* TT_PASS_…; default: all that keep every bit and freeze nothing, which are
+                      TT_PASS_DCE, TT_PASS_CSE, TT_PASS_POOL and TT_PASS_SLICES */
 } tt_graph_optimize_opts;
 #define TT_GRAPH_OPTIMIZE_PASSES (UINT64_C(1) << 0)
 

@@ -40,8 +40,8 @@ TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 
 // ---- piecewise linear ----
 
-struct Relu {
-  template <class T> static TT_FN T op(T a, const Param<T>&) { return a < T(0) ? T(0) : a; }
+struct Relu {  // of -0 it is 0, so that the largest of results is the result of the largest
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return a <= T(0) ? T(0) : a; }
 };
 struct ThresholdBackward {  // g where x > param 0 (0 if absent); nan passes g
   template <class T> static TT_FN T op(T g, T x, const Param<T>& p) {

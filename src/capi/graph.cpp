@@ -187,6 +187,7 @@ void tt_graph_release(tt_graph* h) {
 
 static_assert(TT_PASS_DCE == kPassDce && TT_PASS_CSE == kPassCse);
 static_assert(TT_PASS_FOLD == kPassFold && TT_PASS_NORM == kPassNormIntoConv);
+static_assert(TT_PASS_POOL == kPassPoolBeforeRelu && TT_PASS_SLICES == kPassJoinSlices);
 
 tt_status tt_graph_optimize(tt_ctx* h, const tt_graph* handle, const tt_graph_optimize_opts* opts,
                             tt_graph** out) {

@@ -1,5 +1,7 @@
 #include "graph/rewrite.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 Ref<Graph> copy_graph(const Graph& g) {
@@ -23,6 +25,29 @@ SmallVec<bool, 16> written_storages(const Graph& g) {
       if (n.outs[k] >= 0) written[g.values[n.outs[k]].storage] = true;
   return written;
 }
+
+Readers storage_readers(const Graph& g) {
+  Readers readers;
+  readers.resize(g.storages.size());
+  const auto note = [&](int32_t v, int64_t node) {
+    SmallVec<int32_t, 2>& list = readers[g.values[v].storage];
+    if (list.empty() || list.back() != node) list.push_back(int32_t(node));
+  };
+  for (int64_t i = 0; i < g.nodes.size(); i++)
+    for_each_value(g.nodes[i], [&](int32_t v) { note(v, i); });
+  for (const int32_t v : g.outputs) note(v, g.nodes.size());
+  return readers;
+}
+
+int32_t add_made_value(Graph& g, int64_t bytes, Dtype dtype, Ints sizes, Ints strides,
+                       int32_t node) {
+  IrStorage s;
+  s.bytes = bytes;
+  g.storages.push_back(std::move(s));
+  return g.value(int32_t(g.storages.size()) - 1, 0, dtype, 0, sizes, strides, node, 0);
+}
+
+bool is_op(const IrNode& n, const char* name) { return !strcmp(n.op->name(), name); }
 
 namespace {
 

@@ -22,4 +22,15 @@ template <class F> void for_each_read(Graph& g, int64_t first, F f) {
 // For each storage: whether a node writes it after it was made.
 SmallVec<bool, 16> written_storages(const Graph& g);
 
+// For each storage: the nodes that read it by an argument, in order and once each; the number of
+// nodes for an output.
+using Readers = SmallVec<SmallVec<int32_t, 2>, 16>;
+Readers storage_readers(const Graph& g);
+// A value of a new storage of `bytes`, as result 0 of a node.
+int32_t add_made_value(Graph& g, int64_t bytes, Dtype dtype, Ints sizes, Ints strides,
+                       int32_t node);
+// Whether this is the operator with this name. Passes compare names where naming the operator
+// itself would link it into every program that has passes.
+bool is_op(const IrNode& n, const char* name);
+
 }  // namespace TT_NS

@@ -41,7 +41,7 @@ constexpr CExpression kCExpressions[] = {
     {"softsign", true,
      "input / (1.0f + fabsf(input))"},
     {"relu", false,
-     "self < 0 ? 0 : self"},
+     "self <= 0 ? 0 : self"},
     {"threshold", false,
      "self <= threshold ? value : self"},
     {"hardshrink", false,

@@ -13,6 +13,8 @@ constexpr PassRow kPasses[] = {
     {kPassNormIntoConv, fold_norms_into_convs},
     {kPassFold, fold_constants},
     {kPassCse, share_subexpressions},
+    {kPassPoolBeforeRelu, pool_before_relu},
+    {kPassJoinSlices, join_slices},
     {kPassDce, remove_dead_code},
 };
 

@@ -11,8 +11,10 @@ enum Pass : uint64_t {
   kPassCse = 2,
   kPassFold = 4,
   kPassNormIntoConv = 8,
+  kPassPoolBeforeRelu = 16,
+  kPassJoinSlices = 32,
 };
-constexpr uint64_t kExactPasses = kPassDce | kPassCse;
+constexpr uint64_t kExactPasses = kPassDce | kPassCse | kPassPoolBeforeRelu | kPassJoinSlices;
 constexpr uint64_t kAllPasses = kExactPasses | kPassFold | kPassNormIntoConv;
 
 // Removes calls whose results nothing reads and that write nothing from outside. Calls that draw
@@ -25,6 +27,12 @@ void fold_constants(Graph& g);
 // Multiplies the weights of a convolution by the factors of a batch normalization in evaluation
 // that follows it. Rounds differently.
 void fold_norms_into_convs(Graph& g);
+// Makes max_pool2d(relu(x)) relu(max_pool2d(x)), and their gradients alike: relu then sees a
+// fraction of the elements. The same bits.
+void pool_before_relu(Graph& g);
+// Makes a sum of gradients of slices that cover a tensor, each with zeros around it, writes side by
+// side; if the sum is only read permuted into a copy, they write that. The same bits.
+void join_slices(Graph& g);
 
 // A graph with the passes of the mask applied.
 Ref<Graph> optimized(const Graph& g, uint64_t passes);

@@ -231,13 +231,180 @@ static void test_norm_into_conv(void** state) {
   tt_graph_release(less);
 }
 
+/* How many nodes of g call an operator. */
+static int calls_of(const tt_graph* g, const char* op) {
+  tt_graph_info info;
+  int64_t i;
+  int n = 0;
+  OK(tt_graph_get_info(c, g, &info));
+  for (i = 0; i < info.n_nodes; i++) {
+    tt_graph_node node;
+    OK(tt_graph_get_node(c, g, i, &node));
+    n += !strcmp(node.name, op);
+  }
+  return n;
+}
+/* The first position of an operator in the text of g. */
+static int64_t place_of(const tt_graph* g, const char* op) {
+  static char text[1 << 16];
+  int64_t n;
+  const char* at;
+  OK(tt_graph_print(c, g, text, sizeof text, &n));
+  at = strstr(text, op);
+  assert_non_null(at);
+  return at - text;
+}
+
+/* Numbers with nan, zeros of both signs, and windows without a positive element. */
+static tt_tensor* odd_image(int turn) {
+  tt_tensor *t, *x = ramp(2 * 3 * 9 * 9);
+  float* v = tt_tensor_data(x);
+  int64_t i;
+  for (i = 0; i < tt_tensor_numel(x); i++) {
+    const int64_t k = i * 7 + turn;
+    if (k % 5 == 0) v[i] = k % 2 ? 0.0f : -0.0f;
+    if (k % 83 == 0) v[i] = NAN;
+    if (i % 81 > 40 && v[i] > 0) v[i] = -v[i];
+  }
+  OK(tt_view(c, x, SHAPE(2, 3, 9, 9), &t));
+  return t;
+}
+
+/* relu, pooling and the gradient of x; x is a result, so that its gradient is one. */
+static void pooled(tt_tensor* x, const tt_max_pool2d_opts* o, int64_t kernel, tt_tensor** outs) {
+  tt_tensor *leaf, *h, *y;
+  OK(tt_mul_f64(c, x, 1.0, &leaf));
+  OK(tt_requires_grad_(c, leaf, 1));
+  OK(tt_neg(c, leaf, &h));
+  OK(tt_relu(c, h, &h));
+  OK(tt_max_pool2d(c, h, &kernel, 1, o, &y));
+  OK(tt_mul(c, y, y, &h));
+  OK(tt_sub_f64(c, h, 0.25, &h));
+  OK(tt_sum(c, h, NULL, &h));
+  OK(tt_backward(c, h, NULL));
+  OK(tt_detach(c, y, &outs[0]));
+  OK(tt_tensor_grad(c, leaf, &outs[1]));
+}
+
+static void test_pool_before_relu(void** state) {
+  static const int64_t one = 1, two = 2;
+  const tt_max_pool2d_opts kinds[] = {
+      {0},
+      {.set = TT_MAX_POOL2D_STRIDE | TT_MAX_POOL2D_PADDING | TT_MAX_POOL2D_CEIL_MODE,
+       .stride = &two,
+       .n_stride = 1,
+       .padding = &one,
+       .n_padding = 1,
+       .ceil_mode = 1},
+      {.set = TT_MAX_POOL2D_STRIDE, .stride = &one, .n_stride = 1},
+      {.set = TT_MAX_POOL2D_DILATION, .dilation = &two, .n_dilation = 1},
+  };
+  int kind;
+  (void)state;
+  for (kind = 0; kind < 4; kind++) {
+    tt_tensor *x = odd_image(1), *y = odd_image(4), *outs[2], *want[2];
+    tt_graph *g, *less;
+    const int64_t kernel = kind ? 3 : 2;
+    pooled(y, &kinds[kind], kernel, want);
+    OK(tt_capture_begin(c, LIST(x), NULL));
+    pooled(x, &kinds[kind], kernel, outs);
+    OK(tt_capture_end(c, LIST(outs[0], outs[1]), &g));
+    less = optimize(g, TT_PASS_POOL);
+    assert_int_equal(count(less), count(g));
+    assert_true(place_of(g, " relu(") < place_of(g, " max_pool2d("));
+    assert_int_equal(place_of(less, " relu(") > place_of(less, " max_pool2d("), kind < 3);
+    assert_int_equal(
+        place_of(less, " threshold_backward(") < place_of(less, " max_pool2d_backward("), kind < 3);
+    check_replay(less, y, want, 2);
+    tt_graph_release(g);
+    tt_graph_release(less);
+  }
+}
+
+/* What else reads the result of relu keeps it where it is. */
+static void test_pool_stays(void** state) {
+  tt_tensor *x = odd_image(1), *h, *y, *z, *last;
+  const int64_t two = 2;
+  tt_graph *g, *less;
+  (void)state;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_relu(c, x, &h));
+  OK(tt_max_pool2d(c, h, &two, 1, NULL, &y));
+  OK(tt_exp(c, h, &z));
+  OK(tt_neg(c, x, &last));
+  OK(tt_relu(c, last, &last));
+  OK(tt_capture_end(c, LIST(y, z, last), &g));
+  less = optimize(g, TT_PASS_POOL);
+  assert_true(place_of(less, " relu(") < place_of(less, " max_pool2d("));
+  tt_graph_release(g);
+  tt_graph_release(less);
+}
+
+/* A function of parts of x, and the gradient of x. Kinds: 0 selects all, permuted as in attention;
+   1 narrows all; 2 leaves a part out. */
+static void sliced(tt_tensor* x, int kind, tt_tensor** outs) {
+  const int64_t width = kind == 2 ? 12 : 15;
+  tt_tensor *leaf, *h, *total = NULL;
+  int64_t i, n = 3;
+  OK(tt_mul_f64(c, x, 1.0, &leaf));
+  OK(tt_requires_grad_(c, leaf, 1));
+  OK(tt_mul_f64(c, leaf, 2.0, &h));
+  if (kind == 0) {
+    OK(tt_view(c, h, SHAPE(4, 3, 5, 3), &h));
+    OK(tt_permute(c, h, SHAPE(2, 0, 1, 3), &h));
+    n = 5;
+  } else {
+    OK(tt_view(c, h, SHAPE(4, 45), &h));
+  }
+  for (i = 0; i < n; i++) {
+    tt_tensor* p;
+    if (kind == 0) OK(tt_select(c, h, 0, i - (i > 2 ? 5 : 0), &p));
+    else OK(tt_narrow(c, h, 1, width * i, width, &p));
+    OK(tt_sin(c, p, &p));
+    OK(tt_mul_f64(c, p, (double)i - 1, &p)); /* gradients with zeros of both signs */
+    if (total) OK(tt_add(c, total, p, &total));
+    else total = p;
+  }
+  OK(tt_sum(c, total, NULL, &total));
+  OK(tt_backward(c, total, NULL));
+  OK(tt_tensor_grad(c, leaf, &outs[0]));
+}
+
+static void test_join_slices(void** state) {
+  int kind;
+  (void)state;
+  for (kind = 0; kind < 3; kind++) {
+    tt_tensor *x = ramp(180), *y, *out, *want;
+    tt_graph *g, *less;
+    OK(tt_cos(c, x, &y));
+    sliced(y, kind, &want);
+    OK(tt_capture_begin(c, LIST(x), NULL));
+    sliced(x, kind, &out);
+    OK(tt_capture_end(c, LIST(out), &g));
+    less = optimize(g, TT_PASS_SLICES);
+    if (kind < 2) {
+      assert_int_equal(calls_of(less, "empty_strided"), 1);
+      assert_int_equal(calls_of(less, "copy_"), kind ? 3 : 5);
+      assert_int_equal(calls_of(less, "add_scalar_"), 1);
+      assert_int_equal(calls_of(less, "select_backward") + calls_of(less, "slice_backward"), 0);
+      assert_int_equal(calls_of(less, "clone"), 0);
+    } else {
+      assert_int_equal(count(less), count(g));
+    }
+    check_replay(less, y, &want, 1);
+    tt_graph_release(g);
+    tt_graph_release(less);
+  }
+}
+
 /* Each allocation of each pass fails in turn: there is no graph, and g is unchanged. */
 static void test_out_of_memory(void** state) {
   tt_tensor *x, *w, *h, *a, *y, *mean = ramp(4), *var, *dead;
   tt_graph* g;
   const tt_graph_optimize_opts opts = {
       .set = TT_GRAPH_OPTIMIZE_PASSES,
-      .passes = TT_PASS_DCE | TT_PASS_CSE | TT_PASS_FOLD | TT_PASS_NORM,
+      .passes =
+          TT_PASS_DCE | TT_PASS_CSE | TT_PASS_FOLD | TT_PASS_NORM | TT_PASS_POOL | TT_PASS_SLICES,
   };
   int64_t at, nodes;
   (void)state;
@@ -252,7 +419,10 @@ static void test_out_of_memory(void** state) {
   OK(tt_neg(c, var, &dead));
   OK(tt_view(c, dead, SHAPE(4, 1, 1), &dead));
   OK(tt_mul(c, a, dead, &y));
-  OK(tt_capture_end(c, LIST(y), &g));
+  OK(tt_relu(c, y, &y));
+  OK(tt_max_pool2d(c, y, &(int64_t){2}, 1, NULL, &y));
+  sliced(ramp(180), 0, &a);
+  OK(tt_capture_end(c, LIST(y, a), &g));
   nodes = count(g);
   for (at = 1; at < 100000; at++) {
     tt_graph* out = NULL;
@@ -275,7 +445,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_random_programs), SCOPED(test_dead_and_common),
       SCOPED(test_effects_stay),    SCOPED(test_fold),
-      SCOPED(test_norm_into_conv),  SCOPED(test_out_of_memory),
+      SCOPED(test_norm_into_conv),  SCOPED(test_pool_before_relu),
+      SCOPED(test_pool_stays),      SCOPED(test_join_slices),
+      SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1887,6 +1887,8 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_PASS_CSE);
     constant!(out, TT_PASS_FOLD);
     constant!(out, TT_PASS_NORM);
+    constant!(out, TT_PASS_POOL);
+    constant!(out, TT_PASS_SLICES);
     constant!(out, TT_GRAPH_OPTIMIZE_PASSES);
     constant!(out, TT_REDUCE_SUM);
     constant!(out, TT_REDUCE_MEAN);
