@@ -89,8 +89,8 @@ end
 function row_major(@nospecialize(a::Array))
     N, o = ndims(a), Ref{Ptr{Cvoid}}()
     sizes = Int64[size(a, d) for d in N:-1:1]
-    check(GC.@preserve a C.tt_tensor_from_data(ctx(), unsafe_address(a), dtype_code(eltype(a)),
-        sizes, N, o))
+    code = dtype_code(eltype(a))
+    check(GC.@preserve a C.tt_tensor_from_data(ctx(), pointer(a), code, sizes, N, o))
     N < 2 && return wrap(o[])
     columns = wrap(o[])
     check(C.tt_permute(ctx(), columns, Int64[N-1:-1:0;], N, o))
@@ -100,7 +100,6 @@ function row_major(@nospecialize(a::Array))
     free!(columns)
     return wrap(o[])
 end
-unsafe_address(@nospecialize(a::Array)) = ccall(:jl_array_ptr, Ptr{Cvoid}, (Any,), a)
 
 "A copy of t's values."
 function Base.Array(a::Tensor)

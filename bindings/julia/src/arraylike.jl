@@ -38,6 +38,9 @@ Base.iterate(a::Tensor) = (values = typed(a); tagged(values, iterate(values)))
 Base.iterate(a::Tensor, (values, state)) = tagged(values, iterate(values, state))
 tagged(values, step) = step === nothing ? nothing : (step[1], (values, step[2]))
 Base.IteratorEltype(::Type{Tensor}) = Base.EltypeUnknown()
+Base.collect(g::Base.Generator{Tensor}) = collect(Base.Generator(g.f, Array(g.iter)))
+Base.CartesianIndices(a::Tensor) = CartesianIndices(size(a))
+Base.LinearIndices(a::Tensor) = LinearIndices(size(a))
 Base.keys(a::Tensor) = ndims(a) == 1 ? Base.OneTo(length(a)) : CartesianIndices(size(a))
 Base.last(a::Tensor) = typed(a)[end]
 for f in (:count, :findall, :findfirst, :findlast, :findmax, :findmin, :argmax, :argmin, :extrema)
@@ -54,7 +57,7 @@ function number_call(f, args...)
     found = dotted(f, args...)
     return eltype(found) === Bool ? item(found) : found
 end
-for name in (filter(!=(:exp), NUMERIC)..., :abs2)  # exp: with the matrices below
+for name in (filter(f -> !(f in (:exp, :isreal)), NUMERIC)..., :abs2)  # exp: of matrices, below
     @eval Base.$name(a::Tensor) = number_call(Base.$name, a)
 end
 for f in (:max, :min, :mod, :%, :÷, :fld)
@@ -63,6 +66,18 @@ for f in (:max, :min, :mod, :%, :÷, :fld)
     @eval Base.$f(a::Real, b::Tensor) = number_call(Base.$f, a, b)
 end
 Base.clamp(a::Tensor, low, high) = number_call(Base.clamp, a, low, high)
+for f in (:round, :floor, :ceil, :trunc)
+    @eval Base.$f(::Type{T}, a::Tensor) where {T<:Integer} = Base.$f(T, item(a))
+end
+
+# ---- numbers: functions that Base has for arrays, too ----
+
+Base.real(a::Tensor) = eltype(a) <: Complex ? real(a) : a
+Base.imag(a::Tensor) = eltype(a) <: Complex ? imag(a) : zeros_like(a)
+Base.conj(a::Tensor) = conj(a)
+Base.complex(a::Tensor) = eltype(a) <: Complex ? a : complex(a, zeros_like(a))
+Base.float(a::Tensor) = is_number(a) ? float(item(a)) : dotted(float, a)
+Base.isreal(a::Tensor) = !(eltype(a) <: Complex) || item(all(isreal(a)))
 
 # ---- other processes, files of Serialization ----
 
@@ -90,8 +105,17 @@ function Base.one(a::Tensor)
     return eye(size(a, 1); dtype=eltype(a), device=device(a))
 end
 Base.fill!(a::Tensor, x) = fill!(a, x)
-Base.copy!(a::Tensor, x::Union{Tensor, AbstractArray}) = copy!(a, Tensor(x))
-Base.copyto!(a::Tensor, x::Union{Tensor, AbstractArray}) = copy!(a, Tensor(x))
+function Base.copy!(a::Tensor, x::Union{Tensor, AbstractArray})
+    size(a) == size(x) ||
+        throw(ArgumentError("copy!: the sizes are $(size(a)) and $(size(x)): must be equal"))
+    return copy!(a, Tensor(x))
+end
+function Base.copyto!(a::Tensor, x::Union{Tensor, AbstractArray})
+    size(a) == size(x) && return copy!(a, Tensor(x))
+    length(x) <= length(a) || throw(BoundsError(a, length(x)))
+    a[1:length(x)] = vec(x)
+    return a
+end
 Base.copyto!(a::AbstractArray, x::Tensor) = copyto!(a, Array(x))
 Base.clamp!(a::Tensor, low, high) = clamp!(a, low, high)
 Random.rand!(a::Tensor) = uniform!(a)
@@ -99,6 +123,8 @@ Random.randn!(a::Tensor) = normal!(a)
 Random.seed!(g::Generator, seed::Integer) = (set_state!(g, (seed % UInt64, 0)); g)
 
 # ---- shapes ----
+
+const Dims = Union{Colon, Ints}
 
 """
     reshape(t, dims…)
@@ -119,7 +145,6 @@ function sizes(a, dims)
     return map(d -> d isa Colon ? length(a) ÷ known : Int(d), dims)
 end
 Base.vec(a::Tensor) = Base.reshape(a, :)
-Base.view(a::Tensor, index...) = a[index...]
 Base.selectdim(a::Tensor, d::Integer, i) = a[ntuple(k -> k == d ? i : Colon(), ndims(a))...]
 Base.eachslice(a::Tensor; dims::Integer) = (select(a, dims, i) for i in axes(a, dims))
 Base.eachrow(a::Tensor) = eachslice(a; dims=1)
@@ -131,17 +156,36 @@ function Base.dropdims(a::Tensor; dims)
         throw(ArgumentError("dropdims: dims $dims of $(size(a)) are not all of size 1"))
     return squeeze(a, dims)
 end
-Base.reverse(a::Tensor; dims=ntuple(identity, ndims(a))) = flip(a, dims...)
+Base.reverse(a::Tensor; dims::Dims=:) = flip(a, (dims isa Colon ? (1:ndims(a)) : dims)...)
+Base.reverse!(a::Tensor; options...) = copy!(a, Base.reverse(a; options...))
+Base.permute!(a::Tensor, order::AbstractVector) = copy!(a, a[order])
+Base.filter(f, a::Tensor) = a[dotted(f, a)]
+Base.diff(a::Tensor; dims::Integer=only_dim(a)) = diff(a; dim=dims)
 Base.circshift(a::Tensor, shifts) = roll(a, shifts; dims=ntuple(identity, length(shifts)))
+function Base.repeat(a::Tensor; inner=1, outer=1)
+    a = lifted(a, length(inner))
+    for (d, n) in enumerate(inner)
+        a = repeat_interleave(a, n, d)
+    end
+    return Base.repeat(a, outer...)
+end
 Base.repeat(a::Tensor, counts::Integer...) =
     repeat(lifted(a, length(counts)), counts...,
         ntuple(_ -> 1, Base.max(0, ndims(a) - length(counts)))...)
 "With trailing dims of size 1, until they are n."
 lifted(a, n) = ndims(a) < n ? reshape(a, size(a)..., ntuple(_ -> 1, n - ndims(a))...) : a
-Base.cat(a::Tensor, more::Tensor...; dims::Integer) =
-    cat([lifted(x, dims) for x in (a, more...)], dims)
-Base.vcat(a::Tensor, more::Tensor...) = Base.cat(a, more...; dims=1)
-Base.hcat(a::Tensor, more::Tensor...) = Base.cat(a, more...; dims=2)
+joined(parts, dims) = cat([lifted(Tensor(x), dims) for x in parts], dims)
+const Part = Union{Tensor, Plain}  # of [a b; c d], with a tensor among the first three
+for leading in ((:a => :Tensor,), (:a => :Plain, :b => :Tensor),
+                (:a => :Plain, :b => :Plain, :c => :Tensor))
+    names, arguments = map(p -> p[1], leading), [Expr(:(::), p...) for p in leading]
+    @eval Base.cat($(arguments...), more::Part...; dims::Integer) =
+        joined(($(names...), more...), dims)
+    @eval Base.vcat($(arguments...), more::Part...) = joined(($(names...), more...), 1)
+    @eval Base.hcat($(arguments...), more::Part...) = joined(($(names...), more...), 2)
+end
+Base.reduce(::typeof(vcat), list::AbstractVector{Tensor}) = joined(list, 1)
+Base.reduce(::typeof(hcat), list::AbstractVector{Tensor}) = joined(list, 2)
 function Base.hvcat(rows::Tuple{Vararg{Int}}, all::Tensor...)
     ends = Base.cumsum([rows...])
     return vcat((hcat(all[last-n+1:last]...) for (n, last) in zip(rows, ends))...)
@@ -153,21 +197,32 @@ end
 
 # ---- reductions: to a tensor without dims or, with dims, to one that keeps them with size 1 ----
 
-const Dims = Union{Colon, Ints}
 function reduced(f, a, dims)
     dims isa Colon && return f(a)
     dims isa Integer && return f(a; dims=dims)
     return foldl((t, d) -> f(t; dims=d), dims; init=a)
 end
-Base.sum(a::Tensor; dims::Dims=:) = sum(a; dims=dims)
-Base.prod(a::Tensor; dims::Dims=:) = reduced(prod, a, dims)
-Base.maximum(a::Tensor; dims::Dims=:) = dims isa Colon ? max(a) : amax(a; dims=dims)
-Base.minimum(a::Tensor; dims::Dims=:) = dims isa Colon ? min(a) : amin(a; dims=dims)
-Statistics.mean(a::Tensor; dims::Dims=:) = mean(a; dims=dims)
+const Init = Union{Number, Nothing}
+with_init(op, found, init) = init === nothing ? found : dotted(op, found, init)
+Base.sum(a::Tensor; dims::Dims=:, init::Init=nothing) = with_init(+, sum(a; dims=dims), init)
+Base.prod(a::Tensor; dims::Dims=:, init::Init=nothing) = with_init(*, reduced(prod, a, dims), init)
+Base.maximum(a::Tensor; dims::Dims=:, init::Init=nothing) =
+    with_init(Base.max, dims isa Colon ? max(a) : amax(a; dims=dims), init)
+Base.minimum(a::Tensor; dims::Dims=:, init::Init=nothing) =
+    with_init(Base.min, dims isa Colon ? min(a) : amin(a; dims=dims), init)
+Statistics.mean(a::Tensor; dims::Dims=:) = mean(dotted(float, a); dims=dims)
 for f in (:var, :std)
     @eval Statistics.$f(a::Tensor; dims::Dims=:, corrected::Bool=true) =
-        $f(a; dims=dims, correction=corrected ? 1 : 0)
+        $f(dotted(float, a); dims=dims, correction=corrected ? 1 : 0)
 end
+Statistics.median(a::Tensor; options...) = Statistics.median(Array(a); options...)
+in_rows(a, dims) = dims == 1 ? Base.transpose(a) : a
+Statistics.cov(a::Tensor; dims::Integer=1, corrected::Bool=true) =
+    cov(dotted(float, in_rows(a, dims)); correction=corrected ? 1 : 0)
+Statistics.cor(a::Tensor; dims::Integer=1) = corrcoef(dotted(float, in_rows(a, dims)))
+Statistics.cov(a::Tensor, b::Tensor; corrected::Bool=true) =
+    Statistics.cov(Base.hcat(a, b); corrected=corrected)[1, 2]
+Statistics.cor(a::Tensor, b::Tensor) = Statistics.cor(Base.hcat(a, b))[1, 2]
 for f in (:any, :all)  # to a Bool without dims
     @eval function Base.$f(a::Tensor; dims::Dims=:)
         eltype(a) === Bool || throw(TypeError($(QuoteNode(f)), "", Bool, a))
@@ -178,6 +233,12 @@ for f in (:(Base.sum), :(Base.prod), :(Base.maximum), :(Base.minimum), :(Base.an
           :(Statistics.mean))
     @eval $f(g::Function, a::Tensor; options...) = $f(dotted(g, a); options...)
 end
+for (op, f) in ((:+, :sum), (:*, :prod), (:max, :maximum), (:min, :minimum), (:&, :all), (:|, :any))
+    @eval Base.mapreduce(f, ::typeof(Base.$op), a::Tensor; options...) =
+        Base.$f(dotted(f, a); options...)
+end
+Base.mapreduce(f, op, a::Tensor; options...) = mapreduce(f, op, Array(a); options...)
+Base.reduce(op, a::Tensor; options...) = mapreduce(identity, op, a; options...)
 Base.map(f, a::Tensor, more::Tensor...) = copy(Base.Broadcast.broadcasted(f, a, more...))
 for f in (:cumsum, :cumprod)
     @eval Base.$f(a::Tensor; dims::Integer=only_dim(a)) = $f(a, dims)
@@ -187,8 +248,11 @@ end
 
 # ---- order ----
 
-Base.sort(a::Tensor; dims::Integer=only_dim(a), rev::Bool=false) =
-    sort(a, dims; descending=rev, stable=true).values
+function Base.sort(a::Tensor; dims::Integer=only_dim(a), rev::Bool=false, order...)
+    isempty(order) && return sort(a, dims; descending=rev, stable=true).values
+    ndims(a) == 1 || throw(ArgumentError("sort takes by and lt for vectors only"))
+    return a[sortperm(a; rev=rev, order...)]
+end
 Base.sort!(a::Tensor; options...) = copy!(a, Base.sort(a; options...))
 Base.sortperm(a::Tensor; options...) = sortperm(Array(a); options...)
 Base.unique(a::Tensor) = tensor(Base.unique(Array(a)); device=device(a))
@@ -197,13 +261,24 @@ Base.unique(a::Tensor) = tensor(Base.unique(Array(a)); device=device(a))
 
 LinearAlgebra.norm(a::Tensor, p::Real=2) = norm(reshape(a, :), p)
 LinearAlgebra.normalize(a::Tensor, p::Real=2) = a / LinearAlgebra.norm(a, p)
-LinearAlgebra.dot(a::Tensor, b::Tensor) = ndims(a) == ndims(b) == 1 ? dot(a, b) : sum(a .* b)
+LinearAlgebra.dot(a::Tensor, b::Tensor) =
+    ndims(a) == ndims(b) == 1 ? vdot(a, b) : sum(conj(a) .* b)
 LinearAlgebra.diag(a::Tensor, k::Integer=0) = diagonal(a; offset=k)
 LinearAlgebra.tr(a::Tensor) = sum(diagonal(a))
 LinearAlgebra.tril(a::Tensor, k::Integer=0) = tril(a, k)
 LinearAlgebra.triu(a::Tensor, k::Integer=0) = triu(a, k)
+LinearAlgebra.tril!(a::Tensor, k::Integer=0) = tril!(a, k)
+LinearAlgebra.triu!(a::Tensor, k::Integer=0) = triu!(a, k)
+LinearAlgebra.diagm(a::Tensor) = diag(a)
+LinearAlgebra.issymmetric(a::Tensor) = ndims(a) == 2 && a == Base.transpose(a)
+LinearAlgebra.ishermitian(a::Tensor) = ndims(a) == 2 && a == LinearAlgebra.adjoint(a)
 LinearAlgebra.mul!(out::Tensor, a::Tensor, b::Tensor) = matmul(a, b; out=out)
-for op in (:+, :-, :*)
+LinearAlgebra.mul!(out::Tensor, a::Tensor, b::Tensor, α::Number, β::Number) =
+    add!(iszero(β) ? zero!(out) : mul!(out, β), a * b; alpha=α)
+LinearAlgebra.rmul!(a::Tensor, x::Number) = mul!(a, x)
+LinearAlgebra.lmul!(x::Number, a::Tensor) = mul!(a, x)
+LinearAlgebra.axpy!(x::Number, a::Tensor, b::Tensor) = add!(b, a; alpha=x)
+for op in (:+, :-, :*, :/, :\)
     @eval Base.$op(a::Tensor, b::AbstractArray) = $op(a, Tensor(b))
     @eval Base.$op(a::AbstractArray, b::Tensor) = $op(Tensor(a), b)
 end

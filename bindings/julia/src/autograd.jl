@@ -217,7 +217,11 @@ function (f::CustomFunction)(x...; options...)
     return f.outputs == 1 ? outs[1] : outs
 end
 function apply_rule(f, x, options)
-    y, pullback = no_grad(() -> f.forward(x...; options...))
+    found = no_grad(() -> f.forward(x...; options...))
+    is_rule_result(found) || throw(ArgumentError(
+        "the rule of $(f.name) must return (y, pullback), where y is a tensor or a tuple of " *
+        "tensors, not a $(typeof(found))"))
+    y, pullback = found
     ys = y isa Tensor ? (y,) : y
     # C's results are other tensors than those that the pullback may hold: else neither would end.
     outs = apply_function(f.name, (c, _...) -> map(detach, ys),
@@ -226,6 +230,7 @@ function apply_rule(f, x, options)
     return y isa Tensor ? outs[1] : outs
 end
 
+is_rule_result(found) = found isa Tuple{Union{Tensor, Tuple{Vararg{Tensor}}}, Any}
 "x with these tensors in the places of its own."
 function with_tensors(x, tensors)
     left = Iterators.Stateful(tensors)

@@ -12,6 +12,9 @@ end))
 Base.length(d::Dataset) = Int(C.tt_dataset_size(d))
 Base.getindex(d::Dataset, i::Integer) = (list_out((outs, cap, n) -> C.tt_dataset_get(
     ctx(), d, i - 1, outs, cap, n))...,)
+Base.lastindex(d::Dataset) = length(d)
+Base.eltype(::Type{Dataset}) = Tuple{Vararg{Tensor}}
+Base.iterate(d::Dataset, i=1) = i > length(d) ? nothing : (d[i], i + 1)
 Base.vcat(d::Dataset, more::Dataset...) = own(Dataset, handle_out(o -> GC.@preserve d more begin
     C.tt_dataset_concat(ctx(), [handle_of(x) for x in (d, more...)], 1 + length(more), o)
 end))
@@ -47,14 +50,21 @@ function next!(s::Sampler, n::Integer)
 end
 
 """
-    TT.Loader(dataset, sampler=nothing; batch_size=1, workers=0, prefetch=2, drop_last=false)
+    TT.Loader(dataset, sampler=nothing; batch_size=1, shuffle=false, seed=0, workers=0, prefetch=2,
+              drop_last=false)
 
 Batches of a dataset, made ahead by threads of tt: `for (x, y) in loader`. Each loop is an epoch.
+`shuffle` draws another order in each epoch, from `seed`; a sampler is an order of its own.
 `TT.get_state(loader)` counts what was returned, and `TT.set_state!` continues there, also in the
 middle of an epoch.
 """
 function Loader(d::Dataset, s::Union{Sampler, Nothing}=nothing; batch_size::Integer=1,
-        workers::Integer=0, prefetch::Integer=2, drop_last::Bool=false)
+        shuffle::Bool=false, seed::Integer=0, workers::Integer=0, prefetch::Integer=2,
+        drop_last::Bool=false)
+    if shuffle
+        s === nothing || throw(ArgumentError("shuffle = true beside a sampler"))
+        s = Sampler(length(d), :random; seed=seed)
+    end
     opts = Ref(C.tt_loader_opts(0x0f, batch_size, workers, prefetch, drop_last, 0))
     sampler = s === nothing ? C_NULL : s
     return own(Loader, handle_out(o -> C.tt_loader_new(ctx(), d, sampler, opts, o)))

@@ -10,11 +10,19 @@ end
 const NamedTensors = Union{StateDict, SafeTensors}
 Base.keys(s::NamedTensors) = [name_at(s, i) for i in 1:length(s)]
 Base.haskey(s::NamedTensors, name) = name in keys(s)
+Base.get(s::NamedTensors, name, default) = haskey(s, name) ? s[name] : default
+Base.values(s::NamedTensors) = [tensor_at(s, i) for i in 1:length(s)]
 Base.pairs(s::StateDict) = pairs_of(s)
 pairs_of(s) = [name => tensor_at(s, i) for (i, name) in enumerate(keys(s))]
 Base.iterate(s::StateDict, i=1) =
     i > length(s) ? nothing : (name_at(s, i) => tensor_at(s, i), i + 1)
-position(call, s, name) = (i = Ref(Int64(0)); check(call(ctx(), s, name, i)); i[] + 1)
+function position(call, s, name)
+    i = Ref(Int64(0))
+    status = call(ctx(), s, name, i)
+    status == C.TT_INDEX && throw(KeyError(name))
+    check(status)
+    return i[] + 1
+end
 Base.getindex(s::StateDict, name::AbstractString) =
     tensor_at(s, position(C.tt_state_dict_find, s, name))
 Base.setindex!(s::StateDict, t::Tensor, name::AbstractString) =

@@ -25,6 +25,14 @@ end
 is_linear(a, index) =
     length(index) == 1 && ndims(a) != 1 && spans(index[1]) == 1 &&
     index[1] isa Union{Integer, Colon, AbstractArray{<:Integer}}
+is_mask(i) = i isa AbstractArray{Bool} || i isa Tensor && eltype(i) === Bool
+"Whether the only index is a mask of a tensor of several dims: Julia's arrays go by columns."
+is_whole_mask(a, index) =
+    length(index) == 1 && ndims(a) > 1 && is_mask(index[1]) && ndims(index[1]) == ndims(a)
+function mask_by_columns(a, mask)
+    size(mask) == size(a) || wrong_index(a, mask)
+    return permute(mask isa Tensor ? mask : Tensor(Array{Bool}(mask)), ndims(a):-1:1)
+end
 "The element numbers i of a tensor of this size as an index of all dims."
 function cartesian(a, i)
     places = CartesianIndices(size(a))
@@ -82,15 +90,20 @@ is_list(i) = i isa AbstractArray && !(i isa AbstractRange && step(i) > 0)
     t[index…]
 
 A view where the indices are integers and ranges, else a copy. Lists of indices choose
-independently, as in arrays; tensors of indices, which count from 0, go together, as in PyTorch.
+independently, as in arrays; tensors of indices, which count from 0, go together, as in PyTorch. A
+mask of t's size chooses elements in Julia's order, by columns.
 """
 function Base.getindex(a::Tensor, index...)
     isempty(index) && return item(a)
+    is_whole_mask(a, index) && return elements(by_columns(a), mask_by_columns(a, index[1]))
     if is_linear(a, index)
         i = index[1]
         return i isa Colon ? vec(a) : a[cartesian(a, i)...]
     end
     count(is_list, index) > 1 && return choose_apart(a, index)
+    return elements(a, index...)
+end
+function elements(a, index...)
     o = Ref{Ptr{Cvoid}}()
     with_index(list -> check(C.tt_index_get(ctx(), a, list, length(list), o)), a, index)
     return wrap(o[])
@@ -117,6 +130,10 @@ value_for(a, x) = to(Tensor(x); dtype=eltype(a))
 function Base.setindex!(a::Tensor, x, index...)
     value = value_for(a, x)
     isempty(index) && return copy!(a, value)
+    if is_whole_mask(a, index)
+        set_elements(by_columns(a), value, mask_by_columns(a, index[1]))
+        return a
+    end
     if is_linear(a, index)
         i = index[1]
         index = cartesian(a, i isa Colon ? (1:length(a)) : i)
@@ -128,9 +145,11 @@ function Base.setindex!(a::Tensor, x, index...)
                                 "without index tensors"))
         index = open_mesh(collect(Any, index), lists)
     end
-    with_index(list -> check(C.tt_index_set(ctx(), a, list, length(list), value)), a, index)
+    set_elements(a, value, index...)
     return a
 end
+set_elements(a, value, index...) =
+    with_index(list -> check(C.tt_index_set(ctx(), a, list, length(list), value)), a, index)
 
 "Lists side by side, each along a dim of its own."
 function open_mesh(index, lists)
@@ -146,9 +165,24 @@ end
 Base.lastindex(a::Tensor) = length(a)
 Base.lastindex(a::Tensor, d::Integer) = size(a, d)
 Base.firstindex(a::Tensor, d::Integer=1) = 1
-function Base.dotview(a::Tensor, index...)
-    is_view(i) = i isa Union{Sliced, Nothing, Ellipsis, CartesianIndex} && !is_list(i)
-    Base.all(is_view, index) && !(is_linear(a, index) && !(index[1] isa Integer)) ||
-        throw(ArgumentError("t[list] .= x would write to a copy: t[list] = x"))
+
+has_view(a, index) =
+    !(is_linear(a, index) && !(index[1] isa Integer)) &&
+    Base.all(i -> i isa Union{Sliced, Nothing, Ellipsis, CartesianIndex} && !is_list(i), index)
+function Base.view(a::Tensor, index...)
+    has_view(a, index) || throw(ArgumentError(
+        "view: lists, masks and linear ranges have no view of a tensor: t[list] is a copy"))
     return a[index...]
+end
+
+"The left side of `t[index…] .= x` where t[index…] is a copy."
+struct Chosen
+    tensor::Tensor
+    index::Tuple
+end
+Base.dotview(a::Tensor, index...) = has_view(a, index) ? a[index...] : Chosen(a, index)
+Base.Broadcast.materialize!(dst::Chosen, b::Dotted) = assign!(dst, evaluate(b))
+function assign!(dst::Chosen, x)
+    dst.tensor[dst.index...] = x
+    return x
 end

@@ -105,6 +105,7 @@ fields that are tensors or have some become parameters and children.
 as_module(m::Module) = m
 function as_module(f)
     T = typeof(f)
+    isempty(methods(f)) && throw(ArgumentError("a $T cannot be called, so it is no layer"))
     members = Pair{Symbol, Any}[]
     for name in fieldnames(T)
         x = getfield(f, name)
@@ -115,7 +116,8 @@ function as_module(f)
         end
     end
     value = isempty(members) ? nothing : f
-    return new_module((m, x...) -> f(x...), string(nameof(T)), value, members)
+    type_name = f isa Function ? nameof(f) : nameof(T)
+    return new_module((m, x...) -> f(x...), string(type_name), value, members)
 end
 
 """

@@ -99,8 +99,8 @@ Base.copyto!(dst::AbstractArray, b::Dotted{TensorStyle}) =
     copyto!(dst, Array(expand(evaluate(b), size(dst))))
 Base.Broadcast.materialize!(dst::Tensor, b::Dotted) = assign!(dst, evaluate(b))
 Base.Broadcast.materialize!(dst::Tensor, x::Union{Tensor, Number}) = assign!(dst, x)
-assign!(dst, x::Number) = fill!(dst, x)
-assign!(dst, x) = copy!(dst, Tensor(x))
+assign!(dst::Tensor, x::Number) = fill!(dst, x)
+assign!(dst::Tensor, x) = copy!(dst, Tensor(x))
 
 function evaluate(b::Dotted{TensorStyle})
     args = map(evaluate, b.args)
@@ -139,6 +139,8 @@ as_tensor_beside(x, y) = number_tensor(x, y)
 of_tensors(f, x, y) = f(as_tensor_beside(x, y), as_tensor_beside(y, x))
 for (op, call) in [(:\, :(div(b, a))), (:÷, :(div(a, b; rounding_mode="trunc"))),
                    (:fld, :(floor_divide(a, b))), (:%, :(of_tensors(fmod, a, b))),
+                   (:cld, :(neg(floor_divide(neg(as_tensor_beside(a, b)), b)))),
+                   (:hypot, :(of_tensors(hypot, a, b))),
                    (:max, :(of_tensors(maximum, a, b))), (:min, :(of_tensors(minimum, a, b))),
                    (:atan, :(of_tensors(atan2, a, b)))]
     @eval dotted(::typeof(Base.$op), a, b) = a isa Number && b isa Number ? Base.$op(a, b) : $call
@@ -154,7 +156,21 @@ dotted(::typeof(!), a) = logical_not(a)
 dotted(::typeof(identity), a) = a
 dotted(::typeof(abs2), a) = square(abs(a))
 dotted(::typeof(muladd), a, b, c) = dotted(+, dotted(*, a, b), c)
-dotted(::typeof(float), a) = eltype(a) <: Integer ? to(a; dtype=Float32) : a
+dotted(::typeof(float), a) = eltype(a) <: Integer ? to(a; dtype=default_dtype()) : a
+dotted(::typeof(Base.real), a) = Base.real(a)
+dotted(::typeof(Base.imag), a) = Base.imag(a)
+dotted(::typeof(Base.conj), a) = conj(a)
+dotted(::typeof(Base.angle), a) = angle(a)
+dotted(::typeof(Base.complex), a, b) = complex(a, b)
+dotted(::typeof(Base.deg2rad), a) = deg2rad(a)
+dotted(::typeof(Base.rad2deg), a) = rad2deg(a)
+dotted(::typeof(exp10), a) = pow(10, a)
+dotted(::typeof(Base.log), base, a) = dotted(/, natural_log(a), natural_log(base))
+natural_log(x) = x isa Number ? Base.log(x) : log(x)
+dotted(::typeof(isodd), a) = eq(remainder(a, 2), 1)
+dotted(::typeof(iseven), a) = eq(remainder(a, 2), 0)
+dotted(::typeof(isinteger), a) = logical_and(isfinite(a), eq(a, trunc(a)))
+dotted(::typeof(fma), a, b, c) = dotted(muladd, a, b, c)
 dotted(::typeof(inv), a) = reciprocal(a)
 dotted(::typeof(ifelse), a, b, c) = where(a, b, c)
 dotted(::typeof(Base.literal_pow), ::typeof(^), a, ::Val{p}) where {p} = pow(a, p)

@@ -1,14 +1,23 @@
 # Optimizers, clipping, schedules; their constructors are generated (gen/optim.jl).
 
 """
-Takes params, a list of tensors or of groups `(params = …, lr = …)`. Returns the tensors, if they
-are one group, and the groups.
+Takes params: a list of tensors or of groups `(params = …, lr = …)`, or a model. Returns the
+tensors, if they are one group, and the groups.
 """
-grouped(params::Tensor) = throw(ArgumentError("params must be a list of tensors"))
 function grouped(params)
-    list = collect(Any, params)
+    params isa Union{Tensor, Number} &&
+        throw(ArgumentError("params is a $(typeof(params)): must be a list of tensors or a model"))
+    is_list = params isa Union{AbstractVector, Tuple, Base.Generator}
+    list = collect(Any, is_list ? params : parameters(params))
+    isempty(list) && throw(ArgumentError("params has no tensors that require gradients"))
     Base.any(x -> x isa NamedTuple, list) && return Tensor[], list
-    return Tensor[t for t in list], []
+    return checked_tensors(list), []
+end
+function checked_tensors(list)
+    for x in list
+        x isa Tensor || throw(ArgumentError("params has a $(typeof(x)): must be tensors"))
+    end
+    return Tensor[t for t in list]
 end
 function made_optimizer(h, groups)
     opt = own(Optimizer, h)
@@ -19,7 +28,7 @@ function made_optimizer(h, groups)
     return opt
 end
 function add_param_group!(opt::Optimizer, params; values...)
-    list = params isa Tensor ? [params] : collect(Tensor, params)
+    list = params isa Tensor ? [params] : checked_tensors(params)
     check(GC.@preserve list C.tt_optim_add_param_group(ctx(), opt, handles(list), length(list)))
     group = ParamGroup(opt, num_groups(opt))
     foreach(((name, x),) -> setproperty!(group, name, x), pairs(values))
@@ -63,12 +72,22 @@ Base.getproperty(opt::Optimizer, name::Symbol) =
 
 """
     TT.step!(opt)
+    TT.step!(opt, gradients)
     TT.step!(opt) do loss end
 
-Updates each parameter that has a gradient. With a function that clears the gradients, computes the
-loss and runs backward, returns the loss.
+Updates each parameter that has a gradient. `gradients` takes the place of theirs: one for each
+parameter of opt, in order, as `TT.gradient` returns them for a model. With a function that clears
+the gradients, computes the loss and runs backward, returns the loss.
 """
 step!(opt::Optimizer) = (check(C.tt_optim_step(ctx(), opt)); nothing)
+function step!(opt::Optimizer, gradients::Union{AbstractVector, Tuple})
+    params = [parameter(opt, i) for i in 1:num_parameters(opt)]
+    length(params) == length(gradients) || throw(DimensionMismatch(
+        "$(length(gradients)) gradients for $(length(params)) parameters"))
+    foreach((p, g) -> p.grad = g, params, gradients)
+    step!(opt)
+    foreach(p -> p.grad = nothing, params)
+end
 step!(f, opt::Optimizer) = wrap_or_nothing(handle_out(o -> C.tt_optim_step_closure(ctx(), opt,
     entry_optim_closure(), hold(f), drop(), o)))
 

@@ -295,7 +295,6 @@ function item(t::Tensor)
     T <: Integer && return T(s.i)
     return T <: Complex ? T(s.re, s.im) : T(s.re)
 end
-Base.Bool(t::Tensor) = item(t) != 0
 
 function printed(print, x)
     n = Ref(Int64(0))

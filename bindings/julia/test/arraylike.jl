@@ -64,7 +64,7 @@ end
 @testset "values" begin
     @test [x for x in v] == [3, 1, 2]
     @test collect(a) == A
-    @test [2x for x in a] == 2 .* vec(A)
+    @test [2x for x in a] == 2A
     @test first(v) === 3.0
     @test last(v) === 2.0
     @test 2 in v
@@ -75,7 +75,7 @@ end
     p, q, r = v
     @test (p, q, r) === (3.0, 1.0, 2.0)
     @test isempty([x for x in TT.zeros(0)])
-    @test [x for x in s] == [3]
+    @test [x for x in s] == fill(3.0)
     @test count(a .> 2) == 4
     @test count(>(2), a) == 4
     @test findall(a .> 4) == findall(A .> 4)
@@ -316,4 +316,89 @@ end
     @test of_det ≈ LinearAlgebra.det(A) * inv(A)'
     thrown(() -> inv(b), TT.ShapeError)
     thrown(() -> a ^ 0.5, ArgumentError)
+end
+
+@testset "as arrays" begin
+    S, w, n, c = [4.0 1 0; 1 3 1; 0 1 5], [3.0, 1, 2], [1 2; 3 4], ComplexF64[1 + 2im, 3 - 1im]
+    as_array(x) = x isa Tensor ? TT.plain_value(x) : x
+    like(f, arrays...) =
+        @test as_array(f(map(tensor, arrays)...)) ≈ f(map(copy, arrays)...)
+    # reductions, with dims and init
+    for op in (+, *, max, min)
+        like(x -> reduce(op, x), A)
+        like(x -> reduce(op, x; dims=1), A)
+        like(x -> mapreduce(abs2, op, x; dims=2, init=1.0), A)
+    end
+    like(x -> reduce(|, x; dims=1), A .> 4)
+    like(x -> mapreduce(abs, (p, q) -> p + 2q, x; dims=1, init=0.0), A)
+    @test sum(a; dims=1, init=1) == [6 8 10] && maximum(a; init=9) == 9
+    @test minimum(a; dims=2, init=2) == reshape([1, 2], 2, 1) && prod(a; init=2) == 1440
+    x = tensor(A; requires_grad=true)
+    backward(sum(mapreduce(abs2, +, x; dims=1)))
+    @test near(x.grad, 2A)
+    for f in (Statistics.mean, Statistics.var, Statistics.std, Statistics.median)
+        like(f, n)
+        like(x -> f(x; dims=1), n)
+    end
+    like(Statistics.mean, w .> 1)
+    like(x -> Statistics.cov(x; dims=2), S)
+    like(Statistics.cor, S)
+    like(Statistics.cov, w, w .^ 2)
+    like(Statistics.cor, w, w .^ 2)
+    # order
+    like(x -> sort(x; by=v -> -v), w)
+    like(x -> sort(x; lt=(>)), w)
+    like(x -> reverse!(x), w)
+    like(x -> permute!(x, [2, 3, 1]), w)
+    like(x -> filter(>(1), x), w)
+    like(x -> diff(x), w)
+    like(x -> diff(x; dims=1), A)
+    @test reverse(a; dims=:) == A[2:-1:1, 3:-1:1]
+    # copies
+    like(x -> copyto!(x, [9.0]), w)
+    like(x -> copyto!(x, 1.0:6), A)
+    thrown(() -> copyto!(tensor(w), 1.0:4), BoundsError)
+    thrown(() -> copy!(tensor(A), [1.0 2 3]), ArgumentError)
+    @test [2x for x in a] == 2A
+    @test CartesianIndices(a) == CartesianIndices(A) && LinearIndices(a) == LinearIndices(A)
+    # numbers
+    for f in (real, imag, conj, float, complex, isreal)
+        like(f, c)
+        like(f, w)
+    end
+    like(float, n)
+    @test real.(tensor(c)) == [1, 3] && imag.(tensor(c)) == [2, -1] && angle.(tensor(c)) ≈ angle.(c)
+    for f in (x -> hypot.(x, 2), x -> log.(2, x), x -> exp10.(x), x -> deg2rad.(x), x -> cld.(x, 2),
+              x -> fma.(x, 2.0, 1.0), x -> isinteger.(x ./ 2), x -> complex.(x, x))
+        like(f, w)
+    end
+    like(x -> isodd.(x) .+ 2 .* iseven.(x), n)
+    @test round(Int, Tensor(2.7)) === 3 && floor(Int, s) === 3
+    # arrays and numbers beside tensors
+    for f in (x -> [x; 5.0], x -> [5.0; x], x -> [1.0; 2.0; x], x -> [x w], x -> [w x],
+              x -> [w w x], x -> [w; x; w], x -> hcat(x, w, x))
+        like(f, w)
+        @test f(tensor(w)) isa Tensor
+    end
+    like(x -> [A; x], A)
+    like(x -> cat(A, x; dims=3), A)
+    like(x -> reduce(hcat, [x, x, x]), w)
+    like(x -> repeat(x; inner=2), w)
+    like(x -> repeat(x; inner=(1, 2), outer=(2, 1)), A)
+    # matrices
+    like(x -> LinearAlgebra.dot(x, x), c)
+    like(x -> LinearAlgebra.dot(x, x), [c c])
+    like(x -> x \ w, S)
+    like(x -> S \ x, w)
+    like(x -> x / S, S)
+    like(x -> S / x, S)
+    like(x -> LinearAlgebra.mul!(fill!(similar(x), 1), x, x, 2.0, 3.0), S)
+    like(x -> LinearAlgebra.mul!(fill!(similar(x), NaN), x, x, 2.0, 0), S)
+    like(x -> LinearAlgebra.rmul!(x, 2), w)
+    like(x -> LinearAlgebra.lmul!(2, x), w)
+    like(x -> LinearAlgebra.axpy!(2.0, x, copy(x)), w)
+    like(x -> LinearAlgebra.tril!(copy(x)) + LinearAlgebra.triu!(copy(x), 1), S)
+    like(LinearAlgebra.diagm, w)
+    @test LinearAlgebra.issymmetric(tensor(S)) && !LinearAlgebra.issymmetric(i)
+    @test LinearAlgebra.ishermitian(tensor([1 im; -im 1.0])) && !LinearAlgebra.ishermitian(a)
 end

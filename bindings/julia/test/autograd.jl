@@ -208,6 +208,10 @@ end
     @test near(TT.grad(sum(two_parts(x, 2)), x), [2, 4])
     wrong = TT.CustomFunction((x, n) -> (x .* n, dy -> dy))
     @test occursin("2 parts", thrown(() -> backward(sum(wrong(x, 2))), ArgumentError).msg)
+    for result in (3, (3, identity), (x .* 1, identity, 1))
+        odd = TT.CustomFunction(x -> result; name="odd")
+        @test occursin("rule of odd must return", thrown(() -> odd(x), ArgumentError).msg)
+    end
     failing = TT.CustomFunction(x -> (x .* 1, dy -> error("mine")))
     thrown(() -> backward(sum(failing(x))), ErrorException)
 end

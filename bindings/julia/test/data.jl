@@ -12,6 +12,10 @@
         TT.set_state!(l, state)
         @test values(l) == second
     end
+    shuffled = TT.Loader(d; batch_size=4, shuffle=true, seed=1)
+    @test sort(values(shuffled)) == 1:23 && values(shuffled) != values(shuffled)
+    thrown(() -> TT.Loader(d, TT.Sampler(23); shuffle=true), ArgumentError)
+    @test [Array(row[1])[] for row in d] == 1:23 && Array(d[end][1])[] == 23
     both = vcat(TT.subset(d, [5, 3]), d)
     @test length(both) == 25 && Array(both[2][1])[] == 3
     @test_throws Exception both[26]

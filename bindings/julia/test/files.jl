@@ -13,13 +13,16 @@ mktempdir() do folder
         @test haskey(f, "a")
         @test Array(f["a"]) == Array(a) && !TT.is_writable(f["a"])
         thrown(() -> typed(f["a"])[1, 1] = 2, ReadOnlyMemoryError)
-        thrown(() -> f["c"], TT.OutOfRangeError)
+        thrown(() -> f["c"], KeyError)
+        @test get(f, "c", nothing) === nothing && Array(get(f, "a", nothing)) == Array(a)
         thrown(() -> load_file(joinpath(folder, "none")), TT.FileError)
         thrown(() -> save_file(path, Dict("a\0b" => a)), ArgumentError)
         write(path, "no tensors here")
         @test occursin("byte", lowercase(thrown(() -> load_file(path), TT.FormatError).message))
         s = TT.StateDict(["x" => a])
         s["y"] = TT.ones(1)
+        thrown(() -> s["z"], KeyError)
+        @test length(values(s)) == 2 && values(s)[1] == a
         @test keys(s) == ["x", "y"] && first.(collect(s)) == ["x", "y"] && s["x"] == a
     end
 

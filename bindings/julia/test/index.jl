@@ -25,8 +25,10 @@ same(index...) = near(t[index...], T[index...])
     @test near(t[2, .., 5], T[2, :, 5])
     @test size(t[nothing, :, nothing, 1, ..]) == (1, 3, 1, 5)
     mask = T .> 30
-    @test near(t[t .> 30], permutedims(T, (3, 2, 1))[permutedims(mask, (3, 2, 1))])
-    @test length(t[mask]) == count(mask)
+    @test near(t[t .> 30], T[mask])
+    @test near(t[mask], T[mask])
+    @test near(t[BitArray(mask)], T[mask])
+    thrown(() -> t[trues(3, 4, 4)], BoundsError)
     @test near(t[Tensor([0, 2]), :, 1], T[[1, 3], :, 1])
     @test near(t[Tensor([0, 2]), Tensor([1, 3]), 1], [T[1, 2, 1], T[3, 4, 1]])
     for wrong in ((4, 1, 1), (0, 1, 1), (1:4, 1, 1), ([0], 1, 1), (1, 1, [6]))
@@ -63,6 +65,22 @@ end
     u = clone(t)
     u[u .> 30] = 0
     @test near(u, T .* (T .<= 30))
+    u[T .<= 30] = 1:30
+    U = T .* (T .<= 30)
+    U[T .<= 30] = 1:30
+    @test near(u, U)
+    u, U = clone(t), copy(T)
+    u[u .> 30] .= 0
+    u[[1, 3], :, 1] .+= 2
+    u[[1, 3], [1, 4], 2] .= 7
+    u[3:5] .*= 2
+    U[U .> 30] .= 0
+    U[[1, 3], :, 1] .+= 2
+    U[[1, 3], [1, 4], 2] .= 7
+    U[3:5] .*= 2
+    @test near(u, U)
+    @test near((u[:] .= 3; u), fill(3, 3, 4, 5))
+    u, U = clone(t), copy(T)
     u[1, ..] .= 1
     @test near(u[1, ..], ones(4, 5))
     @test u[2, 2, 2][] == T[2, 2, 2]
@@ -72,9 +90,10 @@ end
         u[index], U[index] = x, x
         @test near(u, U)
     end
-    thrown(() -> u[1:3] .= 0, ArgumentError)
+    thrown(() -> view(u, [1, 2], :, 1), ArgumentError)
+    thrown(() -> view(u, 1:3), ArgumentError)
+    @test size(view(u, 1, 1:2, :)) == (2, 5)
     thrown(() -> u[4, 1, 1] = 0, BoundsError)
-    thrown(() -> u[[1, 2], :, 1] .= 0, ArgumentError)
     thrown(() -> u[1, :, :] = ones(3), TT.Error)
     thrown(() -> u[[1, 2], :, [1, 2]] = 0, ArgumentError)
 end
@@ -83,4 +102,8 @@ end
     x = tensor(ones(3, 3); requires_grad=true)
     backward(sum(x[2, :] .* 3) + sum(x[[1, 1], 2]))
     @test near(x.grad, [0 2 0; 3 3 3; 0 0 0])
+    x.grad = nothing
+    mask = [true false false; true true false; false false true]
+    backward(sum(x[mask] .* tensor([1.0, 2, 3, 4])))
+    @test near(x.grad, [1 0 0; 2 3 0; 0 0 4])
 end

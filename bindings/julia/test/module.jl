@@ -163,6 +163,7 @@ end
     state = Dict(name => TT.zeros(size(t)...) for (name, t) in named_parameters(net))
     load_state_dict!(net, state)
     @test scale.factor == [0]
+    thrown(() -> nn.Sequential(3), ArgumentError)
     plain = nn.Sequential(nn.Linear(4, 3), relu)
     @test near(deepcopy(plain)(x), Array(plain(x)))
     @test occursin("nn.custom", thrown(() -> deepcopy(net), ArgumentError).msg)

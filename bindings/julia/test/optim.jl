@@ -19,6 +19,12 @@
         zero_grad!(opt)
         @test x.grad === nothing
     end
+    x, y = tensor([1.0]; requires_grad=true), tensor([1.0]; requires_grad=true)
+    opt = optim.SGD([x, y]; lr=0.5)
+    grads, = TT.gradient(m -> sum(m.x .^ 2), (x = x, y = y))
+    step!(opt, grads)
+    @test x == [0] && y == [1] && x.grad === y.grad === nothing
+    thrown(() -> step!(opt, grads[1:1]), DimensionMismatch)
     x = tensor([1.0]; requires_grad=true)
     opt = optim.SGD([x]; lr=0.5)
     loss = step!(opt) do
@@ -98,6 +104,11 @@ end
     thrown(() -> opt.param_groups[1].nothing_such, TT.InvalidArgumentError)
     thrown(() -> optim.SGD([a, a]), TT.Error)
     thrown(() -> optim.SGD(a), ArgumentError)
+    thrown(() -> optim.SGD([1.0]), ArgumentError)  # a number is no parameter
+    thrown(() -> optim.SGD(nn.ReLU()), ArgumentError)
+    thrown(() -> optim.SGD([]), ArgumentError)
+    @test TT.num_parameters(optim.SGD(nn.Linear(2, 1))) == 2
+    @test TT.num_parameters(optim.SGD((layers = [nn.Linear(2, 1)], scale = a))) == 3
     thrown(() -> optim.SGD([a]; rate=1), MethodError)
     thrown(() -> optim.SGD([a]; lr=-1), TT.InvalidArgumentError)
 end

@@ -98,6 +98,7 @@ end
     @test Float64(Tensor(2)) === 2.0
     @test Int(Tensor(2.0)) === 2
     @test Bool(Tensor(1))
+    thrown(() -> Bool(Tensor(2)), InexactError)
     @test item(Tensor(3f0)) === 3f0
     thrown(() -> t.nothing_such, ErrorException)
     thrown(() -> item(t), TT.InvalidArgumentError)
