@@ -1,95 +1,164 @@
 // libtt_gloo: Gloo's TCP transport as an engine. The processes exchange their addresses in a store
-// (store.h). Gloo ends all its connections when a wait times out; a watchdog aborts the wait first.
+// (store.h).
+//
+// In Gloo, a thread of the device reads all sockets and wakes those who wait; under load, or with
+// as many processes as cores, this costs more than the transfers. Here a thread that waits reads
+// the sockets itself, one thread at a time (Connection::driven), by Gloo's own code. The device's
+// thread connects the processes and finishes what a socket could not take at once.
 #include "dist/engine.h"
 #include "dist/engines/store.h"
 
-#include <gloo/rendezvous/context.h>
+#include <gloo/transport/tcp/context.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/tcp/pair.h>
+#include <gloo/transport/tcp/unbound_buffer.h>
 
 #include <condition_variable>
-#include <list>
 #include <string.h>
-#include <thread>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 using namespace TT_NS;
 
 namespace {
 
+namespace tcp = gloo::transport::tcp;
 using Clock = std::chrono::steady_clock;
-using Buffer = gloo::transport::UnboundBuffer;
 
-// Aborts waits whose time is over. Its thread looks at them now and then: to wake it for each wait
-// would cost more than most waits take, above all on a busy machine.
-class Watchdog {
+// The sockets that waiting threads read.
+struct Poller {
+  int sockets = epoll_create1(EPOLL_CLOEXEC);
+  int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // readable: look at the requests again
+  Poller() {
+    if (sockets < 0 || bell < 0) throw std::runtime_error("epoll cannot be used");
+    add(bell, nullptr);
+  }
+  ~Poller() {
+    ::close(sockets);
+    ::close(bell);
+  }
+  Poller(const Poller&) = delete;
+  void add(int fd, void* of) {
+    epoll_event e = {};
+    e.events = EPOLLIN;
+    e.data.ptr = of;
+    epoll_ctl(sockets, EPOLL_CTL_ADD, fd, &e);
+  }
+  void ring() { eventfd_write(bell, 1); }
+};
+
+// A connection to another process. Its socket is in the poller once it is connected, and in the
+// device's loop as long as bytes wait to be written.
+class DrivenPair final : public tcp::Pair {
  public:
-  struct Entry {
-    Buffer* buffer;
-    bool receives;
-    Clock::time_point deadline;
-  };
-  Watchdog() : thread_([this] { run(); }) {}
-  ~Watchdog() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
+  DrivenPair(tcp::Context* context, tcp::Device* device, int rank,
+             std::chrono::milliseconds timeout, Poller& poller)
+      : tcp::Pair(context, device, rank, timeout), poller_(poller) {}
+  ~DrivenPair() override {
+    std::lock_guard<std::mutex> lock(m_);
+    if (state_ != CLOSED) DrivenPair::changeState(CLOSED);
+  }
+  // On the thread of the device.
+  void handleEvents(int events) override {
+    std::unique_lock<std::mutex> lock(m_, std::defer_lock);
+    if (!lock_soon(lock)) return;
+    if (state_ == CLOSED) return;
+    if (state_ != CONNECTED) {
+      lock.unlock();
+      return tcp::Pair::handleEvents(events);
     }
-    changed_.notify_one();
-    thread_.join();
+    handleReadWrite(events);
+    if (state_ == CONNECTED && tx_.empty()) {
+      device_->unregisterDescriptor(fd_, this);
+      in_loop_ = false;
+      if (!in_poller_) poller_.add(fd_, this);
+      in_poller_ = true;
+    }
+    poller_.ring();
   }
-  std::list<Entry>::iterator add(const Entry& e) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    entries_.push_front(e);
-    used_ = true;
-    if (asleep_) changed_.notify_one();
-    asleep_ = false;
-    return entries_.begin();
+  // On a thread that waits.
+  void read_socket() {
+    std::lock_guard<std::mutex> lock(m_);
+    if (state_ == CONNECTED) handleReadWrite(EPOLLIN);
   }
-  void remove(std::list<Entry>::iterator at) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    entries_.erase(at);
+
+ protected:
+  // Called when a socket takes no more bytes, too: the device's thread then has it.
+  bool write(tcp::Op& op) override {
+    const bool done = tcp::Pair::write(op);
+    if (!done) in_loop_ = true;
+    return done;
+  }
+  void changeState(state next) noexcept override {
+    // Gloo takes the socket out of the device's loop.
+    if (next == CLOSED && state_ == CONNECTED && !in_loop_)
+      device_->registerDescriptor(fd_, EPOLLIN, this);
+    tcp::Pair::changeState(next);
+    if (next == CLOSED) poller_.ring();
   }
 
  private:
-  void run() {
-    constexpr auto kTick = std::chrono::milliseconds(20);
-    constexpr int kIdleTicks = 100;  // without a wait: the thread sleeps until there is one
-    std::unique_lock<std::mutex> lock(mutex_);
-    int idle = 0;
-    while (!stopping_) {
-      idle = used_ || !entries_.empty() ? 0 : idle + 1;
-      used_ = false;
-      abort_late();
-      asleep_ = idle > kIdleTicks;
-      if (asleep_) changed_.wait(lock);
-      else changed_.wait_for(lock, kTick);
+  // The device's loop would spin on a socket whose lock it cannot have, and must not wait for ever:
+  // the holder may wait for the loop.
+  static bool lock_soon(std::unique_lock<std::mutex>& lock) {
+    if (lock.try_lock()) return true;
+    timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 2'000'000;
+    if (until.tv_nsec >= 1'000'000'000) {
+      until.tv_nsec -= 1'000'000'000;
+      until.tv_sec++;
     }
+    if (pthread_mutex_timedlock(lock.mutex()->native_handle(), &until)) return false;
+    lock = std::unique_lock<std::mutex>(*lock.release(), std::adopt_lock);
+    return true;
   }
-  void abort_late() {
-    const auto now = Clock::now();
-    for (Entry& e : entries_) {
-      if (e.deadline > now) continue;
-      // The wait may not have begun: it is aborted at each tick until the entry is removed.
-      if (e.receives) e.buffer->abortWaitRecv();
-      else e.buffer->abortWaitSend();
-    }
+  Poller& poller_;
+  bool in_loop_ = true;  // guarded by m_, as the next
+  bool in_poller_ = false;
+};
+
+class DrivenContext final : public tcp::Context {
+ public:
+  DrivenContext(std::shared_ptr<tcp::Device> device, int rank, int size)
+      : tcp::Context(std::move(device), rank, size) {}
+  ~DrivenContext() override { pairs_.clear(); }  // they use the poller
+  std::unique_ptr<gloo::transport::Pair>& createPair(int rank) override {
+    pairs_[rank].reset(new DrivenPair(this, device_.get(), rank, getTimeout(), poller));
+    return pairs_[rank];
   }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::list<Entry> entries_;
-  bool used_ = false;    // an entry was added since the last tick
-  bool asleep_ = false;  // the thread must be woken for an entry
-  bool stopping_ = false;
-  std::thread thread_;  // the last field: it uses the others
+  Poller poller;
+};
+
+// A transfer that is asked for its end instead of waited for.
+class Buffer final : public tcp::UnboundBuffer {
+ public:
+  using tcp::UnboundBuffer::UnboundBuffer;
+  bool is_received(int* from) {
+    std::lock_guard<std::mutex> lock(m_);
+    if (!recvCompletions_) throwIfException();
+    *from = recvRank_;
+    return recvCompletions_ > 0;
+  }
+  bool is_sent() {
+    std::lock_guard<std::mutex> lock(m_);
+    if (!sendCompletions_) throwIfException();
+    return sendCompletions_ > 0;
+  }
 };
 
 struct Connection {
-  std::shared_ptr<gloo::rendezvous::Context> context;
+  std::shared_ptr<DrivenContext> context;
   int rank, size;
-  Watchdog watchdog;
+  std::mutex mutex;  // guards the fields below
+  std::condition_variable changed;
+  bool driven = false;  // a thread reads the sockets
+  int waiting = 0;      // threads that wait for that one
 };
 
 struct Request {
-  std::unique_ptr<Buffer> buffer;
+  Buffer buffer;
   int peer;
   bool receives;
 };
@@ -130,18 +199,35 @@ void check_members(Store& store, const DistOpen& what) {
   }
 }
 
+// Each process publishes, for each other one, the address at which it expects it.
+void connect_all(DrivenContext& context, Store& store, const DistOpen& what) {
+  std::vector<char> mine;
+  for (int r = 0; r < what.size; r++) {
+    if (r == what.rank) continue;
+    const std::vector<char> address = context.createPair(r)->address().bytes();
+    mine.insert(mine.end(), address.begin(), address.end());
+  }
+  store.set("address" + std::to_string(what.rank), mine);
+  for (int r = 0; r < what.size; r++) {
+    if (r == what.rank) continue;
+    const std::vector<char> theirs = store.get("address" + std::to_string(r));
+    const size_t each = theirs.size() / size_t(what.size - 1);
+    const auto begin = theirs.begin() + long(each) * (what.rank - (what.rank > r));
+    context.getPair(r)->connect(std::vector<char>(begin, begin + long(each)));
+  }
+}
+
 int32_t open_connection(const DistOpen* what, void** out, int32_t* rank, int32_t* size,
                         DistFailure* why) {
   return guarded(why, -1, [&] {
     std::unique_ptr<Store> store = open_store(*what);
     check_members(*store, *what);
     auto c = std::make_unique<Connection>();
-    std::shared_ptr<gloo::transport::Device> device =
-        gloo::transport::tcp::CreateDevice(device_address(*store));
-    c->context = std::make_shared<gloo::rendezvous::Context>(what->rank, what->size);
+    auto device = std::static_pointer_cast<tcp::Device>(tcp::CreateDevice(device_address(*store)));
+    c->context = std::make_shared<DrivenContext>(device, what->rank, what->size);
     c->context->setTimeout(
         std::chrono::milliseconds(std::max<int64_t>(1, what->timeout_ns / 1000000)));
-    c->context->connectFullMesh(*store, device);
+    connect_all(*c->context, *store, *what);
     store->finish();
     c->rank = what->rank;
     c->size = what->size;
@@ -177,13 +263,10 @@ uint64_t slot_of(int32_t channel, int32_t tag) { return uint64_t(channel) << 16 
 int32_t start(Connection* c, int32_t peer, int32_t channel, int32_t tag, void* data, size_t bytes,
               bool receives, void** request, DistFailure* why) {
   return guarded(why, peer, [&] {
-    auto r = std::make_unique<Request>();
-    r->buffer = c->context->createUnboundBuffer(data, bytes);
-    r->peer = peer;
-    r->receives = receives;
+    std::unique_ptr<Request> r(new Request{{c->context, data, bytes}, peer, receives});
     const uint64_t slot = slot_of(channel, tag);
-    if (receives) r->buffer->recv(peer, slot, 0, bytes);
-    else r->buffer->send(peer, slot, 0, bytes);
+    if (receives) r->buffer.recv(peer, slot, 0, bytes);
+    else r->buffer.send(peer, slot, 0, bytes);
     *request = r.release();
     return int32_t(kDistOk);
   });
@@ -208,20 +291,47 @@ void end(Request* r) noexcept {
   });
 }
 
+bool is_done(Request* r, int* from) {
+  return r->receives ? r->buffer.is_received(from) : r->buffer.is_sent();
+}
+
+// Reads the sockets that have something, at most once each.
+void drive(Connection* c, std::chrono::nanoseconds left) {
+  epoll_event events[16];
+  const int64_t ms = (left.count() + 999'999) / 1'000'000;
+  Poller& poller = c->context->poller;
+  const int n = epoll_wait(poller.sockets, events, 16, int(std::min<int64_t>(ms, 1000)));
+  for (int i = 0; i < n; i++) {
+    eventfd_t rings;
+    if (events[i].data.ptr) static_cast<DrivenPair*>(events[i].data.ptr)->read_socket();
+    else eventfd_read(poller.bell, &rings);
+  }
+}
+
 int32_t wait(void* connection, void* request, int64_t timeout_ns, DistFailure* why) {
   auto* c = static_cast<Connection*>(connection);
   auto* r = static_cast<Request*>(request);
   const int32_t status = guarded(why, r->peer, [&] {
-    constexpr auto kLong = std::chrono::milliseconds(int64_t(1) << 40);
-    const auto entry = c->watchdog.add(
-        {r->buffer.get(), r->receives, Clock::now() + std::chrono::nanoseconds(timeout_ns)});
-    struct Remove {
-      Watchdog& watchdog;
-      std::list<Watchdog::Entry>::iterator at;
-      ~Remove() { watchdog.remove(at); }
-    } remove{c->watchdog, entry};
-    const bool done = r->receives ? r->buffer->waitRecv(kLong) : r->buffer->waitSend(kLong);
-    return int32_t(done ? kDistOk : kDistTimeout);
+    if (is_done(r, &why->peer)) return int32_t(kDistOk);
+    const Clock::time_point end = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+    std::unique_lock<std::mutex> lock(c->mutex);
+    while (!is_done(r, &why->peer)) {
+      const std::chrono::nanoseconds left = end - Clock::now();
+      if (left.count() <= 0) return int32_t(kDistTimeout);
+      if (c->driven) {
+        c->waiting++;
+        c->changed.wait_for(lock, left);
+        c->waiting--;
+        continue;
+      }
+      c->driven = true;
+      lock.unlock();
+      drive(c, left);
+      lock.lock();
+      c->driven = false;
+      if (c->waiting) c->changed.notify_all();
+    }
+    return int32_t(kDistOk);
   });
   if (status != kDistTimeout) end(r);
   return status;
