@@ -4,6 +4,7 @@
 #include "core/graph_hooks.h"
 #include "graph/node_call.h"
 #include "graph/plan.h"
+#include "graph/share_layouts.h"
 #include "graph/tiles.h"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ constexpr int64_t kZeroedBytes = 1 << 20;
 
 int64_t place_greedily(Span<Placement> all) {
   SmallVec<int64_t, 16> order;
-  for (int64_t i = 0; i < all.n; i++) order.push_back(i);
+  for (int64_t i = 0; i < all.n; i++)
+    if (!all[i].shared) order.push_back(i);
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     return all[a].bytes != all[b].bytes ? all[a].bytes > all[b].bytes : a < b;
   });
@@ -48,7 +50,7 @@ constexpr uint64_t kDrawSeed = 0x7474647261770000u;
 
 class Lowering : public GraphHooks {
  public:
-  Lowering(const Graph& g, Plan& p, bool final);
+  Lowering(const Graph& g, Plan& p, SharedLayouts& shared, bool final);
   ~Lowering();
   Lowering(const Lowering&) = delete;
   void run();
@@ -83,6 +85,7 @@ class Lowering : public GraphHooks {
 
   const Graph& g_;
   Plan& p_;
+  SharedLayouts& shared_;
   const bool final_;  // the second run
   Observer observer_;
   int64_t id_;
@@ -110,10 +113,11 @@ int64_t new_lowering() {
   return -__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);  // marks of captures are positive
 }
 
-Lowering::Lowering(const Graph& g, Plan& p, bool final)
+Lowering::Lowering(const Graph& g, Plan& p, SharedLayouts& shared, bool final)
     : GraphHooks{},
       g_(g),
       p_(p),
+      shared_(shared),
       final_(final),
       id_(new_lowering()),
       ctx_(ctx()),
@@ -169,6 +173,7 @@ void Lowering::on_place(GraphHooks& h, Storage& s) {
     s.release = on_release;
     s.reserved_[0] = l.id_;
     s.reserved_[1] = i;
+    l.shared_.note_placement(i, s.data);
   }
   l.n_placed_++;
   l.time_++;
@@ -197,6 +202,8 @@ char* Lowering::take_blob(int64_t bytes) {
 int32_t Lowering::on_launch(WorkObserver& w, const Kernel& k, const void* plan, int64_t units,
                             int64_t grain) {
   Lowering& l = *static_cast<Observer&>(w).lowering;
+  if (l.final_ && l.shared_.skips_next()) return TT_OK;
+  if (!l.final_) l.shared_.note_launch(k, plan, l.p_.step_times.size());
   l.new_step();
   char* copy = l.take_blob(k.plan_bytes);
   if (!l.final_) return TT_OK;
@@ -392,14 +399,21 @@ void Lowering::run_node(int32_t i) {
   add_draws_before(i);
   {
     NodeCall call;
+    shared_.begin_node(n);
     call.set(
-        n, [&](int32_t v) { return tensor_of(v); },
+        n,
+        [&](int32_t v) {
+          TensorRef t = tensor_of(v);
+          shared_.note_argument(v, t->data);
+          return t;
+        },
         [&](const IrArg& a) {
           return Rng{kDrawSeed + uint64_t(draws_[a.draw]), a.counters_before};
         });
     TensorList outs;
     call.run(*n.op, outs);
     take_results(i, outs);
+    if (!final_) shared_.end_node(p_.placements, [&](int64_t step) { p_.step_times.erase(step); });
   }
   end_of_storages(i);
 }
@@ -421,17 +435,19 @@ void Lowering::run() {
   if (final_) return keep_addresses();
   p_.step_times.push_back(time_);
   p_.blob_bytes = blob_used_;
+  shared_.before_placing(p_.placements);
   p_.arena_bytes = place_greedily({p_.placements.data(), p_.placements.size()});
+  shared_.after_placing(p_.placements);
   p_.draws = {};
 }
 
-Ref<Plan> measured_plan(const Ref<Graph>& g) {
+Ref<Plan> measured_plan(const Ref<Graph>& g, SharedLayouts& shared) {
   auto* p = new (mem_alloc(sizeof(Plan))) Plan{};
   p->tag = kTagPlan;
   p->refs = 1;
   Ref<Plan> plan = Ref<Plan>::adopt(p);
   p->graph = g;
-  Lowering(*g, *p, false).run();
+  Lowering(*g, *p, shared, false).run();
   return plan;
 }
 
@@ -457,10 +473,14 @@ static Ref<PlanMemory> new_memory(int64_t bytes) {
   return memory;
 }
 
-int64_t needed_arena(const Ref<Graph>& g) { return measured_plan(g)->arena_bytes; }
+int64_t needed_arena(const Ref<Graph>& g) {
+  SharedLayouts shared;
+  return measured_plan(g, shared)->arena_bytes;
+}
 
 Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
-  Ref<Plan> plan = measured_plan(g);
+  SharedLayouts shared;
+  Ref<Plan> plan = measured_plan(g, shared);
   Plan& p = *plan.get();
   if (arena && arena_bytes < p.arena_bytes)
     fail_arg(TT_BUFFER_TOO_SMALL, "arena", "arena has {} bytes, the plan needs {}", arena_bytes,
@@ -473,7 +493,8 @@ Ref<Plan> new_plan(const Ref<Graph>& g, void* arena, int64_t arena_bytes) {
     p.memory = new_memory(p.arena_bytes);
     p.arena = p.memory->data;
   }
-  Lowering(*g, p, true).run();
+  shared.second_run();
+  Lowering(*g, p, shared, true).run();
   make_tiles(p);
   for (const IrStorage& s : g->storages)
     if (s.role == IrRole::kState) p.written.push_back(s.tensor->storage);

@@ -151,13 +151,19 @@ TT_INLINE int64_t halve_by(T* y, const T* a, const T* b, int64_t j, int64_t n) {
   }
   return j;
 }
+// All of n >= N windows: the last N again if N does not divide n.
+template <class T, int N> TT_INLINE void halve_all(T* y, const T* a, const T* b, int64_t n) {
+  if (halve_by<T, N>(y, a, b, 0, n) < n) halve_by<T, N>(y, a, b, n - N, n);
+}
 template <class T, class Op> TT_NOINLINE void halve_rows(T* TT_RESTRICT y, const T* TT_RESTRICT a,
                                                          const T* TT_RESTRICT b, int64_t n) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
-  int64_t j = halve_by<T, L>(y, a, b, 0, n);
-  if constexpr (L > 8) j = halve_by<T, 8>(y, a, b, j, n);
-  if constexpr (L > 4) j = halve_by<T, 4>(y, a, b, j, n);
-  for (; j < n; j++)
+  if (n >= L) return halve_all<T, L>(y, a, b, n);
+  if constexpr (L > 8)
+    if (n >= 8) return halve_all<T, 8>(y, a, b, n);
+  if constexpr (L > 4)
+    if (n >= 4) return halve_all<T, 4>(y, a, b, n);
+  for (int64_t j = 0; j < n; j++)
     y[j] = Op::join(Op::join(a[2 * j], b[2 * j]), Op::join(a[2 * j + 1], b[2 * j + 1]));
 }
 

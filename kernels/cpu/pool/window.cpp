@@ -78,8 +78,32 @@ template <class T> TT_INLINE void clear_plane(const PoolPlan& p, T* dx, const Po
   else clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], sizeof(T), sizeof(T));
 }
 
-template <class T> TT_NOINLINE void halve_backward(const PoolPlan& p, const PoolTile& t) {
+// All of n >= N windows: the last N again if N does not divide n.
+template <class T, int N>
+TT_INLINE void halve_backward_all(T* da, T* db, const T* a, const T* b, const T* g, int64_t n) {
+  if (halve_backward_by<T, N>(da, db, a, b, g, 0, n) < n)
+    halve_backward_by<T, N>(da, db, a, b, g, n - N, n);
+}
+template <class T>
+TT_INLINE void halve_rows_backward(T* da, T* db, const T* a, const T* b, const T* g, int64_t n) {
   constexpr int L = kLanes<T> < 4 ? 4 : kLanes<T>;
+  if (n >= L) return halve_backward_all<T, L>(da, db, a, b, g, n);
+  if constexpr (L > 8)
+    if (n >= 8) return halve_backward_all<T, 8>(da, db, a, b, g, n);
+  if constexpr (L > 4)
+    if (n >= 4) return halve_backward_all<T, 4>(da, db, a, b, g, n);
+  for (int64_t j = 0; j < n; j++) {
+    const T v[4] = {a[2 * j], a[2 * j + 1], b[2 * j], b[2 * j + 1]};
+    int at = 0;
+    for (int k = 1; k < 4; k++) at = beats(v[k], v[at]) ? k : at;
+    da[2 * j] = at == 0 ? g[j] : 0;
+    da[2 * j + 1] = at == 1 ? g[j] : 0;
+    db[2 * j] = at == 2 ? g[j] : 0;
+    db[2 * j + 1] = at == 3 ? g[j] : 0;
+  }
+}
+
+template <class T> TT_NOINLINE void halve_backward(const PoolPlan& p, const PoolTile& t) {
   const int64_t width = p.in[1];
   const int64_t size = p.in[0] * width;
   const int64_t left = t.left;
@@ -92,22 +116,8 @@ template <class T> TT_NOINLINE void halve_backward(const PoolPlan& p, const Pool
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size;
   if (2 * p.out[0] != p.in[0] || 2 * across != width) clear_plane(p, dx, t);
   for (int64_t o = first; o < last; o++, g += across) {
-    const T* a = x + 2 * o * width + left;
-    const T* b = a + width;
-    T* da = dx + 2 * o * width + left;
-    T* db = da + width;
-    int64_t j = halve_backward_by<T, L>(da, db, a, b, g, 0, n);
-    if constexpr (L > 8) j = halve_backward_by<T, 8>(da, db, a, b, g, j, n);
-    if constexpr (L > 4) j = halve_backward_by<T, 4>(da, db, a, b, g, j, n);
-    for (; j < n; j++) {
-      const T v[4] = {a[2 * j], a[2 * j + 1], b[2 * j], b[2 * j + 1]};
-      int at = 0;
-      for (int k = 1; k < 4; k++) at = beats(v[k], v[at]) ? k : at;
-      da[2 * j] = at == 0 ? g[j] : 0;
-      da[2 * j + 1] = at == 1 ? g[j] : 0;
-      db[2 * j] = at == 2 ? g[j] : 0;
-      db[2 * j + 1] = at == 3 ? g[j] : 0;
-    }
+    const int64_t at = 2 * o * width + left;
+    halve_rows_backward(dx + at, dx + at + width, x + at, x + at + width, g, n);
   }
 }
 

@@ -397,6 +397,68 @@ static void test_join_slices(void** state) {
   }
 }
 
+/* How often a kernel runs in a run of a plan of g. */
+static int64_t launches_of(const tt_graph* g, const char* kernel) {
+  const tt_profiler_start_opts opts = {.set = 0};
+  tt_profile_sum sums[64];
+  tt_plan* p;
+  int64_t i, n, calls = 0;
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_profiler_start_ex(c, &opts));
+  OK(tt_plan_run(c, p));
+  OK(tt_profiler_stop(c));
+  OK(tt_profiler_sums(c, sums, 64, &n));
+  for (i = 0; i < n; i++)
+    if (sums[i].kind == TT_EVENT_KERNEL && !strcmp(sums[i].name, kernel)) calls += sums[i].calls;
+  tt_plan_release(p);
+  return calls;
+}
+
+/* Two convolutions of the same images and of the same images changed, and the gradients of their
+   weights. Interleaved: 16 images of few channels. */
+static void convolved(tt_tensor* x, int64_t channels, tt_tensor** outs) {
+  tt_tensor *h, *y, *w[2], *total = NULL;
+  const int64_t padding = 1;
+  const tt_conv2d_opts o = {.set = TT_CONV2D_PADDING, .padding = &padding, .n_padding = 1};
+  int i;
+  OK(tt_view(c, x, SHAPE(16, channels, 5, 5), &h));
+  OK(tt_mul_f64(c, h, 1.0, &h));
+  for (i = 0; i < 2; i++) {
+    OK(tt_view(c, ramp(2 * channels * 9), SHAPE(2, channels, 3, 3), &w[i]));
+    OK(tt_mul_f64(c, w[i], 1.0 + i, &w[i]));
+    OK(tt_requires_grad_(c, w[i], 1));
+    OK(tt_conv2d(c, h, w[i], NULL, &o, &y));
+    OK(tt_sin(c, y, &y));
+    if (total) OK(tt_add(c, total, y, &total));
+    else total = y;
+  }
+  OK(tt_sum(c, total, NULL, &y));
+  OK(tt_backward(c, y, NULL));
+  for (i = 0; i < 2; i++) OK(tt_tensor_grad(c, w[i], &outs[i]));
+  OK(tt_add_f64_(c, h, 1.0));
+  OK(tt_detach(c, w[0], &w[0]));
+  OK(tt_conv2d(c, h, w[0], NULL, &o, &outs[2]));
+}
+
+static void test_conversions_once(void** state) {
+  static const int64_t channels[] = {2, 40};
+  int k;
+  (void)state;
+  for (k = 0; k < 2; k++) {
+    tt_tensor *x = ramp(16 * channels[k] * 25), *y, *outs[3], *want[3];
+    tt_graph* g;
+    OK(tt_cos(c, x, &y));
+    convolved(y, channels[k], want);
+    OK(tt_capture_begin(c, LIST(x), NULL));
+    convolved(x, channels[k], outs);
+    OK(tt_capture_end(c, (const tt_tensor* const*)outs, 3, &g));
+    /* The images before and after the change; the gradients of two results. */
+    assert_int_equal(launches_of(g, k ? "copy" : "conv_interleave"), 4);
+    check_replay(g, y, want, 3);
+    tt_graph_release(g);
+  }
+}
+
 /* Each allocation of each pass fails in turn: there is no graph, and g is unchanged. */
 static void test_out_of_memory(void** state) {
   tt_tensor *x, *w, *h, *a, *y, *mean = ramp(4), *var, *dead;
@@ -443,11 +505,11 @@ static void test_out_of_memory(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_random_programs), SCOPED(test_dead_and_common),
-      SCOPED(test_effects_stay),    SCOPED(test_fold),
-      SCOPED(test_norm_into_conv),  SCOPED(test_pool_before_relu),
-      SCOPED(test_pool_stays),      SCOPED(test_join_slices),
-      SCOPED(test_out_of_memory),
+      SCOPED(test_random_programs),  SCOPED(test_dead_and_common),
+      SCOPED(test_effects_stay),     SCOPED(test_fold),
+      SCOPED(test_norm_into_conv),   SCOPED(test_pool_before_relu),
+      SCOPED(test_pool_stays),       SCOPED(test_join_slices),
+      SCOPED(test_conversions_once), SCOPED(test_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
