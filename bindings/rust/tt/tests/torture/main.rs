@@ -6,13 +6,15 @@
 #![forbid(unsafe_code)]
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tt::graph::{self, Arg, Graph, Passes};
 use tt::opts::{BackwardOpts, GradOpts, ModuleLoadStateDictOpts};
 use tt::{
-    lr, nn, optim, Cancel, Checkpoint, Context, Error, FunctionCall, Generator, Layer as _, Module,
-    Node, Optimizer, Result,
+    lr, nn, optim, Cancel, Checkpoint, Compiled, Context, Error, FunctionCall, Generator,
+    Layer as _, Module, Node, Optimizer, Result,
 };
 use tt::{Runtime, RuntimeOpts, Scheduler, SharedModule, StateDict, Status, Tensor, Value};
 
@@ -25,6 +27,7 @@ struct Shared {
     nodes: Mutex<Vec<Node>>,
     states: Mutex<Vec<StateDict>>,
     frozen: Mutex<Vec<SharedModule>>,
+    graphs: Mutex<Vec<Arc<Graph>>>,
     generator: Generator,
     cancel: Cancel,
     calls: AtomicI64,
@@ -38,12 +41,13 @@ struct Own {
     modules: RefCell<Vec<Module>>,
     optimizers: RefCell<Vec<Optimizer>>,
     schedulers: RefCell<Vec<Scheduler>>,
+    compiled: RefCell<Vec<Rc<Compiled>>>,
 }
 thread_local! {
     static OWN: Own = const { Own {
         random: Cell::new(0), depth: Cell::new(0), shared: RefCell::new(None),
         modules: RefCell::new(vec![]), optimizers: RefCell::new(vec![]),
-        schedulers: RefCell::new(vec![]),
+        schedulers: RefCell::new(vec![]), compiled: RefCell::new(vec![]),
     } };
 }
 
@@ -109,6 +113,7 @@ macro_rules! owned {
 owned!(module, keep_module, modules, Module);
 owned!(optimizer, keep_optimizer, optimizers, Optimizer);
 owned!(scheduler, keep_scheduler, schedulers, Scheduler);
+owned!(compiled, keep_compiled, compiled, Rc<Compiled>);
 
 fn shape() -> &'static [i64] {
     [&[2, 3][..], &[2, 3], &[3], &[], &[4, 2, 3], &[0], &[1, 3], &[3, 3], &[2, 2, 4, 4], &[40, 40]]
@@ -644,6 +649,138 @@ fn schedulers(o: &Optimizer) -> Result<()> {
     }
 }
 
+/// A function for captures and transforms, which computes with its inputs or anything else.
+fn function(last: &Last, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    inside(last)?;
+    let x = inputs.first().cloned().map_or_else(tensor, Ok)?;
+    let y = match random(10) {
+        0 => compute().and_then(|()| tensor())?,
+        1 => module()?.call(&x)?,
+        2 => x.dropout()?,
+        3 => x.mul(&tensor()?)?,
+        4 => x.index_get(tt::idx![0])?,
+        5 => tt::apply(Double(Last), &[&x], 1)?.remove(0),
+        6 => x.transpose(0, -1)?.reshape(&[-1])?,
+        _ => x.exp()?.add_scalar(1)?,
+    };
+    match random(8) {
+        0 => y.sum()?.backward()?,
+        1 => drop(optimizer()?.step()),
+        _ => {}
+    }
+    Ok(match random(6) {
+        0 => vec![],
+        1 => vec![y.clone(), y],
+        2 => vec![x, y],
+        3 => vec![y.sum()?],
+        _ => vec![y],
+    })
+}
+
+/// Graphs that all threads read and run, and edits of copies.
+fn graphs() -> Result<()> {
+    let g = one_of(&shared()?.graphs.lock().unwrap());
+    match (g, random(10)) {
+        (Some(g), 0..=2) => {
+            let mut plan = g.plan()?;
+            let fitting = |slot: &Tensor| match often(6) {
+                true => tt::ones(slot.shape())?.to_dtype(slot.dtype()),
+                false => tensor(),
+            };
+            let inputs = plan.inputs().iter().map(fitting).collect::<Result<Vec<_>>>()?;
+            if random(8) == 0 {
+                give_all(plan.outputs().to_vec())?;
+            }
+            give_all(plan.call(&inputs)?)
+        }
+        (Some(g), 3) => {
+            let args: Result<Vec<_>> = g.nodes().map(|node| node.args()).collect();
+            drop((args, g.to_string(), g.dot(), g.storage(random(3))));
+            g.outputs().into_iter().try_for_each(|v| g.users(v).map(drop))
+        }
+        (Some(g), 4 | 5) => {
+            let mut edited = g.copy()?;
+            for _ in 0..random(4) {
+                let _ = edit(&mut edited);
+            }
+            keep_graph(edited)
+        }
+        (Some(g), 6) => {
+            keep_graph(g.optimize([Passes::EXACT, Passes::FOLD | Passes::DCE][random(2)])?)
+        }
+        (Some(g), 7) => {
+            let path = file(random(3));
+            let _ = if random(2) == 0 { g.save(&path) } else { g.export_onnx(&path) };
+            keep_graph(Graph::load(&path)?)
+        }
+        _ => {
+            let last = Last;
+            let options = graph::CaptureOptions { allow_reads: random(3) == 0 };
+            keep_graph(graph::capture_with(|x| function(&last, x), &[tensor()?], options)?)
+        }
+    }
+}
+fn keep_graph(g: Graph) -> Result<()> {
+    let old = put(&mut shared()?.graphs.lock().unwrap(), Arc::new(g));
+    drop(old);
+    Ok(())
+}
+fn edit(g: &mut Graph) -> Result<()> {
+    let mut values = g.inputs();
+    values.extend(g.nodes().flat_map(|node| node.results()).flatten());
+    let value = || one_of(&values).map_or(Arg::None, Arg::Value);
+    let (at, name) = (random(g.num_nodes() + 2), ["exp", "gelu", "matmul", "sum_dim"][random(4)]);
+    let args = [value(), if often(2) { value() } else { vec![0i64].into() }, true.into()];
+    match random(4) {
+        0 => g.remove(at),
+        1 => g.set_outputs(&values[..random(values.len() + 1)]),
+        _ => {
+            let made = g.insert(at, name, &args[..random(3) + 1])?;
+            match (one_of(&values), made.first()) {
+                (Some(old), Some(new)) => g.replace_uses(old, *new),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// Transforms of functions, compiled functions, and hooks on saved tensors.
+fn transforms() -> Result<()> {
+    let (last, x, v) = (Last, tensor()?, tensor()?);
+    match random(8) {
+        0 => {
+            let (y, g) = tt::vjp(|x| function(&last, x), &[&x], &[])?;
+            give_all(y.into_iter().chain(g.into_iter().flatten()))
+        }
+        1 => {
+            let (y, d) = tt::jvp(|x| function(&last, x), &[&x], &[Some(&v)])?;
+            give_all(y.into_iter().chain(d.into_iter().flatten()))
+        }
+        2 => give_all(tt::vmap(|x| function(&last, x), &[&x, &v], &[Some(0), None])?),
+        3 => {
+            let all = tt::jacobian(|x| function(&last, x), &[&x])?;
+            give_all(all.into_iter().flatten().take(3))
+        }
+        4 => {
+            let pack = |t: &Tensor| inside(&Last).map(|()| t.clone());
+            let unpack = |t: &Tensor| inside(&Last).map(|()| t.clone());
+            tt::saved_tensors_hooks(pack, unpack, || {
+                act();
+                Ok(())
+            })
+        }
+        5 => keep_compiled(Rc::new(tt::compile(move |x| function(&last, x), 4)?)),
+        _ => {
+            let f = compiled()?;
+            drop(f.info()?);
+            if random(20) == 0 {
+                f.reset()?;
+            }
+            give_all(f.call(&[if often(3) { tt::ones(&[2, 3])? } else { x }])?)
+        }
+    }
+}
+
 fn file(i: usize) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("tt_torture_{}_{}", std::process::id(), i))
 }
@@ -734,7 +871,9 @@ fn act() {
             if let Ok(s) = shared() {
                 s.calls.fetch_add(1, Ordering::Relaxed);
             }
-            match random(22) {
+            match random(26) {
+                22 | 23 => graphs(),
+                24 | 25 => transforms(),
                 20 | 21 => sharing(),
                 0..=4 => compute(),
                 5..=8 => differentiate(),
@@ -769,6 +908,7 @@ fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
         nodes: Mutex::default(),
         states: Mutex::default(),
         frozen: Mutex::default(),
+        graphs: Mutex::default(),
         generator: Generator::new(seed).unwrap(),
         cancel: Cancel::new().unwrap(),
         calls: AtomicI64::new(0),
@@ -795,7 +935,7 @@ fn torture(seed: u64, time: Duration, threads: u64) -> i64 {
                 let kept = OWN.with(|o| {
                     (o.modules.take(), o.optimizers.take(), o.schedulers.take(), o.shared.take())
                 });
-                drop(kept);
+                drop((kept, OWN.with(|o| o.compiled.take())));
             });
         }
     });
