@@ -198,16 +198,20 @@ def variant(name):
     return name if any(ch.isdigit() for ch in name) and "_" not in name else camel(name.lower())
 
 
-def enum(name, doc, values):
+def enum(name, doc, values, docs_of={}):
+    """docs_of: variant -> its documentation; none, where the names say all."""
     out = [
         *docs.lines(doc),
         "#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]",
         "#[repr(i32)]",
         "#[non_exhaustive]",
-        "#[allow(missing_docs)]",
+        *([] if docs_of else ["#[allow(missing_docs)]"]),
         f"pub enum {name} {{",
     ]
-    out += [f"    {v} = {n}," for v, n in values] + [
+    for v, n in values:
+        out += docs.lines(docs.sentence(docs_of[v]), "    ") if docs_of else []
+        out.append(f"    {v} = {n},")
+    out += [
         "}",
         f"impl {name} {{",
         "    /// Returns None for a value that a later library may have added.",
@@ -227,14 +231,39 @@ HEADER_ENUMS = {  # C type -> Rust type
     "tt_device_type": "DeviceType",
     "tt_memory_format": "MemoryFormat",
 }
+TYPE_DOCS = {"tt_status": "The kind of an [`Error`](crate::Error)."}  # where C has another type
+VARIANT_DOCS = {  # where the header has no text, or one about C
+    "TT_BOOL": "booleans, one byte each",
+    "TT_U8": "unsigned 8-bit integers",
+    "TT_I8": "8-bit integers",
+    "TT_I16": "16-bit integers",
+    "TT_I32": "32-bit integers",
+    "TT_I64": "64-bit integers",
+    "TT_F16": "IEEE half precision: [`F16`](crate::F16)",
+    "TT_BF16": "the upper half of an `f32`: [`BF16`](crate::BF16)",
+    "TT_F32": "single precision",
+    "TT_F64": "double precision",
+    "TT_C64": "complex numbers of two `f32`",
+    "TT_C128": "complex numbers of two `f64`",
+    "TT_CPU": "the CPU",
+    "TT_CUDA": "a CUDA device",
+    "TT_CONTIGUOUS": "row-major",
+    "TT_PRESERVE": "that of the input",
+    "TT_BAD_HANDLE": "an object that this library does not know",
+    "TT_NOT_IMPLEMENTED": "there is no kernel or formula for a valid call",
+    "TT_CANCELLED": "the token of [`cancellable`](crate::cancellable) was set",
+    "TT_CALLBACK": "a closure failed or panicked: [`ErrorInfo::cause`](crate::ErrorInfo::cause)",
+}
 
 
 def types(api):
     out = [HEAD.format("include and src/ops/decl/enums.toml")]
     for alias, name in HEADER_ENUMS.items():
         constants = [c for c in api.constants if c.type == alias and c.value]
-        values = [(variant(c.name.removeprefix("TT_")), c.value) for c in constants]
-        out += enum(name, api.docs[alias], values)
+        variants = {c: variant(c.name.removeprefix("TT_")) for c in constants}
+        texts = {v: VARIANT_DOCS.get(c.name) or escaped(c.doc) for c, v in variants.items()}
+        values = [(v, c.value) for c, v in variants.items()]
+        out += enum(name, TYPE_DOCS.get(alias, api.docs[alias]), values, texts)
     for name, values in ENUMS.items():
         out += enum(name, ENUM_DOCS[name], [(variant(v), n) for v, n in values.items()])
     return "\n".join(out)

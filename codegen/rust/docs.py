@@ -5,6 +5,15 @@ import textwrap
 from codegen.model import docs
 
 WIDTH = 100
+# What the texts call a C function or the ctx of a call.
+OF_C = {
+    "tt_copy_": "`copy_`",
+    "tt_copy_non_blocking": "`copy_non_blocking`",
+    "tt_event_elapsed": "`elapsed`",
+    "tt_module_append": "[`Module::append`](crate::Module::append)",
+    "tt_nn_multihead_attention_forward": "[`Module::attend`](crate::Module::attend)",
+    "tt_optim_step_closure": "[`step_closure`](crate::Optimizer::step_closure)",
+}
 
 
 def status(name):
@@ -19,10 +28,16 @@ def escaped(text):
     return "".join(parts)
 
 
+def of_rust(text):
+    """The text with Rust's names for those of C. An unknown one is a KeyError."""
+    text = text.replace(" (0 in C)", "").replace("the ctx", "this thread")
+    return re.sub(r"(?<![\w:`/])tt_(?!sys)\w+", lambda m: OF_C[m.group()], text)
+
+
 def lines(text, indent="", hanging=0):
     """A doc comment, wrapped; hanging: the indentation of all lines but the first."""
     wrapped = textwrap.wrap(
-        text,
+        of_rust(text),
         WIDTH - len(indent) - len("/// "),
         subsequent_indent=" " * hanging,
         break_long_words=False,

@@ -26,13 +26,13 @@ FIELD_DOCS = {  # where the header's text is about C
     ("tt_profile_row", "op"): "Operator.",
     ("tt_profile_row", "calls"): "Number of calls.",
     ("tt_profile_event", "name"): "Name.",
-    ("tt_profile_event", "kind"): "What it was.",
+    ("tt_profile_event", "kind"): "Kind of the work.",
     ("tt_profile_event", "shapes"): (
-        "Of each argument of an operator the number of its dimensions and their sizes; 0 for what "
-        "is no tensor."
+        "For each argument of an operator, its number of dimensions and their sizes; 0 for an "
+        "argument that is not a tensor."
     ),
     ("tt_profile_sum", "name"): "Name.",
-    ("tt_profile_sum", "kind"): "What they were.",
+    ("tt_profile_sum", "kind"): "Kind of the events.",
     ("tt_profile_sum", "calls"): "Number of events.",
     ("tt_live_row", "kind"): 'Kind: "tensor", "node", "module", "optimizer", "generator", …',
     ("tt_live_row", "dtype"): "Dtype, of tensors.",
@@ -62,7 +62,7 @@ PUBLIC = {
     "nn": "Layers: constructors of modules.",
     "optim": "Optimizers.",
     "lr": "Schedules of learning rates.",
-    "opts": "Options of operators: builders over what a call is given beyond its arguments.",
+    "opts": "Options of operators, as builders.",
 }
 
 
@@ -99,9 +99,10 @@ def row(s):
         + [
             "}",
             f"impl {name} {{",
-            f"    /// The row's texts are valid.",
+            "    /// # Safety",
+            "    /// The strings of the row are valid.",
             f"    pub(crate) unsafe fn of_raw(r: sys::{s.name}) -> {name} {{",
-            "        // SAFETY: as the caller says.",
+            "        // SAFETY: guaranteed by the caller.",
             f"        unsafe {{ {name} {{ {', '.join(values)} }} }}",
             "    }",
             "}",
@@ -134,8 +135,8 @@ def checkpoint(s):
 
 
 RUNTIME_DOC = (
-    "What a [`Runtime`](crate::Runtime) is made with. Hooks are static: they must be valid until its "
-    "last object is dropped, which cannot be known."
+    "Options of a [`Runtime`](crate::Runtime). Hooks are static, since the last object of a runtime "
+    "may be dropped at any time."
 )
 
 

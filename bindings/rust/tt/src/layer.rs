@@ -3,9 +3,11 @@
 use crate::error::{Error, Result};
 use crate::{Module, StateDict, Status, Tensor};
 use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// A layer, or a tree of layers: [`Module`], structs declared by [`module!`](crate::module!), and
-/// boxes of any of them. PyTorch calls it a module.
+/// references, `Box`, `Rc` and `Arc` of any of them. PyTorch calls it a module.
 ///
 /// A manual implementation provides `forward`, and `module` with [`Module::custom`]; the other
 /// methods have defaults.
@@ -13,7 +15,9 @@ use std::any::Any;
 pub trait Layer {
     /// Computes the result for one tensor.
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
-    /// Returns the layer as a tt module, which shares its children and parameters.
+    /// Returns the layer as a tt module, which shares its children and parameters. For a struct
+    /// declared by [`module!`](crate::module!), each call makes another module: hooks registered
+    /// with it do not run in `forward` of the struct.
     fn module(&self) -> Result<Module>;
 
     /// Returns the children by name, in order.
@@ -40,6 +44,7 @@ pub trait Layer {
         self.module()?.load_state_dict(state)
     }
     /// Sets training mode or, with false, evaluation mode for this layer and all layers below it.
+    /// [`Module::training`] returns the mode of a child.
     fn train(&self, on: bool) -> Result<()> {
         self.module()?.train(on)
     }
@@ -57,22 +62,40 @@ impl Layer for Module {
         Ok(self.clone())
     }
 }
-impl<L: Layer + ?Sized> Layer for &L {
-    fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        (**self).forward(input)
-    }
-    fn module(&self) -> Result<Module> {
-        (**self).module()
-    }
+macro_rules! pointers {
+    ($($t:ty)*) => { $(
+        impl<L: Layer + ?Sized> Layer for $t {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                (**self).forward(input)
+            }
+            fn module(&self) -> Result<Module> {
+                (**self).module()
+            }
+            fn children(&self) -> Result<Vec<(String, Module)>> {
+                (**self).children()
+            }
+            fn parameters(&self) -> Result<Vec<Tensor>> {
+                (**self).parameters()
+            }
+            fn named_parameters(&self) -> Result<StateDict> {
+                (**self).named_parameters()
+            }
+            fn state_dict(&self) -> Result<StateDict> {
+                (**self).state_dict()
+            }
+            fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+                (**self).load_state_dict(state)
+            }
+            fn train(&self, on: bool) -> Result<()> {
+                (**self).train(on)
+            }
+            fn zero_grad(&self) -> Result<()> {
+                (**self).zero_grad()
+            }
+        }
+    )* };
 }
-impl<L: Layer + ?Sized> Layer for Box<L> {
-    fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        (**self).forward(input)
-    }
-    fn module(&self) -> Result<Module> {
-        (**self).module()
-    }
-}
+pointers!(&L Box<L> Rc<L> Arc<L>);
 
 /// Makes a module that calls layers in turn. [`sequential!`](crate::sequential!) takes layers of
 /// several types.
@@ -149,6 +172,9 @@ pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
 /// assert_eq!(net.forward(&x)?.to_vec::<f32>()?, alone.relu()?.to_vec::<f32>()?);
 /// # Ok::<(), tt::Error>(())
 /// ```
+///
+/// A struct has no mode of its own: in `forward`, ask a child, such as `self.first.training()`; a
+/// struct without children can have an [`identity`](crate::nn::identity) for that.
 ///
 /// Fields may be [`Module`](crate::Module), [`Tensor`](crate::Tensor), [`Buffer`](crate::Buffer),
 /// numbers, `bool`, `String`, other structs of this macro, and `Option` and `Vec` of these;

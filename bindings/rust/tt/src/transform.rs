@@ -9,8 +9,8 @@ use std::os::raw::c_void;
 use std::ptr::null_mut;
 use tt_sys as sys;
 
+/// The most results of a function. C has to know before the call.
 const MAX_RESULTS: usize = 1024;
-const MAX_MATRICES: usize = 65536;
 
 type DropFn = Option<unsafe extern "C" fn(*mut c_void)>;
 type Outs = *mut *mut sys::tt_tensor;
@@ -152,9 +152,9 @@ fn matrices(
     ) -> sys::tt_status,
 ) -> Result<Vec<Vec<Tensor>>> {
     let x = raw_list(inputs);
-    let (mut outs, mut n) = (vec![null_mut(); MAX_MATRICES], 0i64);
-    let (list, size) = (x.as_ptr() as Inputs, x.len() as i64);
-    let cap = MAX_MATRICES as i64;
+    let room = MAX_RESULTS * x.len().max(1);
+    let (mut outs, mut n) = (vec![null_mut(); room], 0i64);
+    let (list, size, cap) = (x.as_ptr() as Inputs, x.len() as i64, room as i64);
     with_function(f, |fun, user, drop| {
         // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
@@ -163,7 +163,7 @@ fn matrices(
     })?;
     // SAFETY: C has returned these references to us.
     let flat: Vec<Tensor> = unsafe { taken(&outs, n) }.into_iter().flatten().collect();
-    Ok(flat.chunks(x.len()).map(<[Tensor]>::to_vec).collect())
+    Ok(flat.chunks(x.len().max(1)).map(<[Tensor]>::to_vec).collect())
 }
 
 /// Returns the Jacobians of `f`: for each result, one per input. The shape of each is that of the

@@ -616,7 +616,7 @@ pub fn ctx_set_poll<F: Fn() -> Result<()> + Send + Sync + 'static>(f: F) -> Resu
 /// libtt_cuda.so.
 ///
 /// # Safety
-/// The library must be one of tt: its code runs when it is loaded.
+/// The file must be a CUDA library of tt: its code runs when it is loaded.
 pub unsafe fn load_cuda(path: Option<&std::path::Path>) -> Result<()> {
     let path = path.map(c_path).transpose()?;
     // SAFETY: as above, and the caller ensures what "Safety" says.
@@ -734,7 +734,7 @@ impl Generator {
 
 impl Tensor {
     /// Copies a tensor of the CPU to pinned memory: copies from there to CUDA devices do not wait,
-    /// and neither do those of tt_copy_non_blocking. The memory is reused after the copies that use
+    /// and neither do those of `copy_non_blocking`. The memory is reused after the copies that use
     /// it. A tensor in pinned memory is returned as it is. No gradient. If `device` is None: for
     /// the first CUDA device.
     pub fn pin_memory(&self, device: Option<Device>) -> Result<Tensor> {
@@ -747,8 +747,8 @@ impl Tensor {
         }
     }
     /// Copies src to dst without waiting, if one of them is in pinned memory and the other one on a
-    /// CUDA device, both are contiguous and have the same shape and dtype; otherwise as tt_copy_.
-    /// The values of a pinned dst are there when the stream on which the ctx computes has been
+    /// CUDA device, both are contiguous and have the same shape and dtype; otherwise as `copy_`.
+    /// The values of a pinned dst are there when the stream on which this thread computes has been
     /// synchronised. No gradient.
     ///
     /// # Safety
@@ -926,7 +926,8 @@ impl Stream {
                 priority, out))
         }
     }
-    /// Returns the stream on which the ctx computes. If `device` is None: the first CUDA device.
+    /// Returns the stream on which this thread computes. If `device` is None: the first CUDA
+    /// device.
     pub fn current(device: Option<Device>) -> Result<Stream> {
         let device = device.map(Device::raw);
         // SAFETY: handles, lists and texts are valid during the call.
@@ -946,7 +947,7 @@ impl Stream {
                 out))
         }
     }
-    /// Computes on the stream from now on, for operators of the ctx on its device.
+    /// Computes on the stream from now on, for operators of this thread on its device.
     pub fn set(&self) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_stream_set(c, self.raw())) }
@@ -974,8 +975,8 @@ impl Stream {
 }
 
 impl Event {
-    /// Makes an event. timing 1: it can be compared with others by tt_event_elapsed. If `device` is
-    /// None: the first CUDA device.
+    /// Makes an event. timing 1: it can be compared with others by `elapsed`. If `device` is None:
+    /// the first CUDA device.
     pub fn new(device: Option<Device>, timing: bool) -> Result<Event> {
         let device = device.map(Device::raw);
         // SAFETY: handles, lists and texts are valid during the call.
@@ -985,7 +986,7 @@ impl Event {
         }
     }
     /// The event happens when the stream has done the work that it has now. Recording again forgets
-    /// the earlier time. If `s` is None: the stream on which the ctx computes.
+    /// the earlier time. If `s` is None: the stream on which this thread computes.
     pub fn record(&self, s: Option<&Stream>) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_event_record(c, self.raw(), opt_raw(s))) }
@@ -1049,7 +1050,7 @@ impl Module {
     }
     /// Moves the tensors of the module and of all modules below it to a device, and converts
     /// floating and complex ones to a dtype. Handles to the tensors stay valid. If `device` is
-    /// None: they stay where they are. If `dtype` is None: they keep theirs (0 in C).
+    /// None: they stay where they are. If `dtype` is None: they keep theirs.
     ///
     /// # Safety
     /// While it runs, nothing else may use the tensors of `self` and of the modules below it,
@@ -1202,7 +1203,7 @@ impl Module {
     /// Registers a callback that sees the gradients of the module's outputs in backward, before
     /// those of its inputs are computed, and may replace them. It applies to calls that are
     /// recorded from now on; an output without a gradient has None. Returns the id of the hook. The
-    /// hook belongs to the thread that registers it: where a backward runs on another one, it
+    /// hook belongs to the thread that registers it: a backward that calls it on another thread
     /// fails.
     pub fn register_full_backward_pre_hook<F: FnMut(&Module, &[Option<Tensor>])
         -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
@@ -1217,8 +1218,8 @@ impl Module {
     /// backward, and may replace those of the inputs by tensors of the same shape and dtype. It
     /// applies to calls that are recorded from now on. An output without a gradient has None; so
     /// have all inputs if none needs a gradient, otherwise an input without one has zeros. Returns
-    /// the id of the hook. The hook belongs to the thread that registers it: where a backward runs
-    /// on another one, it fails.
+    /// the id of the hook. The hook belongs to the thread that registers it: a backward that calls
+    /// it on another thread fails.
     pub fn register_full_backward_hook<F: FnMut(&Module, &[Option<Tensor>], &[Option<Tensor>])
         -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1326,7 +1327,7 @@ impl Optimizer {
         }
     }
     /// Updates every parameter that has a gradient, all or none: everything is checked before
-    /// anything is written. LBFGS needs tt_optim_step_closure.
+    /// anything is written. LBFGS needs [`step_closure`](crate::Optimizer::step_closure).
     pub fn step(&self) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_optim_step(c, self.raw())) }

@@ -12,6 +12,6 @@ pub mod nn;
 pub mod optim;
 /// Schedules of learning rates.
 pub mod lr;
-/// Options of operators: builders over what a call is given beyond its arguments.
+/// Options of operators, as builders.
 pub mod opts;
 pub use self::{handles::*, ops::*, rows::*, types::*};

@@ -1182,7 +1182,7 @@ pub fn soft_margin_loss_with(opts: SoftMarginLossOpts) -> Result<Module> {
 }
 
 /// Calls its children in order and passes the result of each to the next. Children are added by
-/// tt_module_append or by name.
+/// [`Module::append`](crate::Module::append) or by name.
 #[doc(alias = "Sequential")]
 pub fn sequential() -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
@@ -2448,7 +2448,7 @@ impl MultiheadAttentionOpts {
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
 /// batch_first, or (L, E). Returns the result and the attention weights, averaged over the heads;
-/// tt_nn_multihead_attention_forward has more options.
+/// [`Module::attend`](crate::Module::attend) has more options.
 ///
 /// - `embed_dim`: E, the number of features; a multiple of num_heads
 /// - `num_heads`: number of parallel heads, each of embed_dim / num_heads features
@@ -2463,7 +2463,7 @@ pub fn multihead_attention(embed_dim: i64, num_heads: i64) -> Result<Module> {
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2.2). Inputs are (L, N, E), (N, L, E) if
 /// batch_first, or (L, E). Returns the result and the attention weights, averaged over the heads;
-/// tt_nn_multihead_attention_forward has more options.
+/// [`Module::attend`](crate::Module::attend) has more options.
 ///
 /// - `embed_dim`: E, the number of features; a multiple of num_heads
 /// - `num_heads`: number of parallel heads, each of embed_dim / num_heads features

@@ -198,7 +198,7 @@ impl<'a> RreluOpts<'a> {
         self.0.training = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RreluOpts<'a> {
         self.0.set |= sys::TT_RRELU_GENERATOR;
@@ -669,7 +669,7 @@ impl<'a> ScaledDotProductAttentionOpts<'a> {
         self.0.enable_gqa = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> ScaledDotProductAttentionOpts<'a> {
         self.0.set |= sys::TT_SCALED_DOT_PRODUCT_ATTENTION_GENERATOR;
@@ -5138,7 +5138,7 @@ impl<'a> FractionalMaxPool2dOpts<'a> {
         self.0.random_samples = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> FractionalMaxPool2dOpts<'a> {
         self.0.set |= sys::TT_FRACTIONAL_MAX_POOL2D_GENERATOR;
@@ -5163,7 +5163,7 @@ impl<'a> FractionalMaxPool3dOpts<'a> {
         self.0.random_samples = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> FractionalMaxPool3dOpts<'a> {
         self.0.set |= sys::TT_FRACTIONAL_MAX_POOL3D_GENERATOR;
@@ -5364,7 +5364,7 @@ impl<'a> RandOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandOpts<'a> {
         self.0.set |= sys::TT_RAND_GENERATOR;
@@ -5395,7 +5395,7 @@ impl<'a> RandnOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandnOpts<'a> {
         self.0.set |= sys::TT_RANDN_GENERATOR;
@@ -5426,7 +5426,7 @@ impl<'a> RandLikeOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandLikeOpts<'a> {
         self.0.set |= sys::TT_RAND_LIKE_GENERATOR;
@@ -5457,7 +5457,7 @@ impl<'a> RandnLikeOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandnLikeOpts<'a> {
         self.0.set |= sys::TT_RANDN_LIKE_GENERATOR;
@@ -5474,7 +5474,7 @@ impl<'a> BernoulliOpts<'a> {
     pub fn new() -> BernoulliOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> BernoulliOpts<'a> {
         self.0.set |= sys::TT_BERNOULLI_GENERATOR;
@@ -5491,7 +5491,7 @@ impl<'a> BernoulliPOpts<'a> {
     pub fn new() -> BernoulliPOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> BernoulliPOpts<'a> {
         self.0.set |= sys::TT_BERNOULLI_P_GENERATOR;
@@ -5522,7 +5522,7 @@ impl<'a> RandintOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandintOpts<'a> {
         self.0.set |= sys::TT_RANDINT_GENERATOR;
@@ -5553,7 +5553,7 @@ impl<'a> RandintLikeOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandintLikeOpts<'a> {
         self.0.set |= sys::TT_RANDINT_LIKE_GENERATOR;
@@ -5578,7 +5578,7 @@ impl<'a> RandomInplaceOpts<'a> {
         self.0.high = value;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandomInplaceOpts<'a> {
         self.0.set |= sys::TT_RANDOM__GENERATOR;
@@ -5595,7 +5595,7 @@ impl<'a> NormalOpts<'a> {
     pub fn new() -> NormalOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalOpts<'a> {
         self.0.set |= sys::TT_NORMAL_GENERATOR;
@@ -5612,7 +5612,7 @@ impl<'a> NormalMeanOpts<'a> {
     pub fn new() -> NormalMeanOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalMeanOpts<'a> {
         self.0.set |= sys::TT_NORMAL_MEAN_GENERATOR;
@@ -5629,7 +5629,7 @@ impl<'a> NormalStdOpts<'a> {
     pub fn new() -> NormalStdOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalStdOpts<'a> {
         self.0.set |= sys::TT_NORMAL_STD_GENERATOR;
@@ -5660,7 +5660,7 @@ impl<'a> NormalSizeOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalSizeOpts<'a> {
         self.0.set |= sys::TT_NORMAL_SIZE_GENERATOR;
@@ -5677,7 +5677,7 @@ impl<'a> NormalInplaceOpts<'a> {
     pub fn new() -> NormalInplaceOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> NormalInplaceOpts<'a> {
         self.0.set |= sys::TT_NORMAL__GENERATOR;
@@ -5694,7 +5694,7 @@ impl<'a> UniformInplaceOpts<'a> {
     pub fn new() -> UniformInplaceOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> UniformInplaceOpts<'a> {
         self.0.set |= sys::TT_UNIFORM__GENERATOR;
@@ -5711,7 +5711,7 @@ impl<'a> ExponentialInplaceOpts<'a> {
     pub fn new() -> ExponentialInplaceOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> ExponentialInplaceOpts<'a> {
         self.0.set |= sys::TT_EXPONENTIAL__GENERATOR;
@@ -5728,7 +5728,7 @@ impl<'a> CauchyInplaceOpts<'a> {
     pub fn new() -> CauchyInplaceOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> CauchyInplaceOpts<'a> {
         self.0.set |= sys::TT_CAUCHY__GENERATOR;
@@ -5745,7 +5745,7 @@ impl<'a> LogNormalInplaceOpts<'a> {
     pub fn new() -> LogNormalInplaceOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> LogNormalInplaceOpts<'a> {
         self.0.set |= sys::TT_LOG_NORMAL__GENERATOR;
@@ -5762,7 +5762,7 @@ impl<'a> GeometricInplaceOpts<'a> {
     pub fn new() -> GeometricInplaceOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> GeometricInplaceOpts<'a> {
         self.0.set |= sys::TT_GEOMETRIC__GENERATOR;
@@ -5793,7 +5793,7 @@ impl<'a> DropoutOpts<'a> {
         self.0.train = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> DropoutOpts<'a> {
         self.0.set |= sys::TT_DROPOUT_GENERATOR;
@@ -5824,7 +5824,7 @@ impl<'a> RandpermOpts<'a> {
         self.0.device = value.raw();
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> RandpermOpts<'a> {
         self.0.set |= sys::TT_RANDPERM_GENERATOR;
@@ -5841,7 +5841,7 @@ impl<'a> MultinomialOpts<'a> {
     pub fn new() -> MultinomialOpts<'a> {
         Self::default()
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> MultinomialOpts<'a> {
         self.0.set |= sys::TT_MULTINOMIAL_GENERATOR;
@@ -5872,7 +5872,7 @@ impl<'a> Dropout1dOpts<'a> {
         self.0.train = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> Dropout1dOpts<'a> {
         self.0.set |= sys::TT_DROPOUT1D_GENERATOR;
@@ -5903,7 +5903,7 @@ impl<'a> Dropout2dOpts<'a> {
         self.0.train = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> Dropout2dOpts<'a> {
         self.0.set |= sys::TT_DROPOUT2D_GENERATOR;
@@ -5934,7 +5934,7 @@ impl<'a> Dropout3dOpts<'a> {
         self.0.train = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> Dropout3dOpts<'a> {
         self.0.set |= sys::TT_DROPOUT3D_GENERATOR;
@@ -5965,7 +5965,7 @@ impl<'a> AlphaDropoutOpts<'a> {
         self.0.train = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> AlphaDropoutOpts<'a> {
         self.0.set |= sys::TT_ALPHA_DROPOUT_GENERATOR;
@@ -5997,7 +5997,7 @@ impl<'a> FeatureAlphaDropoutOpts<'a> {
         self.0.train = value as i32;
         self
     }
-    /// Random number generator; default: the one of the ctx.
+    /// Random number generator; default: the one of this thread.
     #[must_use]
     pub fn generator(mut self, value: &'a Generator) -> FeatureAlphaDropoutOpts<'a> {
         self.0.set |= sys::TT_FEATURE_ALPHA_DROPOUT_GENERATOR;

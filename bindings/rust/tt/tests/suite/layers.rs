@@ -108,6 +108,29 @@ fn sequences_of_anything() -> Result<()> {
     Ok(())
 }
 
+/// A layer by hand, whose parameters are not those of its module.
+struct Fixed(Module);
+impl Layer for Fixed {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.0.forward(x)
+    }
+    fn module(&self) -> Result<Module> {
+        Ok(self.0.clone())
+    }
+    fn parameters(&self) -> Result<Vec<Tensor>> {
+        Ok(vec![])
+    }
+}
+
+#[test]
+fn pointers_to_layers_keep_their_methods() -> Result<()> {
+    let fixed = std::rc::Rc::new(Fixed(tt::nn::linear(2, 1)?));
+    let boxed: Box<dyn Layer> = Box::new(&fixed);
+    assert_eq!((boxed.parameters()?.len(), boxed.module()?.parameters()?.len()), (0, 2));
+    assert_eq!(tt::sequential![fixed, std::sync::Arc::new(scale(2.0)?)]?.num_children(), 2);
+    Ok(())
+}
+
 #[test]
 fn structs_train() -> Result<()> {
     tt::manual_seed(3)?;
