@@ -44,6 +44,7 @@ include("gen/optim.jl")
 include("files.jl")
 include("modes.jl")
 include("transform.jl")
+include("graph.jl")
 include("data.jl")
 include("distributed.jl")
 include("streams.jl")
@@ -53,8 +54,9 @@ export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 # What else is for users. `public` is a keyword from Julia 1.11 on.
 const PUBLIC = (OPERATORS..., ALIASES...,
     :.., :BFloat16, :Device, :Error, :CustomFunction, :CancelToken, :Compiled, :Generator,
-    :Module, :Optimizer, :Dataset, :Ddp, :Event, :Group, :Loader, :Work,
+    :Graph, :Module, :Optimizer, :Plan, :Value, :Dataset, :Ddp, :Event, :Group, :Loader, :Work,
     :all_gather!, :all_reduce!, :all_to_all!, :barrier, :compile, :compile_info, :reset!,
+    :capture, :export_c, :export_onnx, :graphviz, :load_graph, :optimize, :run!, :save_graph,
     :broadcast!, :gather!, :group_rank, :group_size, :no_sync, :prepare_forward!, :recv!, :reduce!,
     :reduce_scatter!, :scatter!, :send, :split_group,
     :Sampler, :Scheduler, :StateDict, :Stream, :can_access_peer, :copy_non_blocking!,

@@ -169,13 +169,13 @@ arrays, Dicts, closures and fields of any struct.
 """
 function parameters(x)
     found, seen = Tensor[], Set{Ptr{Cvoid}}()
-    function add(t::Tensor)
+    function add(t::Tensor, place=nothing)
         h = handle_of(t)
         is_leaf(t) && requires_grad(t) && !(h in seen) || return
         push!(seen, h)
         push!(found, t)
     end
-    add(m::Module) = foreach(add, parameters(m))
+    add(m::Module, place) = foreach(add, parameters(m))
     foreach_part(add, x)
     return found
 end

@@ -29,6 +29,48 @@ Base.setindex!(s::StateDict, t::Tensor, name::AbstractString) =
     check(C.tt_state_dict_set(ctx(), s, name, t))
 described(s::NamedTensors) = join(keys(s), ", ")
 
+# ---- state dicts of any struct ----
+
+"""
+    TT.state_dict(model)
+
+The tensors of a model, parameters and others, by names such as `layers.0.weight`: a module's, or
+those in a struct, a tuple, an array or a Dict. Names count items from 0, as files do.
+"""
+function state_dict(model)
+    model isa Handle && throw(ArgumentError("a $(typeof(model)) has no state dict"))
+    state = StateDict()
+    foreach_part(model) do part, place
+        name = name_of(place)
+        if part isa Tensor
+            state[name] = part
+        else
+            foreach(((inner, t),) -> state["$name.$inner"] = t, pairs_of(state_dict(part)))
+        end
+    end
+    return state
+end
+
+"""
+    TT.load_state_dict!(model, state; strict=true)
+
+Writes tensors (a StateDict, a Dict, pairs) to the tensors of a model that have their names: all, or
+none if a size differs. With strict, the names must be the same. Returns the model.
+"""
+function load_state_dict!(model, state; strict::Bool=true)
+    from, to = StateDict(state), state_dict(model)
+    absent, extra = setdiff(keys(to), keys(from)), setdiff(keys(from), keys(to))
+    strict && !(isempty(absent) && isempty(extra)) && throw(ArgumentError(
+        "load_state_dict!: missing are [$(join(absent, ", "))], unexpected [$(join(extra, ", "))]"))
+    names = intersect(keys(to), keys(from))
+    for name in names
+        size(to[name]) == size(from[name]) || throw(DimensionMismatch(
+            "load_state_dict!: $name has size $(size(to[name])), not $(size(from[name]))"))
+    end
+    no_grad(() -> foreach(name -> copy!(to[name], from[name]), names))
+    return model
+end
+
 # ---- safetensors ----
 
 """

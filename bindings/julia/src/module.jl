@@ -21,7 +21,13 @@ end
 
 show_live(io, m::Module) = print(io, printed(C.tt_module_print, m))
 
-eval!(m::Module) = train!(m, false)
+"`TT.train!(model)` and `TT.eval!(model)` set the mode of all modules in a struct, too."
+function train!(model, on::Bool=true)
+    model isa Handle && throw(ArgumentError("a $(typeof(model)) has no training mode"))
+    foreach_part((part, _) -> part isa Module && train!(part, on), model)
+    return model
+end
+eval!(model) = train!(model, false)
 "Moves all tensors of m; they stay the same objects."
 to!(m::Module; device=nothing, dtype=nothing) =
     (check(C.tt_module_to(ctx(), m, device_or_null(device), dtype_code(dtype))); m)

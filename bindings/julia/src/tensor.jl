@@ -28,6 +28,10 @@ for (name, release, what) in [
         (:Ddp, C.tt_ddp_release, "Data-parallel training of a module over a group."),
         (:Compiled, C.tt_compiled_release,
          "A function that is recorded once and replayed: `TT.compile`."),
+        (:Graph, C.tt_graph_release,
+         "What a function computed, as calls of operators: `TT.capture`. `g.calls` are the first " *
+         "results of the calls in order, `g.inputs` and `g.outputs` its ends."),
+        (:PlanHandle, C.tt_plan_release, "The plan of C in a `TT.Plan`."),
         (:Stream, C.tt_stream_release, "A queue of work on a CUDA device."),
         (:Event, C.tt_event_release, "A point in the work of a stream."),
         (:CancelToken, C.tt_cancel_release,
@@ -178,7 +182,7 @@ function scope(f)
     mine = c.scope = Scope([], c.scope)
     try
         found = f()
-        foreach_part(x -> x isa Tensor && keep!(x), found)
+        foreach_part((x, _) -> x isa Tensor && keep!(x), found)
         return found
     finally
         isodd(c.newest.use) && next_slot(c)
@@ -204,26 +208,45 @@ function keep!(t::Tensor)
     return t
 end
 
+"Where a part of something is: under a key of what is at the outer place."
+struct Place
+    outer::Union{Place, Nothing}
+    key::Any
+end
+"Keys from the outermost on, as `layers.0.weight`."
+function name_of(place)
+    keys = String[]
+    while place !== nothing
+        push!(keys, string(place.key))
+        place = place.outer
+    end
+    return join(Base.reverse(keys), '.')
+end
+
 """
-Calls f with each Tensor and Module in x: in tuples, arrays, Dicts and fields of structs, in order.
+Calls f with each Tensor and Module in x, and its `Place`: in tuples, arrays, Dicts and fields of
+structs, in order.
 """
 function foreach_part(f, x)
-    left, seen = Any[x], IdDict{Any, Nothing}()
+    left, seen = Any[(x, nothing)], IdDict{Any, Nothing}()
     while !isempty(left)
-        x = pop!(left)
+        x, place = pop!(left)
         if x isa Union{Tensor, Module}
-            f(x)
+            f(x, place)
         elseif !has_no_parts(x) && !haskey(seen, x)
             ismutable(x) && (seen[x] = nothing)
-            append!(left, Iterators.reverse(parts_of(x)))
+            inner = Any[(part, Place(place, key)) for (key, part) in parts_of(x)]
+            append!(left, Iterators.reverse(inner))
         end
     end
 end
 has_no_parts(x) = isbits(x) || x isa Union{Handle, AbstractString, Symbol, Type, Core.Module, Task,
                                            AbstractArray{<:Number}}
-parts_of(x::Union{Tuple, AbstractArray}) = collect(Any, x)
-parts_of(x::AbstractDict) = collect(Any, values(x))
-parts_of(x) = Any[getfield(x, k) for k in 1:nfields(x) if isdefined(x, k)]
+"The (key, part) of x; items count from 0, as in names of files."
+parts_of(x::Union{Tuple, AbstractArray}) = [(k - 1, part) for (k, part) in enumerate(x)]
+parts_of(x::AbstractDict) = [(key, part) for (key, part) in x]
+parts_of(x) =
+    [(fieldname(typeof(x), k), getfield(x, k)) for k in 1:nfields(x) if isdefined(x, k)]
 
 # ---- memory ----
 

@@ -164,6 +164,26 @@ end
     load_state_dict!(net, state)
     @test scale.factor == [0]
     thrown(() -> nn.Sequential(3), ArgumentError)
+    # a model that is a struct: state, mode
+    model = (scale = scale, list = [nn.BatchNorm1d(3)], rate = 0.5)
+    @test keys(state_dict(model)) == ["scale.factor", "scale.inner.weight", "scale.inner.bias",
+        "list.0.weight", "list.0.bias", "list.0.running_mean", "list.0.running_var",
+        "list.0.num_batches_tracked"]
+    saved = Dict(name => copy(t) for (name, t) in pairs(state_dict(model)))
+    no_grad(() -> foreach(p -> fill!(p, 7), parameters(model)))
+    @test load_state_dict!(model, saved) === model && scale.factor == [0]
+    @test scale.inner.weight == saved["scale.inner.weight"]
+    saved["scale.factor"] = TT.ones(2)
+    saved["list.0.bias"] = TT.ones(3)
+    thrown(() -> load_state_dict!(model, saved), DimensionMismatch)
+    @test model.list[1].bias == [0, 0, 0]
+    delete!(saved, "scale.factor")
+    thrown(() -> load_state_dict!(model, saved), ArgumentError)
+    load_state_dict!(model, saved; strict=false)
+    @test model.list[1].bias == [1, 1, 1]
+    @test !eval!(model).list[1].training && train!(model).list[1].training
+    thrown(() -> state_dict(TT.Generator(1)), ArgumentError)
+    thrown(() -> eval!(TT.Generator(1)), ArgumentError)
     plain = nn.Sequential(nn.Linear(4, 3), relu)
     @test near(deepcopy(plain)(x), Array(plain(x)))
     @test occursin("nn.custom", thrown(() -> deepcopy(net), ArgumentError).msg)
